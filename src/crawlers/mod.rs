@@ -1,0 +1,23 @@
+//! Who is asking: the registry of known crawlers, and identification from a user agent. A user agent is a claim; what
+//! proves it is another room's work.
+//!
+//! This room knows no policy and no request.
+
+mod identify;
+mod registry;
+
+pub use identify::TokenMarks;
+pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
+
+/// Whom a user agent claims to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Claim {
+    /// A person's browser or app, or nothing that says it is a crawler.
+    Nobody,
+    /// A crawler or tool of the registry.
+    Known(CrawlerIndex),
+    /// A token that only the site's policy names, by its index in the site's [`TokenMarks`].
+    Token(u16),
+    /// Says that it is a bot, and is in no list.
+    Other,
+}

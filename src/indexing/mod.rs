@@ -1,0 +1,12 @@
+//! X-Robots-Tag: directives, the grammar of the field as it is found in the wild, combination, emission.
+//!
+//! This room knows the field only: not which response it is for, nor where it came from.
+
+mod directive;
+mod emit;
+mod field;
+mod tags;
+
+pub use directive::{Directive, DirectiveError, Directives};
+pub use field::parse_lines;
+pub use tags::{Scope, Tags};

@@ -1,0 +1,13 @@
+//! The binary: picks the allocator and hands over to the command line.
+
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+/// The system allocator keeps freed pages of many short connections (pingora issue 372); mimalloc returns them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    crawlgate::cli::main()
+}

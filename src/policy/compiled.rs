@@ -1,0 +1,218 @@
+//! What the request path sees: policies compiled, nothing left to parse or to allocate.
+
+use super::model::{Audience, HostPattern, Mode, OriginTags, Policy};
+use crate::crawlers::{Claim, TokenMarks};
+use crate::robots::{Document, Matcher};
+use crate::time::Timestamp;
+use crate::yaml::Span;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use super::compile::tags::{PathRules, TagLines, TagPlan};
+
+/// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(pub [u8; 8]);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version({self})")
+    }
+}
+
+/// One site, compiled.
+#[derive(Debug)]
+pub struct Site {
+    /// Its name.
+    pub name: String,
+    /// What it was compiled from; explanations point into it.
+    pub policy: Arc<Policy>,
+    /// The robots.txt that is served.
+    pub robots_txt: RobotsTxt,
+    /// The same as data; group and rule indexes of decisions point into it.
+    pub document: Document,
+    /// The same ready for verdicts.
+    pub matcher: Matcher,
+    /// Where each rule came from: `[group][rule]`, aligned with `document`.
+    pub rule_sources: Vec<Vec<RuleSource>>,
+    /// Where each group came from, aligned with `document.groups`.
+    pub group_sources: Vec<RuleSource>,
+    /// Tokens that the policy names and the registry does not know.
+    pub tokens: TokenMarks,
+    /// The answers that a decision may point at.
+    pub answers: Vec<Answer>,
+    /// X-Robots-Tag.
+    pub tags: TagPlan,
+    /// What becomes of the origin's X-Robots-Tag.
+    pub origin_tags: OriginTags,
+    /// How long a superseded version may still be held by a crawler.
+    pub grace: Duration,
+    /// How each claim is treated. See [`Site::standing`].
+    pub(super) standings: super::compile::standings::Standings,
+}
+
+impl Site {
+    /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
+    pub fn standing(&self, claim: Claim) -> Standing {
+        self.standings.get(claim)
+    }
+}
+
+/// The file as it is served.
+#[derive(Debug)]
+pub struct RobotsTxt {
+    /// The bytes.
+    pub body: Arc<[u8]>,
+    /// Their identity.
+    pub version: Version,
+    /// The strong entity tag, with its quotes.
+    pub etag: String,
+    /// The Cache-Control value.
+    pub cache_control: String,
+}
+
+/// Where a rule of the served file came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuleSource {
+    /// Written in the policy, here.
+    Policy(Span),
+    /// Follows from the stance towards a purpose, here.
+    Purpose(Span),
+    /// Follows from `environment: staging`.
+    Staging,
+}
+
+/// How a policy treats a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Which rules apply.
+    pub binding: Binding,
+    /// Whether requests are judged at all (people and unnamed tools are not).
+    pub judged: bool,
+    /// Whether a group of the served file names it.
+    pub named: bool,
+    /// Whether its operator says that robots.txt is ignored: reported as not bound even when named.
+    pub never_bound: bool,
+    /// How far it is enforced.
+    pub mode: Mode,
+    /// Index of the answer to what is disallowed.
+    pub disallowed: u16,
+    /// Index of the answer to what is ambiguous.
+    pub ambiguous: u16,
+    /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
+    pub pausable: bool,
+}
+
+/// Which rules apply to a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// This group of the document.
+    Group(u16),
+    /// Bound, but nothing is said: everything is allowed.
+    NoRules,
+    /// Its operator says that what is there does not bind it.
+    NotBound,
+}
+
+/// An answer in place of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// Retry-After in seconds.
+    pub retry_after: Option<u32>,
+    /// The owner's own body.
+    pub body: Option<Arc<str>>,
+}
+
+/// A version that was in force and may still be held.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The site as it was.
+    pub site: Arc<Site>,
+    /// When another took its place.
+    pub superseded_at: Timestamp,
+}
+
+/// A pause with its bounds settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivePause {
+    /// Whom it stops.
+    pub audience: Audience,
+    /// First second.
+    pub from: Timestamp,
+    /// One past the last second.
+    pub until: Timestamp,
+    /// Retry-After in seconds, before it is cut to the time left.
+    pub retry_after: u32,
+    /// Until when robots.txt is answered 503 as well, when it is.
+    pub robots_txt_until: Option<Timestamp>,
+    /// Switched at run time, not by the file.
+    pub at_run_time: bool,
+}
+
+/// One site as it stands now.
+#[derive(Clone, Debug)]
+pub struct SiteEntry {
+    /// The policy in force.
+    pub site: Arc<Site>,
+    /// Since when these bytes are in force: Last-Modified.
+    pub since: Timestamp,
+    /// Versions that came before it, newest first, at most [`SiteEntry::MAX_HELD`].
+    pub held: Vec<Held>,
+    /// Older versions had to be dropped: until this moment one of them may be held, so nothing is refused.
+    pub forgotten_until: Option<Timestamp>,
+    /// The planned or switched pauses; the first whose time it is counts.
+    pub pauses: Vec<ActivePause>,
+}
+
+impl SiteEntry {
+    /// Superseded versions kept per site.
+    pub const MAX_HELD: usize = 64;
+}
+
+/// Everything the request path needs, replaced whole on every change.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    sites: Vec<SiteEntry>,
+    hosts: super::compile::hosts::HostIndex,
+    /// Counts replacements.
+    pub generation: u64,
+}
+
+impl Snapshot {
+    /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
+    pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
+        let hosts = super::compile::hosts::HostIndex::new(
+            sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)),
+        );
+        Snapshot { sites, hosts, generation }
+    }
+
+    /// All sites.
+    pub fn sites(&self) -> &[SiteEntry] {
+        &self.sites
+    }
+
+    /// The index of the site for a `Host` field value (name with optional port, any case). Does not allocate.
+    pub fn site_for_host(&self, host: &[u8]) -> Option<usize> {
+        self.hosts.find(host)
+    }
+
+    /// The site of this name.
+    pub fn site_named(&self, name: &str) -> Option<usize> {
+        self.sites.iter().position(|entry| entry.site.name == name)
+    }
+}
+
+/// The first pattern that two policies share, for the error that names both.
+pub fn shared_host<'a>(one: &'a Policy, other: &'a Policy) -> Option<&'a HostPattern> {
+    one.hosts.iter().map(|host| &host.value).find(|host| other.hosts.iter().any(|theirs| theirs.value == **host))
+}

@@ -1,0 +1,272 @@
+//! A policy that was checked: every value validated, every default filled in, every place known.
+
+use crate::crawlers::Purpose;
+use crate::indexing::Tags;
+use crate::time::Timestamp;
+use crate::yaml::{Located, Source, Span};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One site's policy.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The site's name: its file's name without `.yaml`.
+    pub name: String,
+    /// The file.
+    pub source: Source,
+    /// Hosts it is for; empty means every host that no other site claims.
+    pub hosts: Vec<Located<HostPattern>>,
+    /// Production or staging.
+    pub environment: Environment,
+    /// Under staging, whether crawling is allowed (so that noindex is seen).
+    pub staging_crawl: Stance,
+    /// What crawlers of a purpose may do; a purpose that is absent inherits.
+    pub purposes: BTreeMap<Purpose, Located<Stance>>,
+    /// What robots.txt says.
+    pub robots: RobotsPolicy,
+    /// What X-Robots-Tag says.
+    pub indexing: Vec<IndexingRule>,
+    /// What becomes of the origin's own X-Robots-Tag.
+    pub origin_tags: OriginTags,
+    /// What is done about requests against the rules.
+    pub enforcement: Enforcement,
+    /// A planned pause.
+    pub pause: Option<PausePolicy>,
+    /// What a production site does on purpose.
+    pub acknowledge: Vec<Located<Acknowledgement>>,
+    /// Cases that must hold before the policy is used.
+    pub tests: Vec<PolicyTest>,
+}
+
+/// A host name in ASCII, lower case, with `*.` for its subdomains and an optional port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostPattern {
+    /// Whether it was written `*.name`: any name below, not the name itself.
+    pub wildcard: bool,
+    /// The name in punycode, or an address (IPv6 without brackets), without the `*.`.
+    pub name: String,
+    /// Only this port, when given.
+    pub port: Option<u16>,
+}
+
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Environment {
+    #[default]
+    Production,
+    Staging,
+}
+
+/// What crawlers may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stance {
+    /// Nothing is said about them: they follow `*`.
+    #[default]
+    Inherit,
+    /// A group that starts from the `*` rules without a blanket one. (For `staging_crawl`: crawling allowed.)
+    Allow,
+    /// `Disallow: /`.
+    Disallow,
+}
+
+/// The `robots` section.
+#[derive(Clone, Debug)]
+pub struct RobotsPolicy {
+    /// Groups in the order of the file.
+    pub groups: Vec<GroupPolicy>,
+    /// Absolute URLs.
+    pub sitemaps: Vec<Located<String>>,
+    /// Cache-Control of robots.txt, at most 24 hours.
+    pub max_age: Duration,
+    /// Where the section stands, when it does.
+    pub span: Option<Span>,
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub struct GroupPolicy {
+    /// Tokens, or `*`.
+    pub agents: Vec<Located<String>>,
+    /// Patterns as written: they start with `/` or `*`.
+    pub allow: Vec<Located<String>>,
+    /// Patterns as written.
+    pub disallow: Vec<Located<String>>,
+    /// Crawl-delay.
+    pub crawl_delay: Option<Located<Duration>>,
+    /// The token of the group whose rules are copied in.
+    pub extends: Option<Located<String>>,
+    /// The whole group.
+    pub span: Span,
+}
+
+/// One rule of `indexing`: conditions that must all hold, and what is then said.
+#[derive(Clone, Debug)]
+pub struct IndexingRule {
+    /// The conditions.
+    pub when: Conditions,
+    /// None of these may hold: `not` excludes a response for which all of its own conditions hold.
+    pub unless: Option<Conditions>,
+    /// What is said.
+    pub tags: Tags,
+    /// The whole rule.
+    pub span: Span,
+}
+
+/// Conditions on a response; an empty list does not restrict.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// robots patterns on path and query; one must match.
+    pub paths: Vec<Located<String>>,
+    /// A regular expression on the path without the query, already known to compile.
+    pub path_regex: Option<Located<String>>,
+    /// Media types, lower case: `application/pdf`, `image/*`.
+    pub types: Vec<Located<String>>,
+    /// Status codes.
+    pub status: Vec<Located<StatusCondition>>,
+}
+
+/// A status, or a class of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusCondition {
+    /// `404`.
+    Code(u16),
+    /// `4xx`.
+    Class(u8),
+}
+
+/// What becomes of the origin's own X-Robots-Tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OriginTags {
+    /// Its lines stay as they are, ours are added.
+    Keep,
+    /// United with ours; per scope the most restrictive value wins.
+    #[default]
+    Merge,
+    /// Ours stand in its place where a rule of ours matches.
+    Replace,
+    /// Never passed on.
+    Strip,
+}
+
+/// What is done about requests against the rules.
+#[derive(Clone, Debug)]
+pub struct Enforcement {
+    /// For the site.
+    pub site: EnforcementFields,
+    /// Per purpose.
+    pub purposes: BTreeMap<Purpose, EnforcementFields>,
+    /// Per crawler (token, id or name as written); these outrank the purpose, per field.
+    pub agents: Vec<(Located<String>, EnforcementFields)>,
+    /// How long a fetched robots.txt may be held.
+    pub grace: Duration,
+}
+
+/// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
+#[derive(Clone, Debug, Default)]
+pub struct EnforcementFields {
+    /// Off, observe or enforce.
+    pub mode: Option<Mode>,
+    /// The answer to what is disallowed.
+    pub disallowed: Option<AnswerPolicy>,
+    /// The answer to what only the resolved path disallows.
+    pub ambiguous: Option<AnswerPolicy>,
+}
+
+/// How far enforcement goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Nothing is judged.
+    Off,
+    /// What would be done is recorded.
+    #[default]
+    Observe,
+    /// It is done.
+    Enforce,
+}
+
+/// An answer in place of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerPolicy {
+    /// 4xx or 5xx.
+    pub status: u16,
+    /// Retry-After.
+    pub retry_after: Option<Duration>,
+    /// The body; our own when absent.
+    pub body: Option<String>,
+}
+
+/// A planned pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PausePolicy {
+    /// Whom it stops.
+    pub audience: Audience,
+    /// When it begins; at once when absent.
+    pub from: Option<Timestamp>,
+    /// When it ends; 12 hours after it came into force when absent.
+    pub until: Option<Timestamp>,
+    /// Retry-After.
+    pub retry_after: Duration,
+    /// Whether robots.txt is answered 503 as well.
+    pub pause_robots_txt: bool,
+    /// The whole section.
+    pub span: Span,
+}
+
+/// Whom a pause stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Audience {
+    /// Crawlers; people, monitoring and tools pass.
+    #[default]
+    Crawlers,
+    /// Everyone.
+    Everyone,
+}
+
+/// What a production site does on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Acknowledgement {
+    /// Search engines may not crawl the site.
+    SiteDisallowed,
+    /// Search engines may not index the site.
+    SiteNoindex,
+    /// A pause of more than 36 hours.
+    LongPause,
+}
+
+/// One case of `tests`.
+#[derive(Clone, Debug)]
+pub struct PolicyTest {
+    /// A product token, a crawler's name, or a whole user agent.
+    pub agent: Located<String>,
+    /// Path and query.
+    pub path: Located<String>,
+    /// The host asked for; the site's first when absent.
+    pub host: Option<Located<String>>,
+    /// The content type of the response.
+    pub content_type: Option<String>,
+    /// The status of the response; 200 when absent.
+    pub status: u16,
+    /// The moment of the request; outside any pause when absent.
+    pub at: Option<Timestamp>,
+    /// What must come of it.
+    pub expect: Expectation,
+    /// The whole case.
+    pub span: Span,
+}
+
+/// What a test expects; absent fields are not compared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expectation {
+    /// `allowed`, `disallowed`, `not_bound`, `not_a_crawler`.
+    pub verdict: Option<Located<String>>,
+    /// `allowed`, `unproven`, `ambiguous`, `not_bound`, ...
+    pub kind: Option<Located<String>>,
+    /// `pass`, `block`, `pause`, `robots_txt`.
+    pub action: Option<Located<String>>,
+    /// The status of an answer that is made here.
+    pub answer_status: Option<Located<u16>>,
+    /// The X-Robots-Tag lines, in order; an empty list means none.
+    pub tag: Option<Vec<Located<String>>>,
+}

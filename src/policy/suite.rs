@@ -1,0 +1,1 @@
+//! Words of the `tests` section, shared by checking and running.

@@ -1,0 +1,38 @@
+//! A robots.txt as data: what [`render`](super::render()) writes and a [`Matcher`](super::Matcher) judges by, so that the
+//! bytes that are served and the verdicts that are given cannot drift apart.
+
+use super::Pattern;
+use std::time::Duration;
+
+/// One `Allow` or `Disallow` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// `Allow` if true, `Disallow` if not.
+    pub allow: bool,
+    /// What it applies to. An empty pattern is written but matches nothing.
+    pub pattern: Pattern,
+}
+
+/// The agents that share a list of rules. In a document that is to be served a token stands in one group only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Lines written as comments above the group, without `#`.
+    pub comments: Vec<String>,
+    /// Product tokens as they are to be written, or `*`.
+    pub agents: Vec<String>,
+    /// Rules in the order they are to be written.
+    pub rules: Vec<Rule>,
+    /// Written as `Crawl-delay` in seconds; not part of RFC 9309, never closes a list of agents.
+    pub crawl_delay: Option<Duration>,
+}
+
+/// A whole file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Document {
+    /// Lines written as comments at the top, without `#`.
+    pub comments: Vec<String>,
+    /// Groups in the order they are to be written.
+    pub groups: Vec<Group>,
+    /// Absolute URLs of sitemaps, written last.
+    pub sitemaps: Vec<String>,
+}

@@ -1,0 +1,17 @@
+//! RFC 9309: request targets, path patterns, rule sets, and the rendering of a robots.txt.
+//!
+//! This room knows bytes only: no policy, no crawler, no request.
+
+mod document;
+mod matcher;
+mod pattern;
+mod render;
+mod rules;
+mod target;
+
+pub use document::{Document, Group, Rule};
+pub use matcher::Matcher;
+pub use pattern::Pattern;
+pub use render::{MAX_BYTES, render};
+pub use rules::RuleSet;
+pub use target::{Target, TargetScratch};

@@ -1,0 +1,157 @@
+//! The server's own settings: `crawlgate.yaml`, or flags for the common case. Site owners never need them.
+//!
+//! Text in, values out; knows no policy and opens nothing.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything the server is started with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Addresses to serve on.
+    pub listen: Vec<SocketAddr>,
+    /// Where requests go, by host.
+    pub origins: Vec<OriginSettings>,
+    /// The policy directory.
+    pub policies: PathBuf,
+    /// The admin listener; none when absent.
+    pub admin: Option<SocketAddr>,
+    /// The control socket; none when absent.
+    pub control: Option<PathBuf>,
+    /// The state directory; nothing is remembered when absent.
+    pub state: Option<PathBuf>,
+    /// Peers whose forwarding headers are believed.
+    pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Logs.
+    pub logs: Logs,
+    /// Worker threads; the number of cores when absent.
+    pub threads: Option<usize>,
+    /// Refuse to start on a last good copy.
+    pub strict: bool,
+}
+
+/// Where requests for some hosts go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginSettings {
+    /// Host patterns as in a policy, lower case (`shop.example`, `*.shop.example`); empty for all others.
+    pub hosts: Vec<String>,
+    /// The servers; requests take turns.
+    pub servers: Vec<ServerAddress>,
+    /// Timeouts.
+    pub timeouts: OriginTimeouts,
+}
+
+/// One server of an origin.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServerAddress {
+    /// Whether it speaks TLS.
+    pub tls: bool,
+    /// A name, or an address (IPv6 without brackets).
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+/// How long an origin may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OriginTimeouts {
+    /// To accept a connection.
+    pub connect: Duration,
+    /// Between two reads.
+    pub read: Duration,
+    /// Between two writes.
+    pub write: Duration,
+    /// How long an unused connection is kept.
+    pub idle: Duration,
+}
+
+impl Default for OriginTimeouts {
+    fn default() -> OriginTimeouts {
+        OriginTimeouts {
+            connect: Duration::from_secs(3),
+            read: Duration::from_secs(60),
+            write: Duration::from_secs(30),
+            idle: Duration::from_secs(55),
+        }
+    }
+}
+
+/// Bounds on what a client may ask for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Octets of a request target; 414 above.
+    pub target: usize,
+    /// Octets of all header fields; 431 above.
+    pub headers: usize,
+    /// How long an idle connection is kept between requests.
+    pub keepalive: Duration,
+    /// How long a graceful stop waits for the last request.
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            target: 16 * 1024,
+            headers: 64 * 1024,
+            keepalive: Duration::from_secs(60),
+            drain: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What is written down, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logs {
+    /// The access log.
+    pub access: AccessDestination,
+    /// How much of a client's address is written.
+    pub addresses: AddressDetail,
+}
+
+impl Default for Logs {
+    fn default() -> Logs {
+        Logs { access: AccessDestination::Off, addresses: AddressDetail::Full }
+    }
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessDestination {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Appended to this file.
+    File(PathBuf),
+}
+
+/// How much of an address is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressDetail {
+    /// All of it.
+    Full,
+    /// IPv4 to /24, IPv6 to /48.
+    Truncated,
+    /// None of it.
+    None,
+}
+
+impl AddressDetail {
+    /// The address as it may be written.
+    pub fn apply(self, address: IpAddr) -> Option<IpAddr> {
+        match (self, address) {
+            (AddressDetail::None, _) => None,
+            (AddressDetail::Full, address) => Some(address),
+            (AddressDetail::Truncated, IpAddr::V4(address)) => {
+                Some(IpAddr::V4((u32::from(address) & 0xffff_ff00).into()))
+            }
+            (AddressDetail::Truncated, IpAddr::V6(address)) => {
+                Some(IpAddr::V6((u128::from(address) & !((1 << 80) - 1)).into()))
+            }
+        }
+    }
+}

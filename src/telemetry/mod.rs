@@ -1,0 +1,11 @@
+//! What is seen from outside: metrics, the access log, tracing.
+//!
+//! Knows names and numbers; knows no request and no policy.
+
+mod access;
+mod metrics;
+mod trace;
+
+pub use access::{AccessLog, AccessRecord};
+pub use metrics::{Metrics, SiteGauges};
+pub use trace::start_tracing;

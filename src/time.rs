@@ -1,0 +1,67 @@
+//! A moment in time and its spellings (RFC 3339, HTTP-date). The engine takes moments as arguments: nothing here reads
+//! a clock.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Whole seconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// Reads RFC 3339 (`2026-12-01T01:00:00Z`), or a date alone, which means midnight UTC.
+    ///
+    /// ```
+    /// use crawlgate::time::Timestamp;
+    /// assert_eq!(Timestamp::parse("1970-01-02"), Some(Timestamp(86_400)));
+    /// assert_eq!(Timestamp::parse("1970-01-01T01:00:00+01:00"), Some(Timestamp(0)));
+    /// assert_eq!(Timestamp::parse("soon"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Timestamp> {
+        if let Ok(moment) = chrono::DateTime::parse_from_rfc3339(text) {
+            return Some(Timestamp(moment.timestamp()));
+        }
+        let day = chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+        Some(Timestamp(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp()))
+    }
+
+    /// This moment plus a duration; saturates.
+    pub fn plus(self, duration: Duration) -> Timestamp {
+        Timestamp(self.0.saturating_add(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)))
+    }
+
+    /// Whole seconds from `earlier` to this moment; zero when `earlier` is later.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_secs(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is written as 1970.
+    pub fn to_http_date(self) -> String {
+        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(u64::try_from(self.0).unwrap_or(0)))
+    }
+
+    /// Reads an HTTP-date in any of its three forms.
+    pub fn from_http_date(text: &str) -> Option<Timestamp> {
+        httpdate::parse_http_date(text).ok().map(Timestamp::from)
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(moment: SystemTime) -> Timestamp {
+        match moment.duration_since(UNIX_EPOCH) {
+            Ok(after) => Timestamp(i64::try_from(after.as_secs()).unwrap_or(i64::MAX)),
+            Err(before) => Timestamp(-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX)),
+        }
+    }
+}
+
+/// RFC 3339 in UTC, to the second.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match chrono::DateTime::from_timestamp(self.0, 0) {
+            Some(moment) => write!(f, "{}", moment.format("%Y-%m-%dT%H:%M:%SZ")),
+            None => write!(f, "@{}", self.0),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The judgement: facts of a request in, a decision out. Pure: neither allocates, locks, nor reads a clock.
+
+mod decide;
+mod explain;
+mod suite;
+
+pub use decide::decide;
+pub use explain::{ActionReport, Explanation, Question, explain};
+pub use suite::{TestFailure, run_tests};
+
+use crate::crawlers::Claim;
+use crate::policy::compiled::{Held, PathRules};
+use crate::robots::TargetScratch;
+use crate::time::Timestamp;
+use std::net::IpAddr;
+
+/// What is known of a request. Borrowed bytes as they came.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The Host field or `:authority`, with its port if it has one.
+    pub host: &'a [u8],
+    /// Path and query as sent.
+    pub target: &'a [u8],
+    /// GET, HEAD, ...
+    pub method: &'a [u8],
+    /// The User-Agent field; empty when absent.
+    pub user_agent: &'a [u8],
+    /// Where the request comes from, trusted proxies peeled off.
+    pub client: Option<IpAddr>,
+    /// What is proven about the claim.
+    pub identity: Identity,
+    /// When it arrived.
+    pub now: Timestamp,
+}
+
+/// What is proven about a claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Identity {
+    /// Neither way.
+    #[default]
+    Unverified,
+    /// It is who it says it is.
+    Verified,
+    /// It is not.
+    Impostor,
+}
+
+/// The versions that a crawler may hold besides the one in force. Until there is a ledger of who was served what,
+/// every superseded version within the grace time may be held by anyone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holdings<'a> {
+    /// Superseded versions, as the snapshot's entry has them; those past the grace time are passed over.
+    pub versions: &'a [Held],
+    /// Until this moment a version that was dropped may be held, so nothing counts as disallowed by all.
+    pub forgotten_until: Option<Timestamp>,
+}
+
+/// Memory that `decide` writes into; one per worker or request, reused.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// For the normalised target.
+    pub target: TargetScratch,
+}
+
+/// What the rules say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Verdict {
+    Allowed,
+    Disallowed,
+    NotBound,
+    NotACrawler,
+}
+
+/// What the request is, as far as it can be known (see `docs/semantics.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Not judged.
+    NotACrawler,
+    /// Allowed by the version in force.
+    Allowed,
+    /// Disallowed now, allowed by a version it may hold.
+    StaleCopy,
+    /// Disallowed, and whether it ever got the rules is not known.
+    Unproven,
+    /// Only the resolved path is disallowed.
+    Ambiguous,
+    /// Its operator says the rules do not bind it.
+    NotBound,
+}
+
+/// A rule of the site's document: the group that applied, and the rule that decided, when one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleRef {
+    /// Index into `document.groups`.
+    pub group: u16,
+    /// Index into its rules.
+    pub rule: Option<u32>,
+}
+
+/// What is done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Forwarded.
+    Pass,
+    /// Answered with the site's `answers[index]`.
+    Block(u16),
+    /// Answered 503.
+    Pause {
+        /// Retry-After in seconds.
+        retry_after: u32,
+    },
+    /// The site's robots.txt.
+    RobotsTxt,
+}
+
+/// The judgement of one request. Indexes point into the snapshot it was made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The site; `None` when no site claims the host: forwarded untouched.
+    pub site: Option<usize>,
+    /// Who it says it is.
+    pub claim: Claim,
+    /// What the rules say.
+    pub verdict: Verdict,
+    /// What that makes the request.
+    pub kind: Kind,
+    /// Why.
+    pub rule: Option<RuleRef>,
+    /// What is done.
+    pub action: Action,
+    /// What enforce would do, where observe does not.
+    pub would: Option<Action>,
+    /// The tag rules that the path selects.
+    pub path_rules: PathRules,
+}
