@@ -8,7 +8,7 @@ pub mod model;
 mod check;
 mod compile;
 mod decode;
-mod lint;
+pub mod lint;
 mod suite;
 
 pub use check::read;

@@ -2,10 +2,12 @@
 
 mod decide;
 mod explain;
+mod load;
 mod suite;
 
 pub use decide::decide;
 pub use explain::{ActionReport, Explanation, Question, explain};
+pub use load::load;
 pub use suite::{TestFailure, run_tests};
 
 use crate::crawlers::Claim;
