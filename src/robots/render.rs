@@ -84,9 +84,11 @@ fn agent(name: &str) -> String {
     name.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
 }
 
-/// A URL that stays in its line: blanks and line breaks are percent-encoded.
+/// A URL that stays in its line: blanks and line breaks are percent-encoded; a fragment, which names no other file and
+/// would be read as a comment, is left out.
 fn sitemap(url: &str) -> String {
     let mut out = String::with_capacity(url.len());
+    let (url, _fragment) = url.split_once('#').unwrap_or((url, ""));
     for c in url.trim().chars() {
         if breaks_lines(c) || c == ' ' {
             for octet in c.encode_utf8(&mut [0; 4]).bytes() {

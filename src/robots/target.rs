@@ -1,7 +1,7 @@
 //! A request target as rules see it.
 
 use super::normal::{Side, is_normal_target, normalise_into};
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr2};
 
 /// A target normalised for matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,9 +67,8 @@ fn authority_end(raw: &[u8]) -> Option<usize> {
     }
     let colon = raw.iter().position(|octet| !octet.is_ascii_alphanumeric() && !b"+-.".contains(octet))?;
     let authority = raw[colon..].strip_prefix(b"://")?;
-    // RFC 3986 section 3.2: an authority ends with `/`, `?`, `#` (gone by now) or the end. Browsers and some origins
-    // take `\` for `/`.
-    Some(raw.len() - authority.len() + memchr3(b'/', b'?', b'\\', authority).unwrap_or(authority.len()))
+    // RFC 3986 section 3.2: an authority ends with `/`, `?`, `#` (gone by now) or the end.
+    Some(raw.len() - authority.len() + memchr2(b'/', b'?', authority).unwrap_or(authority.len()))
 }
 
 /// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4) and doubled slashes taken as one.

@@ -88,6 +88,13 @@ fn crawl_delay_is_in_seconds_with_the_decimals_it_needs() {
 }
 
 #[test]
+fn a_sitemap_is_written_without_its_fragment() {
+    let sitemaps = ["#", " ", "https://a.example/s#x", "https://a.example/a b"].map(str::to_owned).to_vec();
+    let text = render(&Document { sitemaps, ..Document::default() });
+    assert_eq!(text, "Sitemap: https://a.example/s\nSitemap: https://a.example/a%20b\n");
+}
+
+#[test]
 fn no_text_can_inject_a_line() {
     let break_out = "x\r\nDisallow: /\rAllow: /y\u{0}\u{b}\u{c}\u{1c}\u{85}\u{2028}Disallow: /\u{2029}z#w";
     let document = Document {

@@ -105,27 +105,19 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn any_group() -> impl Strategy<Value = (Vec<String>, Vec<(bool, String)>, Option<u64>, Vec<String>)> {
-    let agents = vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4);
-    (agents, vec((any::<bool>(), any_text()), 0..6), prop::option::of(0u64..100_000), vec(any_text(), 0..3))
+fn any_rule() -> impl Strategy<Value = Rule> {
+    (any::<bool>(), any_text()).prop_map(|(allow, written)| Rule { allow, pattern: Pattern::new(&written) })
+}
+
+fn any_group() -> impl Strategy<Value = Group> {
+    let delay = prop::option::of((0u64..100_000).prop_map(Duration::from_millis));
+    (vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4), vec(any_rule(), 0..6), delay, vec(any_text(), 0..3))
+        .prop_map(|(agents, rules, crawl_delay, comments)| Group { comments, agents, rules, crawl_delay })
 }
 
 fn any_document() -> impl Strategy<Value = Document> {
-    (vec(any_text(), 0..3), vec(any_group(), 0..5), vec(any_text(), 0..3)).prop_map(|(comments, groups, sitemaps)| {
-        let groups = groups
-            .into_iter()
-            .map(|(agents, rules, delay, comments)| Group {
-                comments,
-                agents,
-                rules: rules
-                    .into_iter()
-                    .map(|(allow, written)| Rule { allow, pattern: Pattern::new(&written) })
-                    .collect(),
-                crawl_delay: delay.map(Duration::from_millis),
-            })
-            .collect();
-        Document { comments, groups, sitemaps }
-    })
+    (vec(any_text(), 0..3), vec(any_group(), 0..5), vec(any_text(), 0..3))
+        .prop_map(|(comments, groups, sitemaps)| Document { comments, groups, sitemaps })
 }
 
 /// A group as a parser of RFC 9309 sees it: agents, rules as (allow, path).
