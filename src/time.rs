@@ -9,6 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
+/// 9999-12-31T23:59:59Z.
+const LAST_HTTP_SECOND: u64 = 253_402_300_799;
+
 impl Timestamp {
     /// Reads RFC 3339 (`2026-12-01T01:00:00Z`), or a date alone, which means midnight UTC.
     ///
@@ -36,9 +39,11 @@ impl Timestamp {
         Duration::from_secs(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is written as 1970.
+    /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is written as the first
+    /// second of 1970, one after 9999 (which the four digits cannot hold) as the last second of 9999.
     pub fn to_http_date(self) -> String {
-        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(u64::try_from(self.0).unwrap_or(0)))
+        let seconds = u64::try_from(self.0).unwrap_or(0).min(LAST_HTTP_SECOND);
+        httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds))
     }
 
     /// Reads an HTTP-date in any of its three forms.
@@ -65,3 +70,6 @@ impl fmt::Display for Timestamp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 
 mod document;
 mod matcher;
+mod normal;
 mod pattern;
 mod render;
 mod rules;
@@ -15,3 +16,6 @@ pub use pattern::Pattern;
 pub use render::{MAX_BYTES, render};
 pub use rules::RuleSet;
 pub use target::{Target, TargetScratch};
+
+#[cfg(test)]
+mod tests;

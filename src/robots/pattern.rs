@@ -1,19 +1,46 @@
 //! A path pattern of an Allow or Disallow line.
 
+use super::normal::{Side, normalise_into};
+use memchr::{memchr, memmem};
+
 /// A pattern, normalised as a request target is (RFC 9309 section 2.2.2), so that both sides compare as bytes.
+///
+/// `*` stands for any octets, `$` as the last character for the end of the target; elsewhere `$` is a character like
+/// others. `%2A` and `%24` are the characters themselves (figure 6 of RFC 9309).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern {
     normalised: Box<str>,
+    /// The spelling that is compared where it differs from `normalised`: a literal `$` as `%24`, as targets spell it.
+    /// Kept apart because the priority counts the octets that were written.
+    respelled: Option<Box<[u8]>>,
+    /// Octets before the first `*`, or before the end.
+    prefix: usize,
+    /// Whether the pattern ends with `$`.
+    anchored: bool,
 }
 
 impl Pattern {
-    /// Normalises `written`.
+    /// Normalises `written`. Blanks around it are no part of it, as on a line of a robots.txt. Whatever is written,
+    /// [`as_str`](Pattern::as_str) stays within its line: ASCII without controls, blanks and `#`.
+    ///
+    /// ```
+    /// use crawlgate::robots::Pattern;
+    /// assert_eq!(Pattern::new("/%70rivate/ツ").as_str(), "/private/%E3%83%84");
+    /// ```
     pub fn new(written: &str) -> Pattern {
-        let _ = written;
-        todo!()
+        let mut normalised = Vec::with_capacity(written.len());
+        normalise_into(written.trim_matches([' ', '\t']).as_bytes(), Side::Pattern, &mut normalised);
+        // Every octet is ASCII, so each is a character.
+        let normalised: Box<str> = normalised.into_iter().map(char::from).collect();
+        let anchored = normalised.ends_with('$');
+        let body = normalised.strip_suffix('$').unwrap_or(&normalised);
+        let respelled = body.contains('$').then(|| body.replace('$', "%24").into_bytes().into_boxed_slice());
+        let literal = respelled.as_deref().unwrap_or(body.as_bytes());
+        let prefix = memchr(b'*', literal).unwrap_or(literal.len());
+        Pattern { normalised, respelled, prefix, anchored }
     }
 
-    /// The normalised pattern, as it is rendered.
+    /// The normalised pattern, as it is rendered. Giving it to [`new`](Pattern::new) gives the same pattern.
     pub fn as_str(&self) -> &str {
         &self.normalised
     }
@@ -23,14 +50,44 @@ impl Pattern {
         self.normalised.is_empty()
     }
 
-    /// What decides between matching rules: the length in octets.
+    /// What decides between matching rules: the length in octets, as rendered.
     pub fn priority(&self) -> usize {
         self.normalised.len()
     }
 
-    /// Whether the pattern matches a target normalised by [`TargetScratch`](super::TargetScratch).
+    /// Whether the pattern matches a target normalised by [`TargetScratch`](super::TargetScratch). Takes time linear in
+    /// the lengths of the two, and does not allocate.
     pub fn matches(&self, target: &[u8]) -> bool {
-        let _ = target;
-        todo!()
+        !self.is_empty() && target.starts_with(self.prefix()) && self.matches_beyond_prefix(target)
+    }
+
+    /// What every matching target begins with.
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.literal()[..self.prefix]
+    }
+
+    /// [`matches`](Pattern::matches) for a target that is known to begin with [`prefix`](Pattern::prefix).
+    pub(super) fn matches_beyond_prefix(&self, target: &[u8]) -> bool {
+        let (Some(mut rest), literal) = (target.get(self.prefix..), self.literal()) else { return false };
+        let Some(mut pieces) = literal.get(self.prefix + 1..) else {
+            return !self.anchored || rest.is_empty();
+        };
+        // Between wildcards the leftmost place is as good as any other, so each piece is looked for once, and only in
+        // what the pieces before it left over: nothing is tried twice.
+        while let Some(star) = memchr(b'*', pieces) {
+            let piece = &pieces[..star];
+            let Some(place) = memmem::find(rest, piece) else { return false };
+            rest = &rest[place + piece.len()..];
+            pieces = &pieces[star + 1..];
+        }
+        if self.anchored { rest.ends_with(pieces) } else { memmem::find(rest, pieces).is_some() }
+    }
+
+    /// What is compared: without the `$` of the end; a `*` in it is always the wildcard.
+    fn literal(&self) -> &[u8] {
+        match &self.respelled {
+            Some(respelled) => respelled,
+            None => &self.normalised.as_bytes()[..self.normalised.len() - usize::from(self.anchored)],
+        }
     }
 }

@@ -1,17 +1,68 @@
 //! The rules of one group, ready for the longest match.
 
 use super::Rule;
+use std::cmp::Reverse;
 
 /// Rules in the order given, with an index for matching.
+///
+/// The index is the sorted list of what the patterns begin with (their octets before the first `*`). Everything in that
+/// list that a target begins with is the target's nearest predecessor in sorted order, or a beginning of it: whatever
+/// sorts between a beginning of the target and the target begins alike. So one binary search and a walk over ever
+/// shorter beginnings meet every rule that can match, and pass over nearly all that cannot.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
+    /// Indexes of the rules that are not empty, the deciding one first: longest, then Allow, then as given. The place
+    /// in this list is a rule's **rank**.
+    ranked: Box<[u32]>,
+    /// Sorted by `text`, each once.
+    beginnings: Box<[Beginning]>,
+    /// Ranks, by beginning, rising.
+    ranks: Box<[u32]>,
+}
+
+/// What one or more patterns begin with.
+#[derive(Clone, Debug)]
+struct Beginning {
+    text: Box<[u8]>,
+    /// Where its ranks stand in `RuleSet::ranks`.
+    first: u32,
+    end: u32,
+    /// The longest other beginning that this one begins with.
+    shorter: Option<u32>,
+    /// The lowest rank of its rules and of all shorter ones: when something better is found already, the walk is over.
+    best: u32,
 }
 
 impl RuleSet {
     /// Prepares `rules` for matching.
     pub fn new(rules: Vec<Rule>) -> RuleSet {
-        RuleSet { rules }
+        let mut ranked: Vec<u32> =
+            (0u32..).zip(&rules).filter(|(_, rule)| !rule.pattern.is_empty()).map(|(i, _)| i).collect();
+        ranked.sort_by_key(|&index| {
+            let rule = &rules[index as usize];
+            (Reverse(rule.pattern.priority()), Reverse(rule.allow), index)
+        });
+        let prefix = |rank: u32| rules[ranked[rank as usize] as usize].pattern.prefix();
+        let mut ranks: Vec<u32> = (0u32..).zip(&ranked).map(|(rank, _)| rank).collect();
+        ranks.sort_by_key(|&rank| (prefix(rank), rank));
+
+        let mut beginnings: Vec<Beginning> = Vec::new();
+        // The beginnings that the current one begins with, the longest last.
+        let mut open: Vec<u32> = Vec::new();
+        let mut first = 0u32;
+        for same in ranks.chunk_by(|a, b| prefix(*a) == prefix(*b)) {
+            let (text, end) = (prefix(same[0]), first + same.len() as u32);
+            while open.last().is_some_and(|&last| !text.starts_with(&beginnings[last as usize].text)) {
+                open.pop();
+            }
+            let shorter = open.last().copied();
+            let best = shorter.map_or(same[0], |shorter| same[0].min(beginnings[shorter as usize].best));
+            open.push(beginnings.len() as u32);
+            beginnings.push(Beginning { text: text.into(), first, end, shorter, best });
+            first = end;
+        }
+        RuleSet { ranked: ranked.into(), beginnings: beginnings.into(), ranks: ranks.into(), rules }
     }
 
     /// The rules in the order they were given.
@@ -19,10 +70,33 @@ impl RuleSet {
         &self.rules
     }
 
-    /// The index of the rule that decides about a normalised target: the longest, Allow before Disallow. Neither
-    /// allocates nor locks.
+    /// The index of the rule that decides about a normalised target: the longest, Allow before Disallow, the first of
+    /// equals. `None` when no rule matches: allowed. Neither allocates nor locks.
     pub fn find(&self, target: &[u8]) -> Option<usize> {
-        let _ = target;
-        todo!()
+        let after = self.beginnings.partition_point(|beginning| &*beginning.text <= target);
+        let mut next = after.checked_sub(1).map(|nearest| &self.beginnings[nearest]);
+        // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.
+        let common = next.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
+        let mut found: Option<u32> = None;
+        while let Some(beginning) = next {
+            if found.is_some_and(|found| found <= beginning.best) {
+                break;
+            }
+            if beginning.text.len() <= common {
+                let ranks = &self.ranks[beginning.first as usize..beginning.end as usize];
+                let better = ranks.iter().take_while(|&&rank| found.is_none_or(|found| rank < found));
+                if let Some(&rank) =
+                    better.into_iter().find(|&&rank| self.rule(rank).pattern.matches_beyond_prefix(target))
+                {
+                    found = Some(rank);
+                }
+            }
+            next = beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
+        }
+        found.map(|rank| self.ranked[rank as usize] as usize)
+    }
+
+    fn rule(&self, rank: u32) -> &Rule {
+        &self.rules[self.ranked[rank as usize] as usize]
     }
 }

@@ -1,0 +1,133 @@
+//! The normal form in which a pattern and a target are compared (RFC 9309 section 2.2.2, RFC 3986 section 6.2.2), one
+//! function for both sides.
+//!
+//! - An escape of an unreserved octet is decoded; every other escape stays, its hex digits in upper case.
+//! - Octets above ASCII, controls, space and `"<>\^`{|}` are escaped, and so is `#`, which would begin a comment in a
+//!   rule (in a target it begins the fragment, which is gone before).
+//! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken for each other.
+//! - A `%` that begins no escape stays `%`; the RFC is silent, and what counts is that both sides agree.
+//!
+//! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the raw characters of a
+//! URL. A target therefore spells both as escapes. A rule keeps them, for there the raw characters have a meaning.
+
+/// How `*` and `$` are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// They stay: the wildcard and the end of the URL.
+    Pattern,
+    /// They are escaped: characters like others.
+    Target,
+}
+
+const HEX: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Whether an octet needs no escape (RFC 3986 section 2.3), so that its escape is equal to it.
+const fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+}
+
+/// Octets that stand for themselves on both sides: unreserved and reserved ones but for `#`, `*`, `$`, `%`.
+const VERBATIM: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let byte = octet as u8;
+        table[octet] = is_unreserved(byte)
+            || matches!(
+                byte,
+                b'/' | b'?' | b':' | b'@' | b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b'[' | b']'
+            );
+        octet += 1;
+    }
+    table
+};
+
+/// The value of an upper or lower case hex digit.
+const fn hex_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// The octet that an escape at the beginning of `text` stands for.
+fn escape_at(text: &[u8]) -> Option<u8> {
+    match text {
+        [b'%', high, low, ..] => Some(hex_value(*high)? << 4 | hex_value(*low)?),
+        _ => None,
+    }
+}
+
+fn push_escape(octet: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
+}
+
+/// Whether `text` is in the normal form of a target already. May say no to one that is: a stray `%` is left to
+/// [`normalise_into`].
+pub(super) fn is_normal_target(text: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(&octet) = text.get(at) {
+        if VERBATIM[usize::from(octet)] {
+            at += 1;
+            continue;
+        }
+        match escape_at(&text[at..]) {
+            Some(escaped)
+                if !is_unreserved(escaped)
+                    && !text[at + 1].is_ascii_lowercase()
+                    && !text[at + 2].is_ascii_lowercase() =>
+            {
+                at += 3;
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Appends the normal form of `text` to `out`: ASCII without controls, blanks and `#`, at most three times as long.
+/// Normalising it again changes nothing.
+pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
+    // Where in `out` the last `%` that begins no escape stands.
+    let mut stray: Option<usize> = None;
+    let mut at = 0;
+    while let Some(&octet) = text.get(at) {
+        if VERBATIM[usize::from(octet)] {
+            out.push(octet);
+            at += 1;
+            continue;
+        }
+        match (octet, escape_at(&text[at..])) {
+            (b'%', Some(escaped)) => {
+                if is_unreserved(escaped) && !completes_an_escape(escaped, stray, out) {
+                    out.push(escaped);
+                } else {
+                    push_escape(escaped, out);
+                }
+                at += 3;
+                continue;
+            }
+            (b'%', None) => {
+                stray = Some(out.len());
+                out.push(octet);
+            }
+            (b'*' | b'$', _) if side == Side::Pattern => out.push(octet),
+            _ => push_escape(octet, out),
+        }
+        at += 1;
+    }
+}
+
+/// Whether decoding a hex digit here would make an escape out of a stray `%` before it (`%%341` must not become `%41`,
+/// which would be another URL, and would change again when normalised again).
+fn completes_an_escape(decoded: u8, stray: Option<usize>, out: &[u8]) -> bool {
+    let Some(stray) = stray else { return false };
+    decoded.is_ascii_hexdigit()
+        && match &out[stray + 1..] {
+            [] => true,
+            [first] => first.is_ascii_hexdigit(),
+            _ => false,
+        }
+}

@@ -1,0 +1,140 @@
+//! Rendering, and finding the group of a token.
+
+use super::{document, group};
+use crate::robots::{Document, Group, Matcher, render};
+use std::time::Duration;
+
+fn with_delay(delay: Duration) -> Document {
+    document(vec![Group { crawl_delay: Some(delay), ..group(&["*"], &["Disallow: /x"]) }])
+}
+
+#[test]
+fn a_document_is_written_in_its_order() {
+    let document = Document {
+        comments: vec!["Made by crawlgate.".to_owned(), String::new(), "Second".to_owned()],
+        groups: vec![
+            Group {
+                comments: vec!["For everyone.".to_owned()],
+                crawl_delay: Some(Duration::from_secs(10)),
+                ..group(&["*"], &["Disallow: /cart/", "Allow: /cart/help", "Disallow: /*?s=*$"])
+            },
+            group(&["GPTBot", "CCBot"], &["Disallow: /"]),
+        ],
+        sitemaps: vec!["https://shop.example/a.xml".to_owned(), "https://shop.example/b.xml".to_owned()],
+    };
+    let expected = "\
+# Made by crawlgate.
+#
+# Second
+
+# For everyone.
+User-agent: *
+Disallow: /cart/
+Allow: /cart/help
+Disallow: /*?s=*$
+Crawl-delay: 10
+
+User-agent: GPTBot
+User-agent: CCBot
+Disallow: /
+
+Sitemap: https://shop.example/a.xml
+Sitemap: https://shop.example/b.xml
+";
+    assert_eq!(render(&document), expected);
+    assert_eq!(render(&document), render(&document.clone()));
+}
+
+#[test]
+fn nothing_is_written_for_nothing() {
+    assert_eq!(render(&Document::default()), "");
+    let only = Document { sitemaps: vec!["https://a.example/s".to_owned()], ..Document::default() };
+    assert_eq!(render(&only), "Sitemap: https://a.example/s\n");
+}
+
+#[test]
+fn a_group_without_rules_gets_an_explicit_one_before_its_crawl_delay() {
+    let document = document(vec![
+        Group { crawl_delay: Some(Duration::from_secs(5)), ..group(&["msnbot"], &[]) },
+        group(&["Baiduspider"], &["Disallow: /"]),
+    ]);
+    assert_eq!(
+        render(&document),
+        "User-agent: msnbot\nAllow: /\nCrawl-delay: 5\n\nUser-agent: Baiduspider\nDisallow: /\n"
+    );
+}
+
+#[test]
+fn an_empty_pattern_is_written_without_a_trailing_blank() {
+    assert_eq!(render(&document(vec![group(&["*"], &["Disallow:"])])), "User-agent: *\nDisallow:\n");
+}
+
+#[test]
+fn a_group_without_agents_is_left_out() {
+    let document = document(vec![
+        group(&["a"], &["Allow: /x"]),
+        group(&[], &["Disallow: /"]),
+        group(&["", " \n"], &["Disallow: /"]),
+    ]);
+    assert_eq!(render(&document), "User-agent: a\nAllow: /x\n");
+}
+
+#[test]
+fn crawl_delay_is_in_seconds_with_the_decimals_it_needs() {
+    for (millis, written) in [(500, "0.5"), (10_000, "10"), (1_250, "1.25"), (100_000, "100"), (0, "0"), (1, "0.001")] {
+        let text = render(&with_delay(Duration::from_millis(millis)));
+        assert!(text.ends_with(&format!("\nCrawl-delay: {written}\n")), "{text}");
+    }
+}
+
+#[test]
+fn a_sitemap_is_written_without_its_fragment() {
+    let sitemaps = ["#", " ", "https://a.example/s#x", "https://a.example/a b"].map(str::to_owned).to_vec();
+    let text = render(&Document { sitemaps, ..Document::default() });
+    assert_eq!(text, "Sitemap: https://a.example/s\nSitemap: https://a.example/a%20b\n");
+}
+
+#[test]
+fn no_text_can_inject_a_line() {
+    let break_out = "x\r\nDisallow: /\rAllow: /y\u{0}\u{b}\u{c}\u{1c}\u{85}\u{2028}Disallow: /\u{2029}z#w";
+    let document = Document {
+        comments: vec![break_out.to_owned()],
+        groups: vec![Group { comments: vec![break_out.to_owned()], ..group(&[break_out], &["Allow: /ok"]) }],
+        sitemaps: vec![format!("https://a.example/{break_out}")],
+    };
+    let text = render(&document);
+    assert!(text.chars().all(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))), "{text:?}");
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let known = ["#", "User-agent: x_", "Allow: /ok", "Sitemap: https://a.example/x%0D%0ADisallow:%20/%0DAllow"];
+        assert!(known.iter().any(|known| line.starts_with(known)), "{line:?}");
+    }
+    assert_eq!(text.matches("\nAllow: ").count(), 1);
+    assert_eq!(text.matches("\nDisallow: ").count(), 0);
+}
+
+#[test]
+fn a_token_is_found_without_regard_to_case() {
+    let matcher = Matcher::new(&document(vec![
+        group(&["Googlebot", "Bingbot"], &["Disallow: /g"]),
+        group(&["*"], &["Disallow: /s"]),
+        group(&["GOOGLEBOT", "Googlebot-Image", "MJ12bot"], &["Disallow: /late"]),
+        group(&["*"], &[]),
+    ]));
+    assert_eq!(matcher.named("googleBOT"), Some(0));
+    assert_eq!(matcher.named("BINGBOT"), Some(0));
+    assert_eq!(matcher.named("googlebot-image"), Some(2));
+    assert_eq!(matcher.named("mj12BOT"), Some(2));
+    for unknown in ["Google", "Googlebot-", "Googlebot-Images", "", "*", "ſ", "googlebot\u{0}"] {
+        assert_eq!(matcher.named(unknown), None, "{unknown}");
+    }
+    assert_eq!(matcher.star(), Some(1));
+    assert_eq!(matcher.rules(0).find(b"/g/x"), Some(0));
+    assert_eq!(matcher.rules(1).find(b"/g/x"), None);
+    assert_eq!(matcher.rules(0).rules()[0].pattern.as_str(), "/g");
+}
+
+#[test]
+fn a_document_without_a_star_group_has_none() {
+    let matcher = Matcher::new(&document(vec![group(&["a"], &[])]));
+    assert_eq!((matcher.star(), matcher.named("A")), (None, Some(0)));
+}

@@ -1,0 +1,265 @@
+//! Properties over random patterns, targets and documents, against implementations written apart from the room's.
+
+use super::{Document, Group, Pattern, Rule, RuleSet, TargetScratch};
+use crate::robots::{Matcher, render};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What one octet of a URL may be, decoded as far as RFC 9309 allows: two spellings of the same thing are one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    /// An octet that stands for itself.
+    Plain(u8),
+    /// An escape that is not the same as the raw octet.
+    Escaped(u8),
+    Star,
+    End,
+}
+
+/// Reads the alphabet of [`spelling`] only.
+fn units(text: &str, is_rule: bool) -> Vec<Unit> {
+    let mut units = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (unit, length) = match first {
+            '%' => match u8::from_str_radix(&rest[1..3], 16).expect("the alphabet has whole escapes only") {
+                // Figure 6: these are the raw characters of a URL.
+                octet @ (b'*' | b'$') => (Unit::Plain(octet), 3),
+                octet if octet.is_ascii_alphanumeric() => (Unit::Plain(octet), 3),
+                octet => (Unit::Escaped(octet), 3),
+            },
+            '*' if is_rule => (Unit::Star, 1),
+            '$' if is_rule && rest.len() == 1 => (Unit::End, 1),
+            octet => (Unit::Plain(octet as u8), 1),
+        };
+        units.push(unit);
+        rest = &rest[length..];
+    }
+    units
+}
+
+fn naive_match(pattern: &[Unit], target: &[Unit], memo: &mut HashMap<(usize, usize), bool>) -> bool {
+    let key = (pattern.len(), target.len());
+    if let Some(&known) = memo.get(&key) {
+        return known;
+    }
+    let result = match (pattern.first(), target.first()) {
+        (None, _) => true,
+        (Some(Unit::End), first) => first.is_none(),
+        (Some(Unit::Star), None) => naive_match(&pattern[1..], target, memo),
+        (Some(Unit::Star), Some(_)) => {
+            naive_match(&pattern[1..], target, memo) || naive_match(pattern, &target[1..], memo)
+        }
+        (Some(_), None) => false,
+        (Some(a), Some(b)) => a == b && naive_match(&pattern[1..], &target[1..], memo),
+    };
+    memo.insert(key, result);
+    result
+}
+
+/// The octets of a pattern as rendered: an escaped letter is one, the rest as written.
+fn naive_priority(pattern: &str) -> usize {
+    pattern.replace("%61", "a").len()
+}
+
+/// (allow, pattern as written): the longest of those that match, Allow first, then the first.
+fn naive_find(rules: &[(bool, String)], target: &str) -> Option<usize> {
+    let target = units(target, false);
+    let mut found: Option<usize> = None;
+    for (index, (allow, pattern)) in rules.iter().enumerate() {
+        if pattern.is_empty() || !naive_match(&units(pattern, true), &target, &mut HashMap::new()) {
+            continue;
+        }
+        let better = found.is_none_or(|best| {
+            let (best_allow, best_pattern) = &rules[best];
+            (naive_priority(pattern), *allow) > (naive_priority(best_pattern), *best_allow)
+        });
+        if better {
+            found = Some(index);
+        }
+    }
+    found
+}
+
+/// Few symbols, so that random patterns and targets meet.
+fn spelling(longest: usize) -> impl Strategy<Value = String> {
+    let symbol = prop::sample::select(vec!["/", "/", "a", "a", "%61", "b", "*", "*", "$", "%2A", "%2a", "%24", "%2F"]);
+    vec(symbol, 0..longest).prop_map(|symbols| symbols.concat())
+}
+
+fn pattern_text() -> impl Strategy<Value = String> {
+    prop_oneof![6 => spelling(8).prop_map(|rest| format!("/{rest}")), 1 => spelling(6)]
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        ".{0,40}",
+        // Dense in what normalisation has to decide about.
+        vec(
+            prop::sample::select(vec!["%", "3", "4", "1", "%3", "a", "/", ".", "*", "$", "#", " ", "\n", "é", "?"]),
+            0..24
+        )
+        .prop_map(|symbols| symbols.concat()),
+    ]
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    (any::<bool>(), any_text()).prop_map(|(allow, written)| Rule { allow, pattern: Pattern::new(&written) })
+}
+
+fn any_group() -> impl Strategy<Value = Group> {
+    let delay = prop::option::of((0u64..100_000).prop_map(Duration::from_millis));
+    (vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4), vec(any_rule(), 0..6), delay, vec(any_text(), 0..3))
+        .prop_map(|(agents, rules, crawl_delay, comments)| Group { comments, agents, rules, crawl_delay })
+}
+
+fn any_document() -> impl Strategy<Value = Document> {
+    (vec(any_text(), 0..3), vec(any_group(), 0..5), vec(any_text(), 0..3))
+        .prop_map(|(comments, groups, sitemaps)| Document { comments, groups, sitemaps })
+}
+
+/// A group as a parser of RFC 9309 sees it: agents, rules as (allow, path).
+type Parsed = (Vec<String>, Vec<(bool, String)>);
+
+fn parse(text: &str) -> Vec<Parsed> {
+    let mut groups: Vec<Parsed> = Vec::new();
+    let mut agents_open = false;
+    for line in text.lines() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let Some((key, value)) = line.split_once(':') else {
+            assert!(line.is_empty(), "not a record: {line:?}");
+            continue;
+        };
+        let value = value.trim().to_owned();
+        match key.trim() {
+            "User-agent" => {
+                if !agents_open {
+                    groups.push(Parsed::default());
+                }
+                agents_open = true;
+                groups.last_mut().expect("pushed above").0.push(value);
+            }
+            key @ ("Allow" | "Disallow") => {
+                agents_open = false;
+                groups.last_mut().expect("a rule stands in a group").1.push((key == "Allow", value));
+            }
+            "Crawl-delay" => assert!(value.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{value}"),
+            "Sitemap" => assert!(!value.is_empty()),
+            other => panic!("an unknown record was written: {other:?}"),
+        }
+    }
+    groups
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_rule_found_is_that_of_a_naive_matcher(
+        rules in vec((any::<bool>(), pattern_text()), 0..12),
+        targets in vec(spelling(10), 1..6),
+    ) {
+        let set = RuleSet::new(
+            rules.iter().map(|(allow, text)| Rule { allow: *allow, pattern: Pattern::new(text) }).collect(),
+        );
+        let mut scratch = TargetScratch::default();
+        for rest in targets {
+            let url = format!("/{rest}");
+            let found = set.find(scratch.normalise(url.as_bytes()).sent);
+            prop_assert_eq!(found, naive_find(&rules, &url), "{:?} {}", &rules, url);
+        }
+    }
+
+    #[test]
+    fn the_index_finds_what_trying_every_rule_finds(
+        rules in vec((any::<bool>(), any_text()), 0..12),
+        raw in vec(any::<u8>(), 0..40),
+        text in any_text(),
+    ) {
+        let rules: Vec<Rule> = rules
+            .iter()
+            .map(|(allow, text)| Rule { allow: *allow, pattern: Pattern::new(&format!("/{text}")) })
+            .collect();
+        let set = RuleSet::new(rules.clone());
+        let mut scratch = TargetScratch::default();
+        for raw in [&raw[..], text.as_bytes()] {
+            let target = scratch.normalise(raw).sent;
+            let best = rules
+                .iter()
+                .enumerate()
+                .filter(|(_, rule)| rule.pattern.matches(target))
+                .max_by_key(|(index, rule)| (rule.pattern.priority(), rule.allow, std::cmp::Reverse(*index)))
+                .map(|(index, _)| index);
+            prop_assert_eq!(set.find(target), best);
+            // Not normalised: no promise but not to panic.
+            let _ = set.find(raw);
+        }
+    }
+
+    #[test]
+    fn normalising_again_changes_nothing(text in any_text()) {
+        let pattern = Pattern::new(&text);
+        prop_assert_eq!(&Pattern::new(pattern.as_str()), &pattern);
+        prop_assert!(pattern.as_str().bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#'));
+
+        let (mut first, mut second) = (TargetScratch::default(), TargetScratch::default());
+        let once = first.normalise(text.as_bytes());
+        let twice = second.normalise(once.sent);
+        prop_assert_eq!(once, twice);
+        if let Some(resolved) = once.resolved {
+            let mut third = TargetScratch::default();
+            prop_assert_eq!(third.normalise(resolved).resolved, None);
+        }
+    }
+
+    #[test]
+    fn any_bytes_make_a_target(raw in vec(any::<u8>(), 0..200)) {
+        let mut scratch = TargetScratch::default();
+        let target = scratch.normalise(&raw);
+        for form in [Some(target.sent), target.resolved].into_iter().flatten() {
+            prop_assert!(form.starts_with(b"/"));
+            prop_assert!(form.iter().all(|octet| octet.is_ascii_graphic() && !b"#*$".contains(octet)));
+            prop_assert!(form.len() <= 3 * raw.len() + 1);
+        }
+        let _ = target.is_robots_txt();
+    }
+
+    #[test]
+    fn a_literal_rule_matches_its_own_text_as_a_url(text in any_text()) {
+        let literal = text.replace(['*', '$', '#'], "");
+        let url = format!("/{}", literal.trim_matches([' ', '\t']));
+        let mut scratch = TargetScratch::default();
+        prop_assert!(Pattern::new(&url).matches(scratch.normalise(url.as_bytes()).sent), "{}", url);
+    }
+
+    #[test]
+    fn what_is_rendered_parses_into_the_same_groups(document in any_document()) {
+        let expected: Vec<Parsed> = document
+            .groups
+            .iter()
+            .map(|group| {
+                let mut rules: Vec<(bool, String)> =
+                    group.rules.iter().map(|rule| (rule.allow, rule.pattern.as_str().to_owned())).collect();
+                if rules.is_empty() {
+                    rules.push((true, "/".to_owned()));
+                }
+                (group.agents.clone(), rules)
+            })
+            .collect();
+        prop_assert_eq!(parse(&render(&document)), expected);
+    }
+
+    #[test]
+    fn each_token_is_bound_by_the_first_group_that_names_it(document in any_document()) {
+        let matcher = Matcher::new(&document);
+        let first = |token: &str| {
+            document.groups.iter().position(|group| group.agents.iter().any(|agent| agent.eq_ignore_ascii_case(token)))
+        };
+        prop_assert_eq!(matcher.star(), first("*"));
+        for agent in document.groups.iter().flat_map(|group| &group.agents).filter(|agent| *agent != "*") {
+            prop_assert_eq!(matcher.named(&agent.to_uppercase()), first(agent));
+        }
+    }
+}

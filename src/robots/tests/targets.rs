@@ -1,0 +1,125 @@
+//! Request targets: spelling, absolute form, resolution.
+
+use super::{resolved, sent};
+use crate::robots::TargetScratch;
+
+#[test]
+fn escapes_are_decoded_only_where_they_mean_the_same() {
+    for (raw, normal) in [
+        ("/%41%7a%30%2D%2e%5F%7e", "/Az0-._~"),
+        ("/a%2fb%3F%23", "/a%2Fb%3F%23"),
+        ("/a b\"<>\\^`{|}", "/a%20b%22%3C%3E%5C%5E%60%7B%7C%7D"),
+        ("/*$", "/%2A%24"),
+        ("/%2a%24", "/%2A%24"),
+        ("/%", "/%"),
+        ("/%4", "/%4"),
+        ("/%zz", "/%zz"),
+        ("/:@!&'()+,;=[]?/?", "/:@!&'()+,;=[]?/?"),
+    ] {
+        assert_eq!(sent(raw.as_bytes()), normal, "{raw}");
+    }
+    assert_eq!(sent(b"/\x00\r\n\x7f\xff\xc3\xa9"), "/%00%0D%0A%7F%FF%C3%A9");
+}
+
+#[test]
+fn scheme_authority_and_fragment_are_dropped_and_a_missing_slash_added() {
+    for (raw, normal) in [
+        ("", "/"),
+        ("#top", "/"),
+        ("/a#b?c", "/a"),
+        ("a/b", "/a/b"),
+        ("?q", "/?q"),
+        ("*", "/%2A"),
+        ("http://host.example", "/"),
+        ("HTTPS://user@host.example:8080/a?b=http://c/", "/a?b=http://c/"),
+        ("http://host.example?q=/x", "/?q=/x"),
+        ("http://host.example#/x", "/"),
+        ("coap+tcp://host/x", "/x"),
+        ("//host/x", "//host/x"),
+        ("/http://host/x", "/http://host/x"),
+        ("http:/x", "/http:/x"),
+        ("1http://host/x", "/1http://host/x"),
+        ("://host/x", "/://host/x"),
+    ] {
+        assert_eq!(sent(raw.as_bytes()), normal, "{raw}");
+    }
+}
+
+#[test]
+fn a_normal_target_is_borrowed() {
+    let mut scratch = TargetScratch::default();
+    for raw in ["/", "/a/b.html?q=1&r=%2F%C3%A9", "/.well-known/x", "http://host/a"] {
+        let target = scratch.normalise(raw.as_bytes());
+        assert!(raw.as_bytes().as_ptr_range().contains(&target.sent.as_ptr()), "{raw} should not be copied");
+        assert_eq!(target.resolved, None);
+    }
+}
+
+#[test]
+fn a_scratch_keeps_nothing_of_the_request_before() {
+    let mut scratch = TargetScratch::with_capacity(64);
+    scratch.normalise("/ä//b/../secret?é".as_bytes());
+    let target = scratch.normalise(b"/x y");
+    assert_eq!((target.sent, target.resolved), (&b"/x%20y"[..], None));
+    let target = scratch.normalise(b"/x//y");
+    assert_eq!((target.sent, target.resolved), (&b"/x//y"[..], Some(&b"/x/y"[..])));
+}
+
+#[test]
+fn dot_segments_and_doubled_slashes_are_resolved_as_origins_do() {
+    for (raw, expected) in [
+        // RFC 3986 section 5.4, as far as it is about paths.
+        ("/b/c/./g", Some("/b/c/g")),
+        ("/b/c/.", Some("/b/c/")),
+        ("/b/c/./", Some("/b/c/")),
+        ("/b/c/..", Some("/b/")),
+        ("/b/c/../", Some("/b/")),
+        ("/b/c/../g", Some("/b/g")),
+        ("/b/c/../..", Some("/")),
+        ("/b/c/../../../../g", Some("/g")),
+        ("/b/c/g.", None),
+        ("/b/c/.g", None),
+        ("/b/c/g..", None),
+        ("/b/c/..g", None),
+        ("/b/c/...", None),
+        ("/b/c/./g/.", Some("/b/c/g/")),
+        ("/b/c/g;x=1/../y", Some("/b/c/y")),
+        // Escaped dots are dots, escaped slashes are not slashes.
+        ("/public/%2e%2E/private", Some("/private")),
+        ("/public/.%2e/private", Some("/private")),
+        ("/public/..%2fprivate", None),
+        ("//", Some("/")),
+        ("//private", Some("/private")),
+        ("/a//b///c", Some("/a/b/c")),
+        ("/a//", Some("/a/")),
+        ("/a//../b", Some("/b")),
+        ("/..", Some("/")),
+        ("/", None),
+        ("", None),
+        // The query is the origin's business.
+        ("/a?x=//../y", None),
+        ("/a/../b?x=//../y", Some("/b?x=//../y")),
+        ("/a/..?x", Some("/?x")),
+    ] {
+        assert_eq!(resolved(raw).as_deref(), expected, "{raw}");
+    }
+}
+
+#[test]
+fn robots_txt_is_known_with_any_query_and_in_any_spelling() {
+    let mut scratch = TargetScratch::default();
+    for raw in [
+        "/robots.txt",
+        "/robots.txt?",
+        "/robots.txt?x=/y",
+        "/%72obots%2etxt",
+        "http://host/robots.txt",
+        "/robots.txt#x",
+    ] {
+        assert!(scratch.normalise(raw.as_bytes()).is_robots_txt(), "{raw}");
+    }
+    for raw in ["/", "/robots.txt/", "/Robots.txt", "/a/robots.txt", "//robots.txt", "/robots.txt%3F", "/x?/robots.txt"]
+    {
+        assert!(!scratch.normalise(raw.as_bytes()).is_robots_txt(), "{raw}");
+    }
+}
