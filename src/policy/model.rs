@@ -7,6 +7,22 @@ use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// A value that has a default: its place when it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaulted<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was written, if it was.
+    pub span: Option<Span>,
+}
+
+impl<T> Defaulted<T> {
+    /// The default, which stands nowhere.
+    pub fn new(value: T) -> Defaulted<T> {
+        Defaulted { value, span: None }
+    }
+}
+
 /// One site's policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -77,7 +93,7 @@ pub struct RobotsPolicy {
     /// Absolute URLs.
     pub sitemaps: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
-    pub max_age: Duration,
+    pub max_age: Defaulted<Duration>,
     /// Where the section stands, when it does.
     pub span: Option<Span>,
 }
@@ -158,7 +174,7 @@ pub struct Enforcement {
     /// Per crawler (token, id or name as written); these outrank the purpose, per field.
     pub agents: Vec<(Located<String>, EnforcementFields)>,
     /// How long a fetched robots.txt may be held.
-    pub grace: Duration,
+    pub grace: Defaulted<Duration>,
 }
 
 /// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
