@@ -9,6 +9,7 @@ mod pause;
 mod robots;
 
 #[cfg(any(test, feature = "proxy"))]
+#[cfg(test)]
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 
