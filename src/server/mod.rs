@@ -8,12 +8,14 @@ mod stop;
 
 pub use stop::Stop;
 
+use crate::admin::control::{ControlError, ControlSocket};
+use crate::admin::{AdminApp, Operations};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
 use crate::live::{Live, LiveOptions, StartError};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
-use crate::telemetry::{AccessLog, Metrics, SiteGauges};
+use crate::telemetry::{AccessLog, Metrics};
 use crate::time::Timestamp;
 use listening::{Listening, bind};
 use pingora_core::server::configuration::ServerConf;
@@ -22,12 +24,11 @@ use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use stop::{Drain, Open};
 use tokio::sync::watch;
 
-/// Upstream connections kept for reuse, per worker thread (pingora.md 2.6).
+/// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
 /// Tries per request, the first included.
 const UPSTREAM_TRIES: usize = 2;
@@ -57,6 +58,9 @@ pub enum ServerError {
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
+    /// The control socket cannot be opened.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// Something that is needed from the system is not to be had.
     #[error("{what}: {source}")]
     Io {
@@ -98,8 +102,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let live = Live::start(options, registry, now())?;
     let metrics = Metrics::new();
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
-    let reload = Reloader { live: live.clone(), metrics: metrics.clone() };
-    reload.publish();
+    let operations = Operations::new(live.clone(), metrics.clone());
+    let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
 
     let origins = Arc::new(Origins::new(&settings.origins));
     let threads = settings
@@ -121,7 +125,6 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     proxy.handle_init_modules();
     let proxy = Arc::new(proxy);
 
-    let ready = Arc::new(AtomicBool::new(false));
     let open = Arc::new(Open::default());
     let (closing, closed) = watch::channel(false);
     let server = assemble(
@@ -134,8 +137,18 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
                 threads,
                 stop: Some(closed),
                 open: open.clone(),
-                ready: Some(ready.clone()),
+                ready: Some(operations.clone()),
             },
+            admin: admin_listener.map(|(listener, _)| Listening {
+                name: "admin",
+                listeners: vec![listener],
+                app: Arc::new(AdminApp::new(operations.clone(), access.clone())),
+                threads: 1,
+                // Readable until the very end: whoever watches a stop wants to see it.
+                stop: None,
+                open: Arc::default(),
+                ready: None,
+            }),
             resolver: Resolver::new(origins, {
                 let metrics = metrics.clone();
                 move || metrics.upstream_failure("dns")
@@ -143,31 +156,39 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         },
     );
 
-    let watched = reload.clone();
+    let watched = operations.clone();
     let _watch = live
-        .watch(WATCH_DEBOUNCE, move || watched.reload("the policy directory changed"))
+        .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
     signals::serve(signals, stop.clone(), {
-        let access = access.clone();
+        let (access, operations) = (access.clone(), operations.clone());
         move || {
             access.reopen();
-            reload.reload("SIGHUP");
+            drop(operations.reload());
         }
     })
     .map_err(ServerError::io("cannot start the thread for signals"))?;
+    if let Some(control) = &control {
+        control.clone().serve(operations.clone()).map_err(ServerError::io("cannot start the threads for control"))?;
+    }
 
     for address in &bound.listen {
         tracing::info!("listening on http://{address}");
     }
     announce(&bound);
-    let drain = Drain { stop, closing, proxy, open, ready, access, limit: settings.limits.drain };
+    let drain = Drain { stop, closing, proxy, open, operations, access, limit: settings.limits.drain };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
+    // Its threads hold on to the socket, so that dropping ours does not remove its name.
+    if let Some(control) = control {
+        control.remove();
+    }
     Ok(())
 }
 
 struct Parts {
     proxy: Listening<HttpProxy<Gateway>>,
+    admin: Option<Listening<AdminApp>>,
     resolver: Resolver,
 }
 
@@ -176,10 +197,13 @@ fn assemble(mut server: Server, parts: Parts) -> Server {
     let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(parts.resolver)));
     // The first request finds an address, or five seconds were not enough.
     server.add_service(parts.proxy).add_dependency(&resolver);
+    if let Some(admin) = parts.admin {
+        server.add_service(admin);
+    }
     server
 }
 
-/// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (pingora.md 2.4).
+/// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (Pingora 0.9.1).
 fn configuration(threads: usize) -> ServerConf {
     ServerConf {
         threads,
@@ -188,42 +212,6 @@ fn configuration(threads: usize) -> ServerConf {
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(0),
         ..ServerConf::default()
-    }
-}
-
-/// Reads the policies again and tells the metrics.
-#[derive(Clone)]
-struct Reloader {
-    live: Arc<Live>,
-    metrics: Arc<Metrics>,
-}
-
-impl Reloader {
-    fn reload(&self, why: &str) {
-        let report = self.live.reload(now());
-        for site in &report.sites {
-            for finding in &site.findings {
-                tracing::warn!(site = %site.site, "{finding}");
-            }
-            tracing::info!(site = %site.site, outcome = ?site.outcome, "policies read again: {why}");
-        }
-        self.publish();
-    }
-
-    fn publish(&self) {
-        let status = self.live.status(now());
-        let gauges: Vec<SiteGauges> = status
-            .sites
-            .iter()
-            .map(|site| SiteGauges {
-                site: site.site.clone(),
-                version: site.version.clone(),
-                indexable: site.indexable,
-                paused: site.paused_until.is_some(),
-                reload_success: site.reload_ok,
-            })
-            .collect();
-        self.metrics.set_sites(&gauges, status.last_reload.0);
     }
 }
 
