@@ -1,6 +1,7 @@
-//! One directive, and a set of them in which the most restrictive value wins.
+//! One directive, and a set of them in which the most restrictive value wins. Knows no scope and no field line.
 
 use crate::time::Timestamp;
+use std::fmt;
 
 /// What a page's index entry may or may not be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,32 @@ pub enum ImagePreview {
     Large,
 }
 
+/// Directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are words of the language
+/// that stand for others and are not among them.
+pub(super) const FLAGS: [&str; 15] = [
+    "noindex",
+    "nofollow",
+    "noarchive",
+    "nocache",
+    "nosnippet",
+    "indexifembedded",
+    "notranslate",
+    "noimageindex",
+    "nositelinkssearchbox",
+    "noodp",
+    "noydir",
+    "nopreview",
+    "noai",
+    "noimageai",
+    "noml",
+];
+
+/// Keys that take a value; they are never the name of a bot.
+pub(super) const KEYS: [&str; 4] = ["max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"];
+
+/// Words that say that nothing is restricted.
+const NO_RESTRICTION: [&str; 4] = ["all", "index", "follow", "archive"];
+
 /// Why a directive of a policy is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -40,6 +67,97 @@ pub struct DirectiveError {
     pub message: String,
     /// What to do.
     pub help: Option<String>,
+}
+
+impl Directive {
+    /// A word without a value: `None` when it is no known one.
+    pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
+        let word = word.to_ascii_lowercase();
+        if word == "none" {
+            return Some(vec![Directive::Flag("noindex".into()), Directive::Flag("nofollow".into())]);
+        }
+        if NO_RESTRICTION.contains(&word.as_str()) {
+            return Some(vec![Directive::All]);
+        }
+        FLAGS.contains(&word.as_str()).then(|| vec![Directive::Flag(word.into())])
+    }
+
+    /// A key of [`KEYS`] with its value.
+    pub(super) fn valued(key: &str, value: &str) -> Option<Directive> {
+        let value = value.trim();
+        match key.to_ascii_lowercase().as_str() {
+            "max-snippet" => limit(value).map(Directive::MaxSnippet),
+            "max-video-preview" => limit(value).map(Directive::MaxVideoPreview),
+            "max-image-preview" => match value.to_ascii_lowercase().as_str() {
+                "none" => Some(Directive::MaxImagePreview(ImagePreview::None)),
+                "standard" => Some(Directive::MaxImagePreview(ImagePreview::Standard)),
+                "large" => Some(Directive::MaxImagePreview(ImagePreview::Large)),
+                _ => None,
+            },
+            "unavailable_after" => moment(value).map(Directive::UnavailableAfter),
+            _ => None,
+        }
+    }
+
+    /// The place in the order of emission.
+    fn rank(&self) -> usize {
+        match self {
+            Directive::All => 0,
+            Directive::Flag(name) => 1 + FLAGS.iter().position(|flag| **flag == **name).unwrap_or(FLAGS.len()),
+            Directive::MaxSnippet(_) => 100,
+            Directive::MaxImagePreview(_) => 101,
+            Directive::MaxVideoPreview(_) => 102,
+            Directive::Unknown(..) => 103,
+            Directive::UnavailableAfter(_) => 104,
+        }
+    }
+}
+
+impl fmt::Display for Directive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limited = |limit: &Option<u32>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
+        match self {
+            Directive::All => f.write_str("all"),
+            Directive::Flag(name) => f.write_str(name),
+            Directive::MaxSnippet(limit) => write!(f, "max-snippet: {}", limited(limit)),
+            Directive::MaxVideoPreview(limit) => write!(f, "max-video-preview: {}", limited(limit)),
+            Directive::MaxImagePreview(ImagePreview::None) => f.write_str("max-image-preview: none"),
+            Directive::MaxImagePreview(ImagePreview::Standard) => f.write_str("max-image-preview: standard"),
+            Directive::MaxImagePreview(ImagePreview::Large) => f.write_str("max-image-preview: large"),
+            Directive::UnavailableAfter(moment) => write!(f, "unavailable_after: {moment}"),
+            Directive::Unknown(key, value) if key.is_empty() => f.write_str(value),
+            Directive::Unknown(key, value) => write!(f, "{key}: {value}"),
+        }
+    }
+}
+
+fn limit(value: &str) -> Option<Option<u32>> {
+    if value == "-1" { Some(None) } else { value.parse().ok().map(Some) }
+}
+
+/// A date in any of the forms that Google reads: RFC 822, RFC 850, ISO 8601.
+pub(super) fn moment(value: &str) -> Option<Timestamp> {
+    if value.len() > 64 {
+        return None;
+    }
+    if let Some(moment) = Timestamp::parse(value).or_else(|| Timestamp::from_http_date(value)) {
+        return Some(moment);
+    }
+    if let Ok(moment) = chrono::DateTime::parse_from_rfc2822(value) {
+        return Some(Timestamp(moment.timestamp()));
+    }
+    // `25 Jun 2010 15:00:00 PST` and `25-Jun-2010 15:00:00 UTC`, as Google's page writes them.
+    let spaced = value.replace('-', " ");
+    if let Ok(moment) = chrono::DateTime::parse_from_rfc2822(&spaced) {
+        return Some(Timestamp(moment.timestamp()));
+    }
+    let bare = spaced.trim_end_matches(" UTC").trim_end_matches(" GMT");
+    for form in ["%d %b %Y %H:%M:%S", "%Y %m %d %H:%M:%S", "%Y %m %dT%H:%M:%S"] {
+        if let Ok(moment) = chrono::NaiveDateTime::parse_from_str(bare, form) {
+            return Some(Timestamp(moment.and_utc().timestamp()));
+        }
+    }
+    None
 }
 
 /// A set of directives; of one kind the most restrictive value is kept.
@@ -51,21 +169,81 @@ pub struct Directives {
 impl Directives {
     /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`, strictly: an unknown
     /// name or a bad value is an error with the nearest known name.
+    ///
+    /// # Errors
+    /// Says which part is wrong and what to write instead.
     pub fn parse(text: &str) -> Result<Directives, DirectiveError> {
-        let _ = text;
-        todo!()
+        let mut directives = Directives::default();
+        let parts: Vec<&str> = text.split(',').collect();
+        let mut index = 0;
+        while index < parts.len() {
+            let part = parts[index].trim();
+            index += 1;
+            let Some((key, value)) = part.split_once(':') else {
+                let known = Directive::word(part).ok_or_else(|| unknown_word(part))?;
+                known.into_iter().for_each(|directive| directives.insert(directive));
+                continue;
+            };
+            let key = key.trim();
+            if !KEYS.iter().any(|known| known.eq_ignore_ascii_case(key)) {
+                return Err(unknown_key(key));
+            }
+            if key.eq_ignore_ascii_case("unavailable_after")
+                && let Some((moment, used)) = super::field::dated(value, &parts[index..])
+            {
+                index += used;
+                directives.insert(Directive::UnavailableAfter(moment));
+                continue;
+            }
+            directives.insert(Directive::valued(key, value).ok_or_else(|| bad_value(key, value))?);
+        }
+        Ok(directives)
     }
 
     /// Adds a directive; the more restrictive value stays. `none` is noindex and nofollow.
     pub fn insert(&mut self, directive: Directive) {
-        let _ = directive;
-        todo!()
+        let place = self.members.iter_mut().find(|member| match (&**member, &directive) {
+            (Directive::Flag(one), Directive::Flag(other)) => one == other,
+            (Directive::Unknown(one, value), Directive::Unknown(other, theirs)) => {
+                one.eq_ignore_ascii_case(other) && value == theirs
+            }
+            (one, other) => {
+                std::mem::discriminant(one) == std::mem::discriminant(other)
+                    && !matches!(one, Directive::Flag(_) | Directive::Unknown(..))
+            }
+        });
+        match place {
+            None => {
+                // `all` restricts nothing: it is said only when nothing else is.
+                if directive == Directive::All && !self.members.is_empty() {
+                    return;
+                }
+                self.members.retain(|member| *member != Directive::All);
+                self.members.push(directive);
+                self.members.sort_by(|one, other| {
+                    one.rank().cmp(&other.rank()).then_with(|| one.to_string().cmp(&other.to_string()))
+                });
+            }
+            Some(member) => match (&mut *member, directive) {
+                (Directive::MaxSnippet(have), Directive::MaxSnippet(new))
+                | (Directive::MaxVideoPreview(have), Directive::MaxVideoPreview(new)) => {
+                    *have = match (*have, new) {
+                        (Some(one), Some(other)) => Some(one.min(other)),
+                        (one, other) => one.or(other),
+                    };
+                }
+                (Directive::MaxImagePreview(have), Directive::MaxImagePreview(new)) => *have = (*have).min(new),
+                (Directive::UnavailableAfter(have), Directive::UnavailableAfter(new)) => *have = (*have).min(new),
+                _ => {}
+            },
+        }
     }
 
     /// Adds all of `other`.
     pub fn extend(&mut self, other: &Directives) {
-        let _ = other;
-        todo!()
+        for directive in &other.members {
+            self.insert(directive.clone());
+        }
     }
 
     /// The members in the order they are written.
@@ -78,8 +256,54 @@ impl Directives {
         self.members.is_empty()
     }
 
-    /// Whether they keep a page out of the index.
+    /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is not counted.
     pub fn forbids_indexing(&self) -> bool {
-        todo!()
+        self.members.iter().any(|member| matches!(member, Directive::Flag(name) if &**name == "noindex"))
     }
+}
+
+impl fmt::Display for Directives {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, member) in self.members.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "{member}")?;
+        }
+        Ok(())
+    }
+}
+
+fn unknown_word(word: &str) -> DirectiveError {
+    if word.is_empty() {
+        return DirectiveError {
+            message: "a directive is missing here".into(),
+            help: Some("write `noindex`, `nofollow`, `noarchive`, ...".into()),
+        };
+    }
+    let known = FLAGS.iter().chain(&KEYS).chain(&["none", "all"]).copied();
+    let near = known.clone().map(|name| (strsim::damerau_levenshtein(&word.to_ascii_lowercase(), name), name)).min();
+    let help = match near {
+        Some((distance, name)) if distance <= 2 => format!("did you mean `{name}`?"),
+        _ => format!("the directives are: {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    DirectiveError { message: format!("`{word}` is not a directive of X-Robots-Tag"), help: Some(help) }
+}
+
+fn unknown_key(key: &str) -> DirectiveError {
+    let near = KEYS.iter().map(|name| (strsim::damerau_levenshtein(&key.to_ascii_lowercase(), name), *name)).min();
+    let help = match near {
+        Some((distance, name)) if distance <= 3 => format!("did you mean `{name}`?"),
+        _ => format!("to say it to one crawler, write `tags: {{ {}: [...] }}`", key.to_ascii_lowercase()),
+    };
+    DirectiveError { message: format!("`{key}:` is not a directive that takes a value"), help: Some(help) }
+}
+
+fn bad_value(key: &str, value: &str) -> DirectiveError {
+    let help = match key.to_ascii_lowercase().as_str() {
+        "max-image-preview" => "it is `none`, `standard` or `large`",
+        "unavailable_after" => "write a date: `2026-12-31T23:59:59Z`",
+        _ => "it is a whole number, or -1 for no limit",
+    };
+    DirectiveError { message: format!("`{}` is not a value of `{key}`", value.trim()), help: Some(help.into()) }
 }

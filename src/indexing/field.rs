@@ -1,9 +1,115 @@
-//! The field as origins send it.
+//! The field as origins send it: lenient, because a line that is misread deindexes a page or reveals one.
+//!
+//! There is no grammar that everybody follows. What is read here: within a line a bot's name is sticky until the next
+//! one; the keys that take values are recognised before names; a date may hold commas and colons; what is not known is
+//! kept as it was, in its scope.
 
-use super::Tags;
+use super::directive::{FLAGS, KEYS, moment};
+use super::{Directive, Directives, Scope, Tags};
+use crate::time::Timestamp;
+
+/// What is read of one response's lines.
+const MAX_BYTES: usize = 64 * 1024;
+/// Members of one response's lines.
+const MAX_MEMBERS: usize = 1_000;
 
 /// Reads `X-Robots-Tag` field values. Lenient: what cannot be read is kept as an unknown directive, never re-scoped.
 pub fn parse_lines<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Tags {
-    let _ = lines.into_iter().count();
-    todo!()
+    let mut tags = Tags::default();
+    let (mut bytes, mut members) = (0, 0);
+    for line in lines {
+        bytes += line.len();
+        if bytes > MAX_BYTES || members >= MAX_MEMBERS {
+            break;
+        }
+        members += read_line(&String::from_utf8_lossy(line), &mut tags, MAX_MEMBERS - members);
+    }
+    tags
+}
+
+fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
+    let parts: Vec<&str> = line.split(',').take(limit).collect();
+    let mut scope = Scope::All;
+    let mut index = 0;
+    while index < parts.len() {
+        let part = clean(parts[index]);
+        index += 1;
+        let (name, rest) = scoped(&part);
+        if let Some(name) = name {
+            scope = Scope::named(name);
+        }
+        let rest = rest.trim();
+        if rest.is_empty() {
+            continue;
+        }
+        let mut directives = Directives::default();
+        if let Some(known) = Directive::word(rest) {
+            known.into_iter().for_each(|directive| directives.insert(directive));
+        } else if let Some((key, value)) = rest.split_once(':') {
+            let key = key.trim();
+            if key.eq_ignore_ascii_case("unavailable_after")
+                && let Some((moment, used)) = dated(value, &parts[index..])
+            {
+                index += used;
+                directives.insert(Directive::UnavailableAfter(moment));
+            } else {
+                let directive = Directive::valued(key, value);
+                directives.insert(
+                    directive
+                        .unwrap_or_else(|| Directive::Unknown(key.to_ascii_lowercase().into(), value.trim().into())),
+                );
+            }
+        } else if is_token(rest) {
+            directives.insert(Directive::Flag(rest.to_ascii_lowercase().into()));
+        } else {
+            directives.insert(Directive::Unknown("".into(), rest.into()));
+        }
+        tags.add(scope.clone(), &directives);
+    }
+    parts.len()
+}
+
+/// Splits off a bot's name: token characters before a colon that are no key with a value, where a directive follows.
+/// `max-foo: 3` has no directive behind its colon and is an unknown key.
+fn scoped(part: &str) -> (Option<&str>, &str) {
+    let Some((name, rest)) = part.split_once(':') else { return (None, part) };
+    let name = name.trim();
+    if !is_token(name) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(name)) {
+        return (None, part);
+    }
+    let rest = rest.trim();
+    let first = rest.split([':', ' ']).next().unwrap_or("");
+    let is_directive = Directive::word(rest).is_some()
+        || KEYS.iter().any(|key| key.eq_ignore_ascii_case(first))
+        || FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(first))
+        // `bingbot: somethingnew` and `googlebot:` (the directives follow the comma): a word, not a number or a size.
+        || name.to_ascii_lowercase().contains("bot") && (rest.is_empty() || is_token(rest));
+    if is_directive { (Some(name), rest) } else { (None, part) }
+}
+
+/// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how
+/// many of them it used.
+pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
+    let mut found = moment(value.trim()).map(|moment| (moment, 0));
+    let mut text = value.trim().to_owned();
+    // `Friday, 25-Jun-10 15:00:00 PST` holds one comma; no form holds more than two.
+    for (used, part) in following.iter().take(2).enumerate() {
+        text.push(',');
+        text.push_str(part.trim_end());
+        if let Some(moment) = moment(text.trim()) {
+            found = Some((moment, used + 1));
+        }
+    }
+    found
+}
+
+/// Unfolds (RFC 9112 section 5.2) and drops what no field value may hold.
+fn clean(part: &str) -> String {
+    part.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect::<String>().trim().to_owned()
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 64
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.*+!#$%&'^`|~".contains(&byte))
 }

@@ -7,6 +7,9 @@ mod emit;
 mod field;
 mod tags;
 
-pub use directive::{Directive, DirectiveError, Directives};
+pub use directive::{Directive, DirectiveError, Directives, ImagePreview};
 pub use field::parse_lines;
 pub use tags::{Scope, Tags};
+
+#[cfg(test)]
+mod tests;

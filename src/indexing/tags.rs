@@ -1,4 +1,4 @@
-//! Directives by scope.
+//! Directives by scope. Knows no field line and no response.
 
 use super::Directives;
 
@@ -11,6 +11,13 @@ pub enum Scope {
     Bot(Box<str>),
 }
 
+impl Scope {
+    /// The scope of a bot's name, or of `*`.
+    pub fn named(name: &str) -> Scope {
+        if name == "*" { Scope::All } else { Scope::Bot(name.to_ascii_lowercase().into()) }
+    }
+}
+
 /// What is said to whom: at most one set of directives per scope, in the order of emission.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tags {
@@ -20,14 +27,20 @@ pub struct Tags {
 impl Tags {
     /// Adds directives to a scope.
     pub fn add(&mut self, scope: Scope, directives: &Directives) {
-        let _ = (scope, directives);
-        todo!()
+        if directives.is_empty() {
+            return;
+        }
+        match self.scopes.binary_search_by(|(have, _)| have.cmp(&scope)) {
+            Ok(index) => self.scopes[index].1.extend(directives),
+            Err(index) => self.scopes.insert(index, (scope, directives.clone())),
+        }
     }
 
     /// Adds all of `other`: per scope united, the most restrictive value wins.
     pub fn merge(&mut self, other: &Tags) {
-        let _ = other;
-        todo!()
+        for (scope, directives) in &other.scopes {
+            self.add(scope.clone(), directives);
+        }
     }
 
     /// Scopes and their directives, unscoped first, then by name.
@@ -37,12 +50,19 @@ impl Tags {
 
     /// What binds a bot, as Google computes it: the unscoped directives and those of its own scope, united.
     pub fn effective(&self, bot: &str) -> Directives {
-        let _ = bot;
-        todo!()
+        let mut directives = Directives::default();
+        for (scope, said) in &self.scopes {
+            match scope {
+                Scope::All => directives.extend(said),
+                Scope::Bot(name) if name.eq_ignore_ascii_case(bot) => directives.extend(said),
+                Scope::Bot(_) => {}
+            }
+        }
+        directives
     }
 
     /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
-        self.scopes.iter().all(|(_, directives)| directives.is_empty())
+        self.scopes.is_empty()
     }
 }

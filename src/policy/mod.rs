@@ -7,11 +7,13 @@ pub mod model;
 
 mod check;
 mod compile;
-mod decode;
+pub(crate) mod decode;
 pub mod lint;
-mod suite;
 
 pub use check::read;
 pub use compile::{CompileError, compile};
 pub use compiled::{Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
+
+#[cfg(test)]
+mod tests;

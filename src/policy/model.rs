@@ -7,6 +7,22 @@ use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// A value that has a default: its place when it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaulted<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was written, if it was.
+    pub span: Option<Span>,
+}
+
+impl<T> Defaulted<T> {
+    /// The default, which stands nowhere.
+    pub fn new(value: T) -> Defaulted<T> {
+        Defaulted { value, span: None }
+    }
+}
+
 /// One site's policy.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -49,6 +65,21 @@ pub struct HostPattern {
     pub port: Option<u16>,
 }
 
+/// As it is written.
+impl std::fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.wildcard {
+            f.write_str("*.")?;
+        }
+        if self.name.contains(':') {
+            write!(f, "[{}]", self.name)?
+        } else {
+            f.write_str(&self.name)?
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Environment {
@@ -77,7 +108,7 @@ pub struct RobotsPolicy {
     /// Absolute URLs.
     pub sitemaps: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
-    pub max_age: Duration,
+    pub max_age: Defaulted<Duration>,
     /// Where the section stands, when it does.
     pub span: Option<Span>,
 }
@@ -158,7 +189,7 @@ pub struct Enforcement {
     /// Per crawler (token, id or name as written); these outrank the purpose, per field.
     pub agents: Vec<(Located<String>, EnforcementFields)>,
     /// How long a fetched robots.txt may be held.
-    pub grace: Duration,
+    pub grace: Defaulted<Duration>,
 }
 
 /// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
@@ -183,6 +214,17 @@ pub enum Mode {
     Observe,
     /// It is done.
     Enforce,
+}
+
+impl Mode {
+    /// Its name in policies and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::Observe => "observe",
+            Mode::Enforce => "enforce",
+        }
+    }
 }
 
 /// An answer in place of the page.

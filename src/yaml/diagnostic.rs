@@ -1,6 +1,8 @@
-//! One mistake or warning: what is wrong, where, and what to do.
+//! One mistake or warning: what is wrong, where, and what to do. Knows files as text; knows no field of any language.
 
 use super::{Source, Span};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
@@ -10,6 +12,16 @@ pub enum Severity {
     Warning,
     /// The file is refused.
     Error,
+}
+
+impl Severity {
+    /// `warning` or `error`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
 }
 
 /// One finding.
@@ -50,6 +62,11 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(id, span, message) }
     }
 
+    /// An error about the file as a whole.
+    pub fn whole_file(id: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { span: None, ..Diagnostic::error(id, Span::default(), message) }
+    }
+
     /// Says something under the marked place.
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = Some(label.into());
@@ -70,15 +87,70 @@ impl Diagnostic {
 
     /// Shows it as rustc would, with the lines of the file; with colours when `colour`.
     pub fn render(&self, source: &Source, colour: bool) -> String {
-        let _ = (source, colour);
-        todo!()
+        // Control characters of the file would reach the terminal (escape sequences); each becomes one byte that is
+        // harmless, so that offsets stay right.
+        let text: String = source.text.chars().map(harmless).collect();
+        let message: String = self.message.chars().map(harmless).collect();
+        let label = self.label.as_deref().map(|label| label.chars().map(harmless).collect::<String>());
+        let help = self.help.as_deref().map(|help| help.chars().map(harmless).collect::<String>());
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let range = |span: Span| {
+            let start = floor(&text, span.start);
+            let end = floor(&text, span.end.max(start));
+            // A mark over many lines hides what it is about: mark the first.
+            let first_line = text[start..end].find('\n').map_or(end, |newline| start + newline);
+            start..first_line.max(start)
+        };
+        let title = level.primary_title(message).id(self.id);
+        let mut group = match self.span {
+            Some(span) => {
+                let primary = AnnotationKind::Primary.span(range(span)).label(label.clone().unwrap_or_default());
+                let related = self
+                    .related
+                    .iter()
+                    .map(|(span, label)| AnnotationKind::Context.span(range(*span)).label(label.clone()));
+                title.element(Snippet::source(&text).path(&*source.name).annotation(primary).annotations(related))
+            }
+            None => title.element(annotate_snippets::Origin::path(&*source.name)),
+        };
+        if let Some(help) = help {
+            group = group.element(Level::HELP.message(help));
+        }
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        renderer.decor_style(DecorStyle::Ascii).render(&[group]).to_string()
     }
 
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
-        let _ = source;
-        todo!()
+        let message: String = self.message.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+        let (name, severity, id) = (&source.name, self.severity.name(), self.id);
+        match self.span {
+            Some(span) => format!("{name}:{}:{}: {severity}[{id}]: {message}", span.line, span.column),
+            None => format!("{name}: {severity}[{id}]: {message}"),
+        }
     }
+}
+
+/// Keeps the width in bytes: only ASCII controls, of one byte, are replaced. C1 controls have two bytes and become `§`,
+/// which has two as well.
+fn harmless(sign: char) -> char {
+    match sign {
+        '\n' | '\t' | '\r' => sign,
+        '\0'..='\x1f' | '\x7f' => '?',
+        '\u{80}'..='\u{9f}' => '§',
+        _ => sign,
+    }
+}
+
+fn floor(text: &str, mut offset: usize) -> usize {
+    offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
 }
 
 /// All findings about one file.

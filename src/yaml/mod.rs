@@ -7,7 +7,7 @@ mod decode;
 mod diagnostic;
 mod tree;
 
-pub use decode::{Decoder, Fields};
+pub use decode::{Decoder, Fields, nearest, parse_duration};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use tree::{Document, Mapping, Node, Span, Value};
 
@@ -30,3 +30,6 @@ pub struct Source {
     /// The whole text.
     pub text: Arc<str>,
 }
+
+#[cfg(test)]
+mod tests;

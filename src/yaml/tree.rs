@@ -1,7 +1,16 @@
 //! The tree: nodes with spans, aliases resolved (with a budget), merge keys applied, duplicate keys kept for the
 //! decoder to complain about.
+//!
+//! Knows YAML events and text positions; knows nothing of what the fields mean.
 
-use super::{Diagnostics, Source};
+use super::{Diagnostic, Diagnostics, Source};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
+use std::collections::HashMap;
+
+/// Nodes of one file, copies made by aliases included: an alias bomb ends here.
+const MAX_NODES: usize = 200_000;
+/// Nesting of one file; decoding recurses.
+const MAX_DEPTH: usize = 64;
 
 /// Where something stands, as byte offsets and as a person counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,7 +30,7 @@ pub struct Span {
 pub struct Node {
     /// What it is.
     pub value: Value,
-    /// Where it stands.
+    /// Where it stands. For a list or map: from its first to its last entry.
     pub span: Span,
 }
 
@@ -44,6 +53,41 @@ pub enum Value {
 /// Entries in the order of the file, duplicates included.
 pub type Mapping = Vec<(Node, Node)>;
 
+impl Node {
+    /// Whether nothing was written: an unquoted empty scalar, `~` or `null`.
+    pub fn is_null(&self) -> bool {
+        matches!(&self.value, Value::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
+    }
+
+    /// What it is, for messages: `a list`, `a map`, `text`, `nothing`.
+    pub fn what(&self) -> &'static str {
+        match &self.value {
+            _ if self.is_null() => "nothing",
+            Value::Scalar { .. } => "a single value",
+            Value::Sequence(_) => "a list",
+            Value::Mapping(_) => "a map",
+        }
+    }
+
+    fn count(&self) -> usize {
+        match &self.value {
+            Value::Scalar { .. } => 1,
+            Value::Sequence(items) => 1 + items.iter().map(Node::count).sum::<usize>(),
+            Value::Mapping(entries) => {
+                1 + entries.iter().map(|(key, value)| key.count() + value.count()).sum::<usize>()
+            }
+        }
+    }
+
+    fn depth(&self) -> usize {
+        match &self.value {
+            Value::Scalar { .. } => 1,
+            Value::Sequence(items) => 1 + items.iter().map(Node::depth).max().unwrap_or(0),
+            Value::Mapping(entries) => 1 + entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0),
+        }
+    }
+}
+
 /// A file as a tree; `root` is `None` for an empty file.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -54,7 +98,244 @@ pub struct Document {
 impl Document {
     /// Reads a file. A syntax error goes to `diagnostics` and there is no document.
     pub fn parse(source: &Source, diagnostics: &mut Diagnostics) -> Option<Document> {
-        let _ = (source, diagnostics);
-        todo!()
+        // A byte order mark is allowed at the start (YAML 1.2 section 5.2); the parser's positions do not count it.
+        let (text, offset) = match source.text.strip_prefix('\u{feff}') {
+            Some(rest) => (rest, '\u{feff}'.len_utf8()),
+            None => (&*source.text, 0),
+        };
+        let mut builder = Builder::new(text, offset);
+        match builder.build() {
+            Ok(root) => Some(Document { root }),
+            Err(diagnostic) => {
+                diagnostics.push(*diagnostic);
+                None
+            }
+        }
     }
+}
+
+/// A list or map that is still open.
+struct Open {
+    anchor: usize,
+    span: Span,
+    value: Value,
+    key: Option<Node>,
+}
+
+struct Builder<'t> {
+    text: &'t str,
+    offset: usize,
+    /// Byte offset of every character: the parser counts characters.
+    bytes: Option<Vec<u32>>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    root: Option<Node>,
+    documents: usize,
+}
+
+type Failure = Box<Diagnostic>;
+
+impl<'t> Builder<'t> {
+    fn new(text: &'t str, offset: usize) -> Builder<'t> {
+        let bytes = (!text.is_ascii()).then(|| text.char_indices().map(|(byte, _)| byte as u32).collect());
+        Builder { text, offset, bytes, open: Vec::new(), anchors: HashMap::new(), nodes: 0, root: None, documents: 0 }
+    }
+
+    fn build(&mut self) -> Result<Option<Node>, Failure> {
+        let mut parser = Parser::new_from_str(self.text);
+        while let Some(event) = parser.next_event() {
+            let (event, place) = event.map_err(|error| Box::new(self.syntax_error(error.marker(), error.info())))?;
+            let span = self.span(&place.start, &place.end);
+            match event {
+                Event::DocumentStart(_) => {
+                    self.documents += 1;
+                    if self.documents > 1 {
+                        return Err(Box::new(
+                            Diagnostic::error("several-documents", span, "a second YAML document begins here")
+                                .help("a file holds one policy; remove the `---` or make two files"),
+                        ));
+                    }
+                }
+                Event::Scalar(text, style, anchor, _) => {
+                    let node = Node {
+                        value: Value::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain },
+                        span,
+                    };
+                    self.close(node, anchor)?;
+                }
+                Event::SequenceStart(anchor, _) => self.begin(anchor, span, Value::Sequence(Vec::new()))?,
+                Event::MappingStart(anchor, _) => self.begin(anchor, span, Value::Mapping(Vec::new()))?,
+                Event::SequenceEnd | Event::MappingEnd => {
+                    if let Some(open) = self.open.pop() {
+                        let span = whole(open.span, &open.value, span);
+                        let value = merged(open.value, span)?;
+                        self.close(Node { value, span }, open.anchor)?;
+                    }
+                }
+                Event::Alias(anchor) => {
+                    // An alias to an enclosing node is not in the table yet: such a tree would have no end.
+                    let Some(target) = self.anchors.get(&anchor) else {
+                        return Err(Box::new(Diagnostic::error(
+                            "recursive-alias",
+                            span,
+                            "this alias refers to a value that it is part of",
+                        )));
+                    };
+                    if self.open.len() + target.depth() > MAX_DEPTH {
+                        return Err(too_deep(span));
+                    }
+                    let mut node = target.clone();
+                    node.span = span;
+                    self.nodes += node.count();
+                    self.close(node, 0)?;
+                }
+                Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+            }
+        }
+        Ok(self.root.take().filter(|root| !root.is_null()))
+    }
+
+    fn begin(&mut self, anchor: usize, span: Span, value: Value) -> Result<(), Failure> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        self.open.push(Open { anchor, span, value, key: None });
+        Ok(())
+    }
+
+    /// Puts a finished node where it belongs.
+    fn close(&mut self, node: Node, anchor: usize) -> Result<(), Failure> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(Box::new(
+                Diagnostic::error(
+                    "too-large",
+                    node.span,
+                    format!("the file holds more than {MAX_NODES} values, aliases expanded"),
+                )
+                .help("write fewer aliases, or split the policy into several sites"),
+            ));
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(open) => match &mut open.value {
+                Value::Sequence(items) => items.push(node),
+                Value::Mapping(entries) => match open.key.take() {
+                    None => open.key = Some(node),
+                    Some(key) => entries.push((key, node)),
+                },
+                Value::Scalar { .. } => {}
+            },
+        }
+        Ok(())
+    }
+
+    fn byte(&self, character: usize) -> usize {
+        let within = match &self.bytes {
+            None => character.min(self.text.len()),
+            Some(bytes) => bytes.get(character).map_or(self.text.len(), |byte| *byte as usize),
+        };
+        within + self.offset
+    }
+
+    fn span(&self, start: &Marker, end: &Marker) -> Span {
+        Span {
+            start: self.byte(start.index()),
+            end: self.byte(end.index()),
+            line: u32::try_from(start.line()).unwrap_or(u32::MAX),
+            column: u32::try_from(start.col() + 1).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The last character that says something: where a file that ends too early is marked.
+    fn last(&self) -> Span {
+        let written = self.text.trim_end();
+        let start = written.char_indices().last().map_or(0, |(start, _)| start);
+        let line_start = written[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = 1 + written[..start].matches('\n').count();
+        let column = 1 + written[line_start..start].chars().count();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Span { start: start + self.offset, end: written.len() + self.offset, line: count(line), column: count(column) }
+    }
+
+    fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
+        let mut span = self.span(marker, marker);
+        if span.start >= self.text.trim_end().len() + self.offset {
+            span = self.last();
+        }
+        let line = self.text.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or("");
+        if span.start < self.text.len() + self.offset {
+            let width = self.text[span.start - self.offset..].chars().next().map_or(0, char::len_utf8);
+            span.end = span.start + width;
+        }
+        let written = line.trim_start().trim_start_matches("- ").trim_start();
+        let value = line.split_once(": ").map_or(written, |(_, value)| value.trim_start());
+        let star = |text: &str| text.starts_with('*') || text.contains("[*") || text.contains(", *");
+        if star(value) || star(written) || info.contains("anchor") && line.contains('*') {
+            return Diagnostic::error("unquoted-star", span, "an unquoted `*` begins a YAML alias")
+                .label(info.to_owned())
+                .help("put quotes around it: \"*\", \"*.pdf\"");
+        }
+        let diagnostic = Diagnostic::error("yaml-syntax", span, format!("this is not YAML: {info}"));
+        if line.contains('\t') && line.trim_start_matches(' ').starts_with('\t') {
+            diagnostic.help("YAML is indented with spaces; replace the tab")
+        } else if ["%", "@", "`"].iter().any(|sign| value.starts_with(sign)) {
+            diagnostic.help("a value cannot begin with `%`, `@` or a backtick; put quotes around it")
+        } else if info.contains("mapping values") {
+            diagnostic.help("a value that holds `: ` needs quotes around it; or the indentation is off")
+        } else {
+            diagnostic
+        }
+    }
+}
+
+fn too_deep(span: Span) -> Failure {
+    Box::new(Diagnostic::error("too-deep", span, format!("this is nested more than {MAX_DEPTH} levels deep")))
+}
+
+/// The place of a list or map: a block collection's own events mark only where it begins, so its last entry ends it.
+fn whole(start: Span, value: &Value, end: Span) -> Span {
+    let last = match value {
+        Value::Sequence(items) => items.last().map(|item| item.span.end),
+        Value::Mapping(entries) => entries.last().map(|(key, value)| value.span.end.max(key.span.end)),
+        Value::Scalar { .. } => None,
+    };
+    let flow_end = if end.end > end.start { Some(end.end) } else { None };
+    Span { end: flow_end.or(last).unwrap_or(start.end).max(start.start), ..start }
+}
+
+/// Applies `<<` (the merge key of YAML 1.1, which people use with anchors): explicit keys win, earlier sources win.
+fn merged(value: Value, span: Span) -> Result<Value, Failure> {
+    let Value::Mapping(entries) = value else { return Ok(value) };
+    let is_merge = |key: &Node| matches!(&key.value, Value::Scalar { text, plain: true } if text == "<<");
+    if !entries.iter().any(|(key, _)| is_merge(key)) {
+        return Ok(Value::Mapping(entries));
+    }
+    let (merges, mut own): (Mapping, Mapping) = entries.into_iter().partition(|(key, _)| is_merge(key));
+    for (key, value) in merges {
+        let sources = match value.value {
+            Value::Mapping(_) => vec![value],
+            Value::Sequence(items) => items,
+            Value::Scalar { .. } => vec![value],
+        };
+        for source in sources {
+            let Value::Mapping(entries) = source.value else {
+                return Err(Box::new(Diagnostic::error(
+                    "bad-merge",
+                    Span { end: span.end, ..key.span },
+                    "`<<` takes a map, or a list of maps",
+                )));
+            };
+            for (key, value) in entries {
+                if !own.iter().any(|(present, _)| present.value == key.value) {
+                    own.push((key, value));
+                }
+            }
+        }
+    }
+    Ok(Value::Mapping(own))
 }

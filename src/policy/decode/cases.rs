@@ -1,0 +1,104 @@
+//! `tests`: cases that must hold before the policy is used.
+
+use super::super::model::{Expectation, PolicyTest};
+use crate::indexing::Directives;
+use crate::yaml::{Decoder, Located, Node, Value};
+
+const FIELDS: [&str; 7] = ["agent", "path", "host", "type", "status", "at", "expect"];
+const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
+const KINDS: [&str; 6] = ["allowed", "stale_copy", "unproven", "ambiguous", "not_bound", "not_a_crawler"];
+const ACTIONS: [&str; 4] = ["pass", "block", "pause", "robots_txt"];
+
+pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
+    match &node.value {
+        Value::Sequence(items) => items.iter().filter_map(|item| case(item, decoder)).collect(),
+        Value::Mapping(_) => case(node, decoder).into_iter().collect(),
+        Value::Scalar { .. } => {
+            decoder.wrong_type(node, "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`");
+            Vec::new()
+        }
+    }
+}
+
+fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
+    let mut fields = decoder.fields(node, "a case: agent, path, expect")?;
+    fields.refuse(&["identity", "held", "ip"], decoder);
+    let agent = fields.take("agent").and_then(|node| decoder.located(node, "a token, a name or a user agent"));
+    let path = fields.take("path").and_then(|node| decoder.located(node, "a path"));
+    let path = path.filter(|path| {
+        let valid = path.value.starts_with('/') && !path.value.chars().any(char::is_control);
+        if !valid {
+            decoder.error("bad-path", path.span, format!("`{}` is not a path: it begins with `/`", path.value));
+        }
+        valid
+    });
+    let host = fields.take("host").and_then(|node| decoder.located(node, "a host"));
+    let content_type = fields.take("type").and_then(|node| decoder.text(node, "a media type")).map(str::to_owned);
+    let status = fields.take("status").and_then(|node| decoder.integer(node, 200..=599, "the status of a response"));
+    let at = fields.take("at").and_then(|node| decoder.timestamp(node));
+    let expected = fields.take("expect");
+    let expect = expected.map(|node| expectation(node, decoder)).unwrap_or_default();
+    for (name, missing) in [("agent", agent.is_none()), ("path", path.is_none()), ("expect", expected.is_none())] {
+        let written = matches!(&node.value, Value::Mapping(entries) if entries.iter().any(|(key, _)| matches!(&key.value, Value::Scalar { text, .. } if text == name)));
+        if missing && !written {
+            decoder.error("missing-field", node.span, format!("this case does not say `{name}`"));
+        }
+    }
+    fields.finish(&FIELDS, decoder);
+    Some(PolicyTest {
+        agent: agent?,
+        path: path?,
+        host,
+        content_type,
+        status: status.and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
+        at,
+        expect,
+        span: node.span,
+    })
+}
+
+fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
+    let mut expect = Expectation::default();
+    if matches!(node.value, Value::Scalar { .. }) {
+        expect.verdict = one_of(node, &VERDICTS, "a verdict", decoder);
+        return expect;
+    }
+    let Some(mut fields) = decoder.fields(node, "a verdict, or a map: verdict, kind, action, status, tag") else {
+        return expect;
+    };
+    expect.verdict = fields.take("verdict").and_then(|node| one_of(node, &VERDICTS, "a verdict", decoder));
+    expect.kind = fields.take("kind").and_then(|node| one_of(node, &KINDS, "a kind", decoder));
+    expect.action = fields.take("action").and_then(|node| one_of(node, &ACTIONS, "an action", decoder));
+    expect.answer_status = fields.take("status").and_then(|node| {
+        let value = decoder.integer(node, 200..=599, "a status")?;
+        Some(Located { value: u16::try_from(value).ok()?, span: node.span })
+    });
+    expect.tag = fields.take("tag").map(|node| tag_lines(node, decoder));
+    fields.finish(&["verdict", "kind", "action", "status", "tag"], decoder);
+    expect
+}
+
+/// Lines as they are sent: `tag: "noindex, noarchive"` is one line, a list is several, an empty list is none.
+fn tag_lines(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
+        return Vec::new();
+    }
+    let lines = decoder.texts(node, "X-Robots-Tag lines");
+    for line in &lines {
+        let said = line
+            .value
+            .split_once(": ")
+            .filter(|(name, _)| !name.contains(','))
+            .map_or(line.value.as_str(), |(_, said)| said);
+        if Directives::parse(said).is_err() && Directives::parse(&line.value).is_err() {
+            decoder.error("bad-directive", line.span, format!("`{}` is no line of X-Robots-Tag", line.value)).help =
+                Some("write it as it is sent: `noindex, noarchive` or `googlebot: nofollow`".into());
+        }
+    }
+    lines
+}
+
+fn one_of(node: &Node, words: &[&'static str], wanted: &str, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
+    let pairs: Vec<(&str, &'static str)> = words.iter().map(|word| (*word, *word)).collect();
+    decoder.word(node, &pairs, wanted).map(|value| Located { value: value.to_owned(), span: node.span })
+}

@@ -1,0 +1,158 @@
+//! `indexing`: conditions, and what is then said.
+
+use super::robots::patterns;
+use crate::indexing::{Directives, Scope, Tags};
+use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
+use crate::yaml::{Decoder, Fields, Located, Node, Value};
+
+const CONDITIONS: [&str; 4] = ["paths", "path_regex", "types", "status"];
+
+/// What a path expression may grow to when compiled: policies of thousands of sites share one process.
+const REGEX_BYTES: usize = 1 << 20;
+
+pub fn rules(node: &Node, decoder: &mut Decoder<'_>) -> Vec<IndexingRule> {
+    match &node.value {
+        Value::Sequence(items) => items.iter().filter_map(|item| rule(item, decoder)).collect(),
+        Value::Mapping(_) => rule(node, decoder).into_iter().collect(),
+        Value::Scalar { .. } => {
+            decoder.wrong_type(node, "a list of rules, each with conditions and a tag");
+            Vec::new()
+        }
+    }
+}
+
+fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
+    let mut fields = decoder.fields(node, "a rule: conditions (paths, types, ...) and `tag` or `tags`")?;
+    let when = conditions(&mut fields, decoder);
+    let unless = fields.take("not").and_then(|node| {
+        let mut fields = decoder.fields(node, "conditions: paths, path_regex, types, status")?;
+        let empty = node.is_null() || matches!(&node.value, Value::Mapping(entries) if entries.is_empty());
+        let unless = conditions(&mut fields, decoder);
+        fields.finish(&CONDITIONS, decoder);
+        if empty {
+            decoder.error("empty-not", node.span, "an empty `not` would exclude everything");
+            return None;
+        }
+        Some(unless)
+    });
+    let mut tags = Tags::default();
+    let tag = fields.take("tag");
+    let scoped = fields.take("tags");
+    if let Some(node) = tag {
+        tags.add(Scope::All, &directives(node, decoder));
+    }
+    if let Some((node, entries)) =
+        scoped.and_then(|node| Some((node, decoder.entries(node, "a map of crawlers, like `googlebot: noindex`")?)))
+    {
+        if entries.is_empty() {
+            decoder.error("rule-without-tags", node.span, "nothing is said here");
+        }
+        for (key, value) in entries {
+            let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
+            if let Some(scope) = scope(&name, decoder) {
+                if value.is_null() {
+                    decoder.error("wrong-type", key.span, format!("`{}` is told nothing", name.value)).help = Some(
+                        "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`"
+                            .into(),
+                    );
+                    continue;
+                }
+                tags.add(scope, &directives(value, decoder));
+            }
+        }
+    }
+    fields.finish(&["paths", "path_regex", "types", "status", "not", "tag", "tags"], decoder);
+    if tag.is_none() && scoped.is_none() {
+        decoder.error("rule-without-tags", node.span, "this rule says nothing: it has neither `tag` nor `tags`").help =
+            Some("write `tag: noindex`".into());
+    }
+    Some(IndexingRule { when, unless, tags, span: node.span })
+}
+
+fn scope(name: &Located<String>, decoder: &mut Decoder<'_>) -> Option<Scope> {
+    let text = name.value.as_str();
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if text == "*" || !text.is_empty() && text.len() <= 64 && text.bytes().all(token) {
+        return Some(Scope::named(text));
+    }
+    decoder.error("bad-token", name.span, format!("`{text}` is not the name of a crawler")).help =
+        Some("write a name like `googlebot`, or \"*\" for all".into());
+    None
+}
+
+fn directives(node: &Node, decoder: &mut Decoder<'_>) -> Directives {
+    let mut all = Directives::default();
+    for written in decoder.texts(node, "directives, like `noindex, noarchive`") {
+        match Directives::parse(&written.value) {
+            Ok(directives) => all.extend(&directives),
+            Err(error) => decoder.error("bad-directive", written.span, error.message).help = error.help,
+        }
+    }
+    all
+}
+
+fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions {
+    Conditions {
+        paths: fields.take("paths").map(|node| patterns(node, decoder)).unwrap_or_default(),
+        path_regex: fields.take("path_regex").and_then(|node| path_regex(node, decoder)),
+        types: fields.take("types").map(|node| types(node, decoder)).unwrap_or_default(),
+        status: fields.take("status").map(|node| statuses(node, decoder)).unwrap_or_default(),
+    }
+}
+
+/// The expression as it is compiled, for checking and for use alike.
+pub fn compile_path_regex(text: &str) -> Result<regex::bytes::Regex, regex::Error> {
+    regex::bytes::RegexBuilder::new(text).size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES).build()
+}
+
+fn path_regex(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
+    let text = decoder.located(node, "a regular expression")?;
+    if let Err(error) = compile_path_regex(&text.value) {
+        let why = error.to_string();
+        let why = why.lines().last().unwrap_or("").trim_start_matches("error: ").to_owned();
+        decoder.error("bad-regex", node.span, format!("this is not a regular expression: {why}"));
+        return None;
+    }
+    Some(text)
+}
+
+fn types(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let mut types = decoder.texts(node, "a list of media types");
+    types.retain_mut(|media| {
+        media.value.make_ascii_lowercase();
+        let token = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
+        };
+        let valid = media
+            .value
+            .split_once('/')
+            .is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)));
+        if !valid {
+            decoder.error("bad-type", media.span, format!("`{}` is not a media type", media.value)).help =
+                Some("write `application/pdf` or \"image/*\"; parameters such as charset are ignored".into());
+        }
+        valid
+    });
+    types
+}
+
+fn statuses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<StatusCondition>> {
+    let written = decoder.texts(node, "a list of status codes");
+    written
+        .into_iter()
+        .filter_map(|status| {
+            let class = status
+                .value
+                .strip_suffix("xx")
+                .and_then(|class| class.parse().ok())
+                .filter(|class| (2..=5).contains(class));
+            let code = status.value.parse().ok().filter(|code| (200..=599).contains(code));
+            let value = class.map(StatusCondition::Class).or(code.map(StatusCondition::Code));
+            if value.is_none() {
+                decoder.error("bad-status", status.span, format!("`{}` is not a status", status.value)).help =
+                    Some("write a code from 200 to 599, or a class: `4xx`".into());
+            }
+            value.map(|value| Located { value, span: status.span })
+        })
+        .collect()
+}

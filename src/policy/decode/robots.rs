@@ -1,0 +1,246 @@
+//! `robots`: groups, sitemaps, max_age, and where the rest of the file comes from.
+
+use crate::policy::model::{Defaulted, GroupPolicy, RobotsPolicy};
+use crate::yaml::{Decoder, Diagnostic, Located, Node, Span, nearest};
+use std::time::Duration;
+
+/// Cache-Control of robots.txt when nothing is said: short enough to correct a mistake the same day.
+const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
+/// RFC 9309 section 2.4: crawlers should not use a cached copy for more than 24 hours.
+const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
+
+pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> RobotsPolicy {
+    let mut policy = RobotsPolicy {
+        groups: Vec::new(),
+        sitemaps: Vec::new(),
+        max_age: Defaulted::new(DEFAULT_MAX_AGE),
+        span: node.map(|node| node.span),
+    };
+    let help = "write `origin: replace`: this policy alone is the robots.txt; `merge` (which will be the default) and `only` are still to come";
+    let Some(node) = node else {
+        let start = Span { end: root.span.start, ..root.span };
+        decoder.error("robots-origin", start, "there is no `robots` section").help =
+            Some("write `robots: { origin: replace }`; without groups everything is allowed".into());
+        return policy;
+    };
+    let Some(mut fields) = decoder.fields(node, "a map: origin, groups, sitemaps, max_age") else { return policy };
+    match fields.take("origin") {
+        None => {
+            decoder.error("robots-origin", Span { end: node.span.start + 1, ..node.span }, "`origin` is missing").help =
+                Some(help.into())
+        }
+        Some(node) => {
+            let words = [("replace", true), ("merge", false), ("only", false)];
+            if decoder.word(node, &words, "a way to treat the origin's robots.txt") == Some(false) {
+                decoder.error("not-supported-yet", node.span, "only `origin: replace` is supported yet").help =
+                    Some(help.into());
+            }
+        }
+    }
+    fields.refuse(&["license"], decoder);
+    if let Some(node) = fields.take("groups") {
+        policy.groups = groups(node, decoder);
+    }
+    if let Some(node) = fields.take("sitemaps") {
+        policy.sitemaps = sitemaps(node, decoder);
+    }
+    if let Some((node, max_age)) = fields.take("max_age").and_then(|node| Some((node, decoder.duration(node)?))) {
+        if max_age > MAX_MAX_AGE {
+            decoder.error("bad-value", node.span, "`max_age` is longer than 24 hours").help =
+                Some("crawlers do not keep a robots.txt longer (RFC 9309 section 2.4)".into());
+        }
+        policy.max_age = Defaulted { value: max_age, span: Some(node.span) };
+    }
+    fields.finish(&["origin", "groups", "sitemaps", "max_age", "license"], decoder);
+    policy
+}
+
+fn groups(node: &Node, decoder: &mut Decoder<'_>) -> Vec<GroupPolicy> {
+    let items = match &node.value {
+        crate::yaml::Value::Sequence(items) => items.as_slice(),
+        crate::yaml::Value::Mapping(_) => std::slice::from_ref(node),
+        crate::yaml::Value::Scalar { .. } => {
+            decoder.wrong_type(node, "a list of groups, each with agents and rules");
+            &[]
+        }
+    };
+    let groups: Vec<GroupPolicy> = items.iter().filter_map(|item| group(item, decoder)).collect();
+    one_group_per_token(&groups, decoder);
+    extends(&groups, decoder);
+    groups
+}
+
+fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
+    let mut fields = decoder.fields(node, "a group: agents, allow, disallow, crawl_delay, extends")?;
+    fields.refuse(&["content_signal", "content_usage"], decoder);
+    let agents = match fields.take("agents") {
+        None => {
+            decoder
+                .error(
+                    "group-without-agents",
+                    Span { end: node.span.start + 1, ..node.span },
+                    "this group does not say whom it is for",
+                )
+                .help = Some("write `agents: [\"*\"]` for everyone, or product tokens: `agents: [GPTBot]`".into());
+            Vec::new()
+        }
+        Some(list) => {
+            let agents = decoder.texts(list, "a list of product tokens");
+            if agents.is_empty() && matches!(&list.value, crate::yaml::Value::Sequence(items) if items.is_empty()) {
+                decoder.error("group-without-agents", list.span, "this list of agents is empty");
+            }
+            agents.into_iter().filter(|agent| token(agent, decoder)).collect()
+        }
+    };
+    let allow = fields.take("allow").map(|node| patterns(node, decoder)).unwrap_or_default();
+    let disallow = fields.take("disallow").map(|node| patterns(node, decoder)).unwrap_or_default();
+    let crawl_delay = fields.take("crawl_delay").and_then(|node| {
+        let value = decoder.duration(node)?;
+        if value.is_zero() || value > Duration::from_secs(86_400) {
+            decoder.error("bad-value", node.span, "`crawl_delay` is more than nothing and at most a day");
+            return None;
+        }
+        Some(Located { value, span: node.span })
+    });
+    let extends = fields.take("extends").and_then(|node| decoder.located(node, "the token of a group of this file"));
+    fields
+        .finish(&["agents", "allow", "disallow", "crawl_delay", "extends", "content_signal", "content_usage"], decoder);
+    Some(GroupPolicy { agents, allow, disallow, crawl_delay, extends, span: node.span })
+}
+
+/// Real tokens hold digits, blanks, dots, slashes and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line or
+/// begins a comment is refused.
+fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
+    let text = agent.value.as_str();
+    let valid = |sign: char| sign.is_ascii_alphanumeric() || " -_./!+".contains(sign);
+    if text == "*" {
+        return true;
+    }
+    let message = if text.is_empty() {
+        "an empty token names nobody".to_owned()
+    } else if text.trim() != text {
+        format!("the token `{text}` has blanks around it")
+    } else if text.len() > 100 {
+        "a product token is at most 100 characters long".to_owned()
+    } else if text.contains('*') {
+        format!("`{text}`: `*` is a token only by itself")
+    } else if !text.chars().all(valid) {
+        format!("`{text}` is not a product token")
+    } else {
+        return true;
+    };
+    decoder.error("bad-token", agent.span, message).help =
+        Some("write the name that the crawler's operator documents: `GPTBot`, not its whole user agent".into());
+    false
+}
+
+/// Patterns of Allow and Disallow lines, and of conditions on paths.
+pub fn patterns(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let written = decoder.texts(node, "a list of paths");
+    written.into_iter().filter(|pattern| check_pattern(pattern, decoder)).collect()
+}
+
+fn check_pattern(pattern: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
+    let text = pattern.value.as_str();
+    if text.is_empty() {
+        let warning = Diagnostic::warning("empty-pattern", pattern.span, "an empty path matches nothing")
+            .help("remove it; `/` is the whole site");
+        decoder.diagnostics.push(warning);
+        return false;
+    }
+    if text.contains("://") && !text.starts_with(['/', '*']) {
+        let path =
+            text.split_once("://").and_then(|(_, rest)| rest.find('/').map(|slash| &rest[slash..])).unwrap_or("/");
+        decoder.error("bad-path", pattern.span, format!("`{text}` is a URL, not a path")).help =
+            Some(format!("write `{path}`"));
+        return false;
+    }
+    if !text.starts_with(['/', '*']) {
+        decoder
+            .error("bad-path", pattern.span, format!("`{text}` matches nothing: a path begins with `/` or `*`"))
+            .help = Some(format!("write `/{text}` or `*{text}`"));
+        return false;
+    }
+    if text.chars().any(char::is_control) {
+        decoder.error("bad-path", pattern.span, "a path holds no line break and no control character");
+        return false;
+    }
+    if text.len() > 2_000 {
+        decoder.error(
+            "bad-path",
+            pattern.span,
+            "this path is longer than 2000 bytes, more than crawlers are sure to read",
+        );
+        return false;
+    }
+    true
+}
+
+fn one_group_per_token(groups: &[GroupPolicy], decoder: &mut Decoder<'_>) {
+    let mut seen: Vec<&Located<String>> = Vec::new();
+    for agent in groups.iter().flat_map(|group| &group.agents) {
+        match seen.iter().find(|first| first.value.eq_ignore_ascii_case(&agent.value)) {
+            Some(first) => {
+                let diagnostic = Diagnostic::error(
+                    "duplicate-token",
+                    agent.span,
+                    format!("`{}` is named in two places", agent.value),
+                )
+                .related(first.span, "first here")
+                .help("write one group with all its rules; crawlers differ in how they read two");
+                decoder.diagnostics.push(diagnostic);
+            }
+            None => seen.push(agent),
+        }
+    }
+}
+
+fn extends(groups: &[GroupPolicy], decoder: &mut Decoder<'_>) {
+    let find = |token: &str| {
+        groups.iter().position(|group| group.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token)))
+    };
+    for (index, group) in groups.iter().enumerate() {
+        let Some(extends) = &group.extends else { continue };
+        let Some(mut next) = find(&extends.value) else {
+            let known: Vec<&str> =
+                groups.iter().flat_map(|group| group.agents.iter().map(|agent| agent.value.as_str())).collect();
+            let help = match nearest(&extends.value, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "it names an agent of another group of this file, or \"*\"".to_owned(),
+            };
+            decoder
+                .error("unknown-group", extends.span, format!("no group of this file is for `{}`", extends.value))
+                .help = Some(help);
+            continue;
+        };
+        // Following the chain for as many steps as there are groups finds every circle.
+        for _ in 0..groups.len() {
+            if next == index {
+                decoder.error("circular-extends", extends.span, "this group extends itself");
+                break;
+            }
+            match groups[next].extends.as_ref().and_then(|extends| find(&extends.value)) {
+                Some(further) => next = further,
+                None => break,
+            }
+        }
+    }
+}
+
+fn sitemaps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let written = decoder.texts(node, "a list of URLs");
+    written
+        .into_iter()
+        .filter(|sitemap| {
+            let rest = ["https://", "http://"].iter().find_map(|scheme| sitemap.value.strip_prefix(scheme));
+            let valid = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+                && !sitemap.value.chars().any(|sign| sign.is_control() || sign.is_whitespace());
+            if !valid {
+                decoder
+                    .error("bad-sitemap", sitemap.span, format!("`{}` is not an absolute URL", sitemap.value))
+                    .help = Some("write it whole: `https://shop.example/sitemap.xml`".into());
+            }
+            valid
+        })
+        .collect()
+}

@@ -1,1 +1,0 @@
-//! Words of the `tests` section, shared by checking and running.

@@ -1,0 +1,236 @@
+use super::model::*;
+use super::read;
+use crate::crawlers::Purpose;
+use crate::indexing::Scope;
+use crate::time::Timestamp;
+use crate::yaml::{Diagnostics, Source};
+use proptest::prelude::*;
+use std::time::Duration;
+
+fn source(text: &str) -> Source {
+    Source { name: "policies/shop.yaml".into(), text: text.into() }
+}
+
+fn findings(text: &str) -> Diagnostics {
+    read("shop", &source(text)).1
+}
+
+fn ids(text: &str) -> Vec<(&'static str, u32, u32)> {
+    findings(text)
+        .items
+        .iter()
+        .map(|item| (item.id, item.span.map_or(0, |span| span.line), item.span.map_or(0, |span| span.column)))
+        .collect()
+}
+
+fn good(text: &str) -> Policy {
+    let (policy, findings) = read("shop", &source(text));
+    policy.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+const WHOLE: &str = r#"hosts: [shop.example, "*.Shop.example", "bücher.example:8443"]
+environment: production
+purposes: { training: disallow, search: inherit }
+robots:
+  origin: replace
+  groups:
+    - agents: ["*"]
+      disallow: [/cart/, "/*?sessionid="]
+      allow: /cart/help
+      crawl_delay: 10s
+    - agents: [Googlebot-Image]
+      extends: "*"
+      disallow: [/images/private/]
+  sitemaps: https://shop.example/sitemap.xml
+  max_age: 2h
+indexing:
+  - types: [application/pdf]
+    tag: [noindex, noarchive]
+  - paths: ["/drafts/"]
+    tags: { "*": nofollow, Googlebot: [noindex, nofollow] }
+  - path_regex: "^/events/2026/.*\\.(png|jpe?g)$"
+    types: ["image/*"]
+    status: [200, 4xx]
+    not: { paths: [/events/2026/press/] }
+    tag: "unavailable_after: 2026-12-31T23:59:59Z"
+origin_tags: strip
+enforcement:
+  mode: enforce
+  disallowed: { status: 503, retry_after: 1h, body: "no" }
+  grace: 48h
+  purposes: { seo: { mode: off } }
+  agents: { Bytespider: { disallowed: 410 } }
+pause:
+  from: 2026-12-01T01:00:00Z
+  until: 2026-12-01T03:00:00Z
+  robots_txt: pause
+acknowledge: [long_pause]
+tests:
+  - { agent: GPTBot, path: /article, expect: disallowed }
+  - { agent: Googlebot, path: /report.pdf, type: application/pdf, expect: { verdict: allowed, tag: "noindex, noarchive" } }
+"#;
+
+#[test]
+fn a_whole_policy_is_read_as_it_is_written() {
+    let policy = good(WHOLE);
+    let hosts: Vec<_> =
+        policy.hosts.iter().map(|host| (host.value.wildcard, host.value.name.as_str(), host.value.port)).collect();
+    assert_eq!(
+        hosts,
+        [(false, "shop.example", None), (true, "shop.example", None), (false, "xn--bcher-kva.example", Some(8443))]
+    );
+    assert_eq!(policy.purposes[&Purpose::Training].value, Stance::Disallow);
+    let star = &policy.robots.groups[0];
+    assert_eq!(star.disallow[1].value, "/*?sessionid=");
+    assert_eq!((star.disallow[1].span.line, star.disallow[1].span.column), (8, 26));
+    assert_eq!(star.crawl_delay.as_ref().map(|delay| delay.value), Some(Duration::from_secs(10)));
+    assert_eq!(policy.robots.max_age.value, Duration::from_secs(7_200));
+    let scopes: Vec<_> =
+        policy.indexing[1].tags.iter().map(|(scope, said)| (scope.clone(), said.to_string())).collect();
+    assert_eq!(
+        scopes,
+        [(Scope::All, "nofollow".to_owned()), (Scope::named("googlebot"), "noindex, nofollow".to_owned())]
+    );
+    assert_eq!(policy.indexing[2].when.status[1].value, StatusCondition::Class(4));
+    assert_eq!(policy.origin_tags, OriginTags::Strip);
+    assert_eq!(
+        policy.enforcement.site.disallowed,
+        Some(AnswerPolicy { status: 503, retry_after: Some(Duration::from_secs(3_600)), body: Some("no".into()) })
+    );
+    assert_eq!(policy.enforcement.purposes[&Purpose::Seo].mode, Some(Mode::Off));
+    assert_eq!(policy.enforcement.grace.value, Duration::from_secs(172_800));
+    let pause = policy.pause.expect("a pause");
+    assert_eq!((pause.from, pause.pause_robots_txt), (Timestamp::parse("2026-12-01T01:00:00Z"), true));
+    assert_eq!(policy.tests.len(), 2);
+}
+
+#[test]
+fn defaults_are_safe() {
+    let policy = good("robots: { origin: replace }\n");
+    assert!(policy.hosts.is_empty());
+    assert_eq!(policy.environment, Environment::Production);
+    assert_eq!(policy.enforcement.site.mode.unwrap_or_default(), Mode::Observe);
+    assert_eq!(policy.enforcement.grace.value, Duration::from_secs(86_400));
+    assert_eq!(policy.robots.max_age.value, Duration::from_secs(3_600));
+}
+
+#[test]
+fn all_mistakes_of_a_file_are_shown_in_one_run_each_in_its_place() {
+    let text = r#"hosts: [https://shop.example/]
+enviroment: production
+purposes: { training: forbid }
+robots:
+  origin: replace
+  groups:
+    - agents: ["*"]
+      disallow: [cart/]
+    - agents: [GPTBot, gptbot]
+      extends: Gooogle
+      crawl_delay: soon
+indexing:
+  - types: [pdf]
+    tag: noidnex
+  - path_regex: "("
+    tag: nofollow
+enforcement: { mode: enforced, disallowed: 200 }
+pause: { from: 2026-12-02, until: 2026-12-01 }
+tests:
+  - { agent: GPTBot, path: article, expect: forbidden }
+html: meta
+"#;
+    assert_eq!(
+        ids(text),
+        [
+            ("bad-host", 1, 9),
+            ("unknown-field", 2, 1),
+            ("bad-value", 3, 23),
+            ("bad-path", 8, 18),
+            ("duplicate-token", 9, 24),
+            ("unknown-group", 10, 16),
+            ("bad-value", 11, 20),
+            ("bad-type", 13, 13),
+            ("bad-directive", 14, 10),
+            ("bad-regex", 15, 17),
+            ("bad-value", 17, 22),
+            ("bad-value", 17, 44),
+            ("bad-value", 18, 35),
+            ("bad-path", 20, 28),
+            ("bad-value", 20, 45),
+            ("not-supported-yet", 21, 1),
+        ]
+    );
+    assert!(read("shop", &source(text)).0.is_none());
+}
+
+#[test]
+fn every_error_says_what_to_do_where_something_can_be_said() {
+    let help = |text: &str| findings(text).items[0].help.clone().unwrap_or_default();
+    assert_eq!(help("robots: { origin: replace }\nenviroment: staging\n"), "did you mean `environment`?");
+    assert_eq!(help("robots: { origin: replace }\nhosts: https://a.example/x\n"), "write only the host: `a.example`");
+    assert_eq!(
+        help("robots: { origin: replace }\nenforcement: { mode: enforc }\n"),
+        "did you mean `enforce`? It is one of: off, false, observe, enforce"
+    );
+    assert!(help("robots: { origin: replace }\nindexing: [{ tag: noindex, noarchive }]\n").contains("put quotes"));
+    assert!(help("robots: { groups: [] }\n").contains("origin: replace"));
+    assert!(help("hosts: a.example\n").contains("origin: replace"));
+}
+
+#[test]
+fn what_comes_later_is_refused_and_not_ignored() {
+    for (text, line) in [
+        ("robots: { origin: merge }\n", 1),
+        ("robots: { origin: replace, license: https://a.example/l }\n", 1),
+        ("robots: { origin: replace, groups: [{ agents: a, content_signal: { search: yes } }] }\n", 1),
+        ("robots: { origin: replace }\nenforcement: { too_fast: 429 }\n", 2),
+        ("robots: { origin: replace }\ncrawlers: []\n", 2),
+        ("robots: { origin: replace }\ntests: [{ agent: a, path: /, held: x, expect: allowed }]\n", 2),
+    ] {
+        let found = findings(text);
+        assert!(
+            found
+                .items
+                .iter()
+                .any(|item| item.id == "not-supported-yet" && item.span.is_some_and(|span| span.line == line)),
+            "{text}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
+    assert_eq!(
+        ids("robots: { origin: replace, max_age: 2h }\nenforcement: { grace: 1h }\n"),
+        [("grace-below-max-age", 2, 23)]
+    );
+    let circle = "robots:\n  origin: replace\n  groups:\n    - { agents: a-bot, extends: b-bot }\n    - { agents: b-bot, extends: a-bot }\n";
+    assert_eq!(
+        ids(circle).iter().map(|(id, line, _)| (*id, *line)).collect::<Vec<_>>(),
+        [("circular-extends", 4), ("circular-extends", 5)]
+    );
+}
+
+#[test]
+fn hosts_are_read_as_clients_send_them() {
+    let host = |text: &str| super::decode::parse_host(text).ok().map(|host| (host.wildcard, host.name, host.port));
+    assert_eq!(host("Shop.Example."), Some((false, "shop.example".into(), None)));
+    assert_eq!(host("[2001:DB8::1]:8080"), Some((false, "2001:db8::1".into(), Some(8080))));
+    assert_eq!(host("192.0.2.1:80"), Some((false, "192.0.2.1".into(), Some(80))));
+    assert_eq!(host("my_service"), Some((false, "my_service".into(), None)));
+    for wrong in ["", "*", "a b", "http://a", "a/b", "*.*", "a:0", "a:http", "2001:db8::1", "[::1", "[x]", "*.[::1]"] {
+        assert_eq!(host(wrong), None, "{wrong}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(cut in 0usize..WHOLE.len(), junk in "[\\PC\n\t:{}\\[\\],*&-]{0,12}") {
+        let mut text = String::new();
+        let cut = (0..=cut).rev().find(|cut| WHOLE.is_char_boundary(*cut)).unwrap_or(0);
+        text.push_str(&WHOLE[..cut]);
+        text.push_str(&junk);
+        text.push_str(&WHOLE[cut..]);
+        let (policy, findings) = read("shop", &source(&text));
+        prop_assert_eq!(policy.is_none(), findings.has_errors());
+    }
+}

@@ -1,0 +1,140 @@
+use super::*;
+use proptest::prelude::*;
+
+fn source(text: &str) -> Source {
+    Source { name: "policies/x.yaml".into(), text: text.into() }
+}
+
+fn parse(text: &str) -> (Option<Document>, Diagnostics) {
+    let mut diagnostics = Diagnostics::default();
+    let document = Document::parse(&source(text), &mut diagnostics);
+    (document, diagnostics)
+}
+
+fn root(text: &str) -> Node {
+    let (document, diagnostics) = parse(text);
+    assert!(diagnostics.items.is_empty(), "{diagnostics:?}");
+    document.and_then(|document| document.root).expect("a root")
+}
+
+fn entry<'n>(node: &'n Node, name: &str) -> &'n Node {
+    let Value::Mapping(entries) = &node.value else { panic!("not a map: {node:?}") };
+    &entries.iter().find(|(key, _)| matches!(&key.value, Value::Scalar { text, .. } if text == name)).expect(name).1
+}
+
+fn slice(text: &str, span: Span) -> &str {
+    &text[span.start..span.end]
+}
+
+#[test]
+fn spans_are_bytes_and_columns_are_characters() {
+    let text = "# größe\nschlüssel: [ä, bb]\nx: \"ü\"\r\nlast: 1\r\n";
+    let node = root(text);
+    let Value::Sequence(items) = &entry(&node, "schlüssel").value else { panic!("a list") };
+    assert_eq!(slice(text, items[1].span), "bb");
+    assert_eq!((items[1].span.line, items[1].span.column), (2, 16));
+    assert_eq!(slice(text, entry(&node, "x").span), "\"ü\"");
+    assert_eq!(slice(text, entry(&node, "last").span), "1");
+    assert_eq!(entry(&node, "last").span.line, 4);
+}
+
+#[test]
+fn a_byte_order_mark_does_not_move_places() {
+    let text = "\u{feff}a: b\n";
+    assert_eq!(slice(text, entry(&root(text), "a").span), "b");
+}
+
+#[test]
+fn aliases_are_copies_and_merge_keys_give_way_to_explicit_ones() {
+    let node = root("base: &base { x: 1, y: 2 }\nuse: { <<: *base, y: 3 }\n");
+    let used = entry(&node, "use");
+    assert!(matches!(&entry(used, "x").value, Value::Scalar { text, .. } if text == "1"));
+    assert!(matches!(&entry(used, "y").value, Value::Scalar { text, .. } if text == "3"));
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let previous = level - 1;
+        text.push_str(&format!("a{level}: &a{level} [{}]\n", vec![format!("*a{previous}"); 10].join(", ")));
+    }
+    let (document, diagnostics) = parse(&text);
+    assert!(document.is_none());
+    assert!(matches!(diagnostics.items[0].id, "too-large" | "too-deep"), "{diagnostics:?}");
+}
+
+#[test]
+fn deep_nesting_and_self_reference_are_refused() {
+    assert_eq!(parse(&"[".repeat(10_000)).1.items[0].severity, Severity::Error);
+    assert!(parse("a: &a [*a]\n").1.has_errors());
+}
+
+#[test]
+fn known_traps_have_their_own_words() {
+    assert_eq!(parse("paths: [*.pdf]\n").1.items[0].id, "unquoted-star");
+    assert_eq!(parse("agents: *\n").1.items[0].id, "unquoted-star");
+    let tab = parse("a:\n\tb: 1\n").1;
+    assert!(tab.items[0].help.as_deref().is_some_and(|help| help.contains("tab")), "{tab:?}");
+    let colon = parse("a: b: c\n").1;
+    assert!(colon.has_errors());
+    assert_eq!(parse("a: 1\n---\nb: 2\n").1.items[0].id, "several-documents");
+}
+
+#[test]
+fn an_empty_file_has_no_root() {
+    for text in ["", "# only a comment\n", "---\n"] {
+        let (document, diagnostics) = parse(text);
+        assert!(diagnostics.items.is_empty());
+        assert!(document.expect("a document").root.is_none());
+    }
+}
+
+#[test]
+fn a_finding_is_shown_as_rustc_would() {
+    let text = "robots:\n  gruops: []\n";
+    let span = Span { start: 10, end: 16, line: 2, column: 3 };
+    let shown = Diagnostic::error("unknown-field", span, "there is no field `gruops` here")
+        .help("did you mean `groups`?")
+        .render(&source(text), false);
+    assert!(shown.starts_with("error[unknown-field]: there is no field `gruops` here"), "{shown}");
+    assert!(shown.contains("policies/x.yaml:2:3"), "{shown}");
+    assert!(shown.contains("gruops: []"), "{shown}");
+    assert!(shown.contains("^^^^^^"), "{shown}");
+    assert!(shown.contains("did you mean `groups`?"), "{shown}");
+}
+
+#[test]
+fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
+    let text = "a: \"\x1b[31mred\u{9b}\"\n";
+    let span = Span { start: 0, end: 1, line: 1, column: 1 };
+    let shown = Diagnostic::error("bad-value", span, "\x1b[2J").render(&source(text), false);
+    assert!(!shown.contains('\x1b') && !shown.contains('\u{9b}'), "{shown:?}");
+}
+
+#[test]
+fn every_mistake_of_a_map_is_reported() {
+    let text = "one: 1\none: 2\nthre: 3\nfour: maybe\n";
+    let node = root(text);
+    let mut diagnostics = Diagnostics::default();
+    let mut decoder = Decoder { diagnostics: &mut diagnostics };
+    let mut fields = decoder.fields(&node, "a map").expect("a map");
+    fields.take("one");
+    let four = fields.take("four").expect("written");
+    decoder.boolean(four);
+    fields.finish(&["one", "three", "four"], &mut decoder);
+    let ids: Vec<_> = diagnostics.items.iter().map(|item| (item.id, item.span.map(|span| span.line))).collect();
+    assert_eq!(ids, [("duplicate-key", Some(2)), ("bad-value", Some(4)), ("unknown-field", Some(3))]);
+    assert_eq!(diagnostics.items[2].help.as_deref(), Some("did you mean `three`?"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC*|[a-z:{}\\[\\], \n\t&*!|>'\"#%@`-]{0,80}") {
+        let (document, diagnostics) = parse(&text);
+        prop_assert_eq!(document.is_none(), diagnostics.has_errors());
+        for item in &diagnostics.items {
+            item.render(&source(&text), true);
+        }
+    }
+}
