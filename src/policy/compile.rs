@@ -1,13 +1,22 @@
-//! A checked policy into a compiled [`Site`](super::Site).
+//! A checked policy into a compiled [`Site`].
+//!
+//! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts cannot
+//! drift apart.
 
 pub mod hosts;
 pub mod standings;
+pub mod synthesis;
 pub mod tags;
 
-use super::{Policy, Site};
-use crate::crawlers::Registry;
-use crate::yaml::Diagnostics;
+use super::compiled::{RobotsTxt, Site, Version};
+use super::model::Policy;
+use crate::crawlers::{Registry, TokenMarks};
+use crate::robots::{MAX_BYTES, Matcher};
+use crate::yaml::{Diagnostic, Diagnostics};
+use sha2::{Digest, Sha256};
+use standings::Standings;
 use std::sync::Arc;
+use tags::TagPlan;
 
 /// The policy cannot be used; says why.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -21,8 +30,45 @@ pub struct CompileError {
 /// policy's tests nor the interlocks.
 ///
 /// # Errors
-/// When the file would pass 500 KiB.
+/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5).
 pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site, CompileError> {
-    let _ = (policy, registry);
-    todo!()
+    let synthesis::Synthesis { document, body, group_sources, rule_sources } = synthesis::synthesise(&policy, registry);
+    if body.len() > MAX_BYTES {
+        let span = policy.robots.span.unwrap_or_default();
+        let size = body.len() / 1024;
+        let diagnostic =
+            Diagnostic::error("robots-txt-too-large", span, format!("this robots.txt would have {size} KiB"))
+                .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns");
+        return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
+    }
+    let matcher = Matcher::new(&document);
+    let tokens = TokenMarks::new(standings::unlisted_tokens(&policy, registry));
+    let (standings, answers) = Standings::new(&policy, registry, &matcher, &tokens);
+    let version = version(body.as_bytes());
+    Ok(Site {
+        name: policy.name.clone(),
+        robots_txt: RobotsTxt {
+            body: body.into_bytes().into(),
+            version,
+            etag: format!("\"{version}\""),
+            cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
+        },
+        document,
+        matcher,
+        rule_sources,
+        group_sources,
+        tokens,
+        answers,
+        tags: TagPlan::new(&policy),
+        origin_tags: policy.origin_tags,
+        grace: policy.enforcement.grace.value,
+        standings,
+        policy,
+    })
+}
+
+fn version(body: &[u8]) -> Version {
+    let mut first = [0; 8];
+    first.copy_from_slice(&Sha256::digest(body)[..8]);
+    Version(first)
 }

@@ -1,12 +1,219 @@
 //! Interlocks and lints: what the language allows and still is not what an owner wants.
 
-use super::Site;
-use crate::crawlers::Registry;
-use crate::yaml::Diagnostics;
+use super::compiled::{Binding, RuleSource, Site};
+use super::model::{Acknowledgement, Environment, GroupPolicy, Mode};
+use crate::crawlers::{Claim, Purpose, Registry};
+use crate::indexing::Scope;
+use crate::robots::TargetScratch;
+use crate::yaml::{Diagnostic, Diagnostics, Span};
+use std::time::Duration;
+
+/// The search engines whose loss a site owner notices last and regrets most.
+const SEARCH_ENGINES: [&str; 2] = ["googlebot", "bingbot"];
+
+/// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
+const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
 /// Looks at a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause,
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let _ = (site, registry, diagnostics);
-    todo!()
+    site_disallowed(site, registry, diagnostics);
+    site_noindex(site, diagnostics);
+    long_pause(site, diagnostics);
+    noindex_unseen(site, diagnostics);
+    groups_that_drop_star_rules(site, diagnostics);
+    applebot_follows_googlebot(site, diagnostics);
+    permanent_errors(site, registry, diagnostics);
+    unknown_agents(site, diagnostics);
+}
+
+fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
+    site.policy.acknowledge.iter().any(|item| item.value == what)
+}
+
+/// The rule of the document that decides about a path for a claim: its place and whether it allows.
+fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> {
+    let Binding::Group(group) = site.standing(claim).binding else { return None };
+    let mut scratch = TargetScratch::default();
+    let rules = site.matcher.rules(usize::from(group));
+    let rule = rules.find(scratch.normalise(path.as_bytes()).sent)?;
+    Some((site.rule_sources[usize::from(group)][rule].clone(), rules.rules()[rule].allow))
+}
+
+fn span_of(source: &RuleSource) -> Span {
+    match source {
+        RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
+        RuleSource::Staging => Span::default(),
+    }
+}
+
+fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    if site.policy.environment != Environment::Production || acknowledged(site, Acknowledgement::SiteDisallowed) {
+        return;
+    }
+    let mut shown: Vec<Span> = Vec::new();
+    for engine in SEARCH_ENGINES {
+        let Some(index) = registry.find(engine) else { continue };
+        if let Some((source, false)) = decides(site, Claim::Known(index), "/") {
+            let span = span_of(&source);
+            if shown.contains(&span) {
+                continue;
+            }
+            shown.push(span);
+            let name = &registry.get(index).name;
+            diagnostics.push(
+                Diagnostic::error("site-disallowed", span, format!("this keeps {name} off the whole production site"))
+                    .label("the site will drop out of search")
+                    .help("if that is meant, write `acknowledge: [site_disallowed]`; for a test site, `environment: staging`"),
+            );
+        }
+    }
+}
+
+fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
+    if site.policy.environment != Environment::Production || acknowledged(site, Acknowledgement::SiteNoindex) {
+        return;
+    }
+    let mut scratch = TargetScratch::default();
+    let selected = site.tags.for_path(scratch.normalise(b"/"));
+    let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else { return };
+    let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| lines.tags.effective(engine).forbids_indexing()) else {
+        return;
+    };
+    let rule = site
+        .policy
+        .indexing
+        .iter()
+        .find(|rule| rule.tags.effective(engine).forbids_indexing() && rule.when.types.is_empty());
+    let span = rule.or(site.policy.indexing.first()).map_or(Span::default(), |rule| rule.span);
+    diagnostics.push(
+        Diagnostic::error("site-noindex", span, "this says noindex on the front page of a production site")
+            .label("the site will drop out of search")
+            .help("if that is meant, write `acknowledge: [site_noindex]`; to mean fewer pages, add `paths` or `types`"),
+    );
+}
+
+fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
+    let Some(pause) = &site.policy.pause else { return };
+    let (Some(from), Some(until)) = (pause.from, pause.until) else { return };
+    if until.since(from) > LONG_PAUSE && !acknowledged(site, Acknowledgement::LongPause) {
+        diagnostics.push(
+            Diagnostic::error("long-pause", pause.span, "this pause is longer than 36 hours")
+                .label("search engines drop URLs that stay 503 for two days")
+                .help("if that is meant, write `acknowledge: [long_pause]`"),
+        );
+    }
+}
+
+/// Google and Yandex say it: a page that may not be fetched shows no header.
+fn noindex_unseen(site: &Site, diagnostics: &mut Diagnostics) {
+    if site.policy.environment == Environment::Staging {
+        return;
+    }
+    let Some(star) = site.matcher.star() else { return };
+    let mut scratch = TargetScratch::default();
+    for rule in site.policy.indexing.iter() {
+        let says_noindex = rule.tags.iter().any(|(scope, said)| *scope == Scope::All && said.forbids_indexing());
+        if !says_noindex {
+            continue;
+        }
+        for path in &rule.when.paths {
+            let literal = path.value.split(['*', '$']).next().unwrap_or("");
+            if !literal.starts_with('/') || literal == "/" {
+                continue;
+            }
+            let rules = site.matcher.rules(star);
+            let Some(found) =
+                rules.find(scratch.normalise(literal.as_bytes()).sent).filter(|rule| !rules.rules()[*rule].allow)
+            else {
+                continue;
+            };
+            diagnostics.push(
+                Diagnostic::warning(
+                    "noindex-unseen",
+                    path.span,
+                    "this noindex is never seen: robots.txt keeps crawlers off these pages",
+                )
+                .related(span_of(&site.rule_sources[star][found]), "disallowed here")
+                .help("allow crawling until the pages have left the index; a disallowed page may stay listed"),
+            );
+        }
+    }
+}
+
+fn star_group(site: &Site) -> Option<&GroupPolicy> {
+    site.policy.robots.groups.iter().find(|group| group.agents.iter().any(|agent| agent.value == "*"))
+}
+
+/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed.
+fn groups_that_drop_star_rules(site: &Site, diagnostics: &mut Diagnostics) {
+    let Some(star) = star_group(site).filter(|star| !star.disallow.is_empty()) else { return };
+    for group in site.policy.robots.groups.iter().filter(|group| group.extends.is_none() && !std::ptr::eq(*group, star))
+    {
+        let whole = group.disallow.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"));
+        let silent =
+            |path: &str| !group.disallow.iter().chain(&group.allow).any(|other| path.starts_with(other.value.as_str()));
+        let Some(dropped) = star.disallow.iter().find(|path| silent(&path.value)).filter(|_| !whole) else { continue };
+        let Some(agent) = group.agents.first() else { continue };
+        diagnostics.push(
+            Diagnostic::warning("group-drops-star-rules", agent.span, format!("`{}` may fetch `{}`, which `*` may not", agent.value, dropped.value))
+                .related(dropped.span, "a group that names a crawler replaces `*`")
+                .help("write `extends: \"*\"` in this group to keep those rules; or allow the path in it, to say that it is meant"),
+        );
+    }
+}
+
+fn applebot_follows_googlebot(site: &Site, diagnostics: &mut Diagnostics) {
+    let agents = || site.policy.robots.groups.iter().flat_map(|group| &group.agents);
+    let Some(googlebot) = agents().find(|agent| agent.value.eq_ignore_ascii_case("Googlebot")) else { return };
+    if site.matcher.named("Applebot").is_none() {
+        diagnostics.push(
+            Diagnostic::warning(
+                "applebot-follows-googlebot",
+                googlebot.span,
+                "this group binds Applebot too, which has no group of its own",
+            )
+            .help(
+                "Apple documents that Applebot follows Googlebot's rules then; name Applebot where that is not meant",
+            ),
+        );
+    }
+}
+
+/// A search engine that gets 5xx or 429 for good slows down for the whole host and drops the URLs after two days.
+fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let Some(index) = registry.find(SEARCH_ENGINES[0]) else { return };
+    let standing = site.standing(Claim::Known(index));
+    let status = site.answers.get(usize::from(standing.disallowed)).map_or(403, |answer| answer.status);
+    if standing.mode == Mode::Enforce && (status >= 500 || status == 429) {
+        let enforcement = &site.policy.enforcement;
+        let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
+        let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };
+        let diagnostic = Diagnostic::warning(
+            "permanent-error",
+            span.unwrap_or_default(),
+            format!("search crawlers get {status} for good on disallowed paths"),
+        )
+        .help("they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good");
+        diagnostics.push(if span.is_none() { Diagnostic { span: None, ..diagnostic } } else { diagnostic });
+    }
+}
+
+fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
+    for (agent, _) in &site.policy.enforcement.agents {
+        let listed = !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value));
+        let grouped = site.matcher.named(&agent.value).is_some();
+        if !listed && !grouped {
+            diagnostics.push(
+                Diagnostic::warning(
+                    "unknown-crawler",
+                    agent.span,
+                    format!("no known crawler is called `{}`", agent.value),
+                )
+                .help(
+                    "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
+                ),
+            );
+        }
+    }
 }

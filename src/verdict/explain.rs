@@ -1,9 +1,14 @@
-//! The same decision with its reasons, as text and as JSON.
+//! The same decision with its reasons, as text and as JSON. Decides nothing itself: it asks `decide` and looks up what
+//! the indexes of the decision point at.
 
-use super::Facts;
-use crate::crawlers::Registry;
+use super::decide::decide_as;
+use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
+use crate::crawlers::{Claim, Registry};
 use crate::policy::Snapshot;
+use crate::policy::compiled::{RuleSource, Site};
+use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
+use std::fmt::Write as _;
 
 /// What is asked beyond the facts: the response that the tags are for.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +21,7 @@ pub struct Question<'a> {
     pub content_type: Option<&'a str>,
 }
 
-/// The answer; serialised as the design's `explain --json`.
+/// The answer; serialised as `explain --json` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct Explanation {
@@ -24,13 +29,14 @@ pub struct Explanation {
     pub host: String,
     pub target: String,
     pub crawler: Option<CrawlerReport>,
-    pub identity: super::Identity,
+    pub identity: Identity,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
-    pub verdict: super::Verdict,
-    pub kind: super::Kind,
+    pub verdict: Verdict,
+    pub kind: Kind,
     pub action: ActionReport,
     pub x_robots_tag: Vec<String>,
+    /// The version of robots.txt it was judged by.
     pub version: Option<String>,
 }
 
@@ -38,6 +44,8 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CrawlerReport {
     pub id: String,
+    pub name: String,
+    pub operator: Option<String>,
     pub token: Option<String>,
     pub purpose: &'static str,
 }
@@ -53,7 +61,10 @@ pub struct GroupReport {
 pub struct RuleReport {
     pub kind: &'static str,
     pub pattern: String,
+    /// `file:line:column`.
     pub source: String,
+    #[serde(skip)]
+    span: Option<Span>,
 }
 
 #[allow(missing_docs)]
@@ -68,16 +79,233 @@ pub struct ActionReport {
     pub would: Option<Box<ActionReport>>,
 }
 
-/// Decides and says why.
+/// Whom a person means by `agent`: a token, id or name of the registry, a token of the policy, or a whole user agent.
+pub fn claim_of(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim {
+    let by_policy =
+        site.and_then(|site| site.tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(agent)));
+    if let Some(index) = by_policy.and_then(|index| u16::try_from(index).ok()) {
+        return Claim::Token(index);
+    }
+    match (registry.find(agent), site) {
+        (Some(index), _) => Claim::Known(index),
+        (None, Some(site)) => registry.identify_with(agent.as_bytes(), &site.tokens),
+        (None, None) => registry.identify(agent.as_bytes()),
+    }
+}
+
+/// The label of a claim: the registry's id, the policy's token, `other`; nothing for a person.
+pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Site>) -> Option<&'a str> {
+    match claim {
+        Claim::Nobody => None,
+        Claim::Other => Some("other"),
+        Claim::Known(index) => Some(&registry.get(index).id),
+        Claim::Token(index) => site.and_then(|site| site.tokens.tokens().get(usize::from(index))).map(String::as_str),
+    }
+}
+
+/// `file:line:column` of what a decision's rule came from; of the group where no rule decided.
+pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
+    let rule = decision.rule?;
+    let source = match rule.rule {
+        Some(index) => site.rule_sources.get(usize::from(rule.group))?.get(index as usize)?,
+        None => return None,
+    };
+    Some(place(source, site).0)
+}
+
+fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
+    let file = &site.policy.source.name;
+    match source {
+        RuleSource::Policy(span) | RuleSource::Purpose(span) => {
+            (format!("{file}:{}:{}", span.line, span.column), Some(*span))
+        }
+        RuleSource::Staging => (format!("{file} (environment: staging)"), None),
+    }
+}
+
+/// Decides and says why. The user agent may be a bare token.
 pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
-    let _ = (snapshot, registry, question);
-    todo!()
+    let facts = &question.facts;
+    let index = snapshot.site_for_host(facts.host);
+    let entry = index.map(|index| &snapshot.sites()[index]);
+    let site = entry.map(|entry| &*entry.site);
+    let agent = String::from_utf8_lossy(facts.user_agent);
+    let claim = claim_of(&agent, registry, site);
+    let holdings = entry.map(Holdings::of).unwrap_or_default();
+    let decision = decide_as(snapshot, registry, facts, claim, index, &holdings, &mut Scratch::default());
+    report(&decision, snapshot, registry, question)
+}
+
+/// A decision that was made, looked up.
+pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
+    let site = decision.site.map(|index| &*snapshot.sites()[index].site);
+    let group = decision
+        .rule
+        .zip(site)
+        .map(|(rule, site)| GroupReport { agents: site.document.groups[usize::from(rule.group)].agents.clone() });
+    let rule = decision.rule.zip(site).and_then(|(reference, site)| {
+        let (group, index) = (usize::from(reference.group), reference.rule? as usize);
+        let rule = &site.document.groups[group].rules[index];
+        let (source, span) = place(&site.rule_sources[group][index], site);
+        Some(RuleReport {
+            kind: if rule.allow { "allow" } else { "disallow" },
+            pattern: rule.pattern.as_str().to_owned(),
+            source,
+            span,
+        })
+    });
+    // A self-made answer is text, whatever the page would have been.
+    let (status, content_type) = match decision.action {
+        Action::Pass => (question.status, question.content_type),
+        Action::Block(index) => (site.map_or(403, |site| site.answers[usize::from(index)].status), Some("text/html")),
+        Action::Pause { .. } => (503, Some("text/html")),
+        Action::RobotsTxt => (200, Some("text/plain")),
+    };
+    let lines = site.and_then(|site| site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes)));
+    Explanation {
+        site: site.map(|site| site.name.clone()),
+        host: String::from_utf8_lossy(question.facts.host).into_owned(),
+        target: String::from_utf8_lossy(question.facts.target).into_owned(),
+        crawler: crawler_report(decision.claim, registry, site),
+        identity: question.facts.identity,
+        group,
+        rule,
+        verdict: decision.verdict,
+        kind: decision.kind,
+        action: ActionReport {
+            would: decision.would.map(|would| Box::new(action_report(would, site))),
+            ..action_report(decision.action, site)
+        },
+        x_robots_tag: lines.map(|lines| lines.lines.clone()).unwrap_or_default(),
+        version: site.map(|site| site.robots_txt.version.to_string()),
+    }
+}
+
+fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
+    let id = claim_label(claim, registry, site)?.to_owned();
+    Some(match claim {
+        Claim::Known(index) => {
+            let crawler = registry.get(index);
+            CrawlerReport {
+                id,
+                name: crawler.name.clone(),
+                operator: Some(crawler.operator.clone()),
+                token: crawler.tokens.first().cloned(),
+                purpose: crawler.purpose.name(),
+            }
+        }
+        Claim::Token(_) => {
+            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose: "other" }
+        }
+        Claim::Other | Claim::Nobody => {
+            CrawlerReport { id, name: "a bot that no list knows".into(), operator: None, token: None, purpose: "other" }
+        }
+    })
+}
+
+fn action_report(action: Action, site: Option<&Site>) -> ActionReport {
+    let (status, retry_after) = match action {
+        Action::Pass => (None, None),
+        Action::RobotsTxt => (Some(200), None),
+        Action::Pause { retry_after } => (Some(503), Some(retry_after)),
+        Action::Block(index) => {
+            let answer = site.and_then(|site| site.answers.get(usize::from(index)));
+            (answer.map(|answer| answer.status), answer.and_then(|answer| answer.retry_after))
+        }
+    };
+    ActionReport { kind: action.name(), status, retry_after, would: None }
+}
+
+impl ActionReport {
+    fn sentence(&self) -> String {
+        match (self.kind, self.status) {
+            ("block", Some(status)) => format!("refused with {status}"),
+            ("pause", _) => format!("answered 503, come back in {} s", self.retry_after.unwrap_or(0)),
+            ("robots_txt", _) => "answered with the site's robots.txt".into(),
+            _ => "forwarded".into(),
+        }
+    }
 }
 
 impl Explanation {
-    /// For a person: several lines, the rule with its place.
-    pub fn to_text(&self, snapshot: &Snapshot) -> String {
-        let _ = snapshot;
-        todo!()
+    /// For a person: several lines, the rule with its place in the policy.
+    pub fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
+        let mut text = String::new();
+        let who = match &self.crawler {
+            None => "nobody that says it is a crawler".to_owned(),
+            Some(crawler) => match &crawler.operator {
+                Some(operator) => format!("{} ({operator}, {})", crawler.name, crawler.purpose),
+                None => crawler.name.clone(),
+            },
+        };
+        let mut line = |name: &str, value: &str| {
+            let _ = writeln!(text, "{name:<10} {value}");
+        };
+        line("request", &format!("{}{}", self.host, self.target));
+        line("crawler", &who);
+        let Some(site) =
+            self.site.as_deref().and_then(|name| snapshot.site_named(name)).map(|index| &snapshot.sites()[index].site)
+        else {
+            line("site", "no policy claims this host: forwarded untouched");
+            return text;
+        };
+        line(
+            "site",
+            &format!("{} ({}), robots.txt version {}", site.name, site.policy.source.name, site.robots_txt.version),
+        );
+        line(
+            "identity",
+            match self.identity {
+                Identity::Unverified => "unverified: the user agent is all that is known",
+                Identity::Verified => "verified",
+                Identity::Impostor => "impostor",
+            },
+        );
+        if let Some(group) = &self.group {
+            line("group", &format!("User-agent: {}", group.agents.join(", ")));
+        }
+        if let Some(rule) = &self.rule {
+            line(
+                "rule",
+                &format!(
+                    "{}: {}   ({})",
+                    if rule.kind == "allow" { "Allow" } else { "Disallow" },
+                    rule.pattern,
+                    rule.source
+                ),
+            );
+        }
+        line("verdict", &format!("{} — {}", self.verdict.name(), self.why()));
+        let mut action = self.action.sentence();
+        if let Some(would) = &self.action.would {
+            let _ = write!(action, " (observed only; under enforce: {})", would.sentence());
+        }
+        line("action", &action);
+        for tag in &self.x_robots_tag {
+            line("tag", &format!("X-Robots-Tag: {tag}"));
+        }
+        if let Some(span) = self.rule.as_ref().and_then(|rule| rule.span) {
+            let note = Diagnostic::warning("rule", span, "this line decided").label(self.verdict.name());
+            // The renderer speaks of warnings; the heading is ours.
+            let shown = note.render(&site.policy.source, colour);
+            let snippet: Vec<&str> = shown.lines().skip(1).collect();
+            let _ = write!(text, "\n{}\n", snippet.join("\n"));
+        }
+        text
+    }
+
+    fn why(&self) -> &'static str {
+        match self.kind {
+            Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
+            Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
+            Kind::Allowed => "no rule matches it",
+            Kind::StaleCopy => "disallowed now, but a version it may still hold allowed it: never refused",
+            Kind::Unproven => "the longest rule that matches disallows it",
+            Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
+            Kind::NotBound if self.verdict == Verdict::Disallowed => {
+                "the policy names it, though its operator says it ignores robots.txt"
+            }
+            Kind::NotBound => "its operator says that these rules do not bind it, and no group names it",
+        }
     }
 }

@@ -1,13 +1,26 @@
 //! From the text of a policy to a site that may be used: read, compiled, held against the interlocks, its tests passed.
 
+use super::suite::run_tests;
 use crate::crawlers::Registry;
-use crate::policy::Site;
+use crate::policy::{self, Site};
 use crate::yaml::{Diagnostics, Source};
 use std::sync::Arc;
 
 /// Everything that stands between a file and its use, in one run. There is a site only when no error was found; the
 /// findings are in the order of the file.
 pub fn load(name: &str, source: &Source, registry: &'static Registry) -> (Option<Arc<Site>>, Diagnostics) {
-    let _ = (name, source, registry);
-    todo!()
+    let (policy, mut diagnostics) = policy::read(name, source);
+    let Some(policy) = policy else { return (None, diagnostics) };
+    let site = match policy::compile(Arc::new(policy), registry) {
+        Ok(site) => Arc::new(site),
+        Err(error) => {
+            diagnostics.items.extend(error.diagnostics.items);
+            return (None, diagnostics);
+        }
+    };
+    policy::lint::lint(&site, registry, &mut diagnostics);
+    diagnostics.items.extend(run_tests(&site, registry).into_iter().map(|failure| failure.diagnostic));
+    diagnostics.sort();
+    let usable = !diagnostics.has_errors();
+    (usable.then_some(site), diagnostics)
 }

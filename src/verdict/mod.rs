@@ -6,9 +6,9 @@ mod load;
 mod suite;
 
 pub use decide::decide;
-pub use explain::{ActionReport, Explanation, Question, explain};
+pub use explain::{ActionReport, Explanation, Question, claim_label, claim_of, explain, report, rule_place};
 pub use load::load;
-pub use suite::{TestFailure, run_tests};
+pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;
 use crate::policy::compiled::{Held, PathRules};
@@ -58,11 +58,56 @@ pub struct Holdings<'a> {
     pub forgotten_until: Option<Timestamp>,
 }
 
+impl<'a> Holdings<'a> {
+    /// What anyone may hold of a site.
+    pub fn of(entry: &'a crate::policy::SiteEntry) -> Holdings<'a> {
+        Holdings { versions: &entry.held, forgotten_until: entry.forgotten_until }
+    }
+}
+
 /// Memory that `decide` writes into; one per worker or request, reused.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// For the normalised target.
     pub target: TargetScratch,
+}
+
+impl Verdict {
+    /// Its name in reports and tests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Allowed => "allowed",
+            Verdict::Disallowed => "disallowed",
+            Verdict::NotBound => "not_bound",
+            Verdict::NotACrawler => "not_a_crawler",
+        }
+    }
+}
+
+impl Kind {
+    /// Its name in reports, metrics and tests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::NotACrawler => "not_a_crawler",
+            Kind::Allowed => "allowed",
+            Kind::StaleCopy => "stale_copy",
+            Kind::Unproven => "unproven",
+            Kind::Ambiguous => "ambiguous",
+            Kind::NotBound => "not_bound",
+        }
+    }
+}
+
+impl Action {
+    /// Its name in reports, metrics and tests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Pass => "pass",
+            Action::Block(_) => "block",
+            Action::Pause { .. } => "pause",
+            Action::RobotsTxt => "robots_txt",
+        }
+    }
 }
 
 /// What the rules say.

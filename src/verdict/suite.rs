@@ -1,8 +1,15 @@
 //! A policy's own `tests:`, run against its compiled site.
 
+use super::explain::{Explanation, claim_of, report};
+use super::{Facts, Holdings, Identity, Question, Scratch, decide::decide_as};
 use crate::crawlers::Registry;
-use crate::policy::SiteEntry;
-use crate::yaml::Diagnostic;
+use crate::policy::compiled::ActivePause;
+use crate::policy::model::{Policy, PolicyTest};
+use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::yaml::{Diagnostic, Located};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// One case that did not hold, as a finding at its place in the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +19,139 @@ pub struct TestFailure {
 }
 
 /// Runs every case; an empty list means that all hold.
-pub fn run_tests(entry: &SiteEntry, registry: &Registry) -> Vec<TestFailure> {
-    let _ = (entry, registry);
-    todo!()
+pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<TestFailure> {
+    let snapshot = alone(site);
+    site.policy.tests.iter().flat_map(|test| run(test, &snapshot, registry)).collect()
+}
+
+/// What a case asks, answered: for `check` and for those who compare it with the running proxy.
+pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
+    answer(test, &alone(site), registry)
+}
+
+/// The host that a case asks for: its own, else the site's first, else any.
+pub fn host_of(test: &PolicyTest, policy: &Policy) -> String {
+    if let Some(host) = &test.host {
+        return host.value.clone();
+    }
+    match policy.hosts.first().map(|host| &host.value) {
+        None => "site.test".to_owned(),
+        Some(host) => {
+            let name = if host.name.contains(':') { format!("[{}]", host.name) } else { host.name.clone() };
+            let name = if host.wildcard { format!("www.{name}") } else { name };
+            host.port.map_or(name.clone(), |port| format!("{name}:{port}"))
+        }
+    }
+}
+
+/// The user agent that a case sends: a known crawler's example where the case gives a token or a name.
+pub fn user_agent_of(test: &PolicyTest, registry: &Registry) -> String {
+    let agent = &test.agent.value;
+    let example = registry.find(agent).and_then(|index| registry.get(index).user_agent.clone());
+    example.unwrap_or_else(|| agent.clone())
+}
+
+/// The site by itself, with its planned pause: what tests judge by.
+fn alone(site: &Arc<Site>) -> Snapshot {
+    let pauses = site.policy.pause.iter().filter_map(|pause| {
+        // Without a beginning nobody can say when it ends; tests that give a moment are about planned pauses.
+        let from = pause.from?;
+        Some(ActivePause {
+            audience: pause.audience,
+            from,
+            until: pause.until.unwrap_or(from.plus(Duration::from_secs(12 * 3_600))),
+            retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
+            robots_txt_until: pause.pause_robots_txt.then(|| from.plus(Duration::from_secs(12 * 3_600))),
+            at_run_time: false,
+        })
+    });
+    let entry = SiteEntry {
+        site: site.clone(),
+        since: Timestamp(0),
+        held: Vec::new(),
+        forgotten_until: None,
+        pauses: pauses.collect(),
+    };
+    Snapshot::new(vec![entry], 0)
+}
+
+fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
+    let mut without_pause = None;
+    let snapshot = match test.at {
+        Some(_) => snapshot,
+        None => {
+            let mut entry = snapshot.sites()[0].clone();
+            entry.pauses.clear();
+            &*without_pause.insert(Snapshot::new(vec![entry], 0))
+        }
+    };
+    let entry = &snapshot.sites()[0];
+    let host = host_of(test, &entry.site.policy);
+    let question = Question {
+        facts: Facts {
+            host: host.as_bytes(),
+            target: test.path.value.as_bytes(),
+            method: b"GET",
+            user_agent: test.agent.value.as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now: test.at.unwrap_or_default(),
+        },
+        status: test.status,
+        content_type: Some(test.content_type.as_deref().unwrap_or("text/html")),
+    };
+    let site = snapshot.site_for_host(question.facts.host);
+    let claim = claim_of(&test.agent.value, registry, site.map(|_| &*entry.site));
+    let decision =
+        decide_as(snapshot, registry, &question.facts, claim, site, &Holdings::default(), &mut Scratch::default());
+    report(&decision, snapshot, registry, &question)
+}
+
+fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestFailure> {
+    let got = answer(test, snapshot, registry);
+    let action = got.action.would.as_deref().unwrap_or(&got.action);
+    let mut failures = Vec::new();
+    let mut compare = |expected: Option<&Located<String>>, what: &str, came: &str| {
+        let Some(expected) = expected.filter(|expected| expected.value != came) else { return };
+        let reason = got.rule.as_ref().map_or("no rule decided".to_owned(), |rule| {
+            format!("{}: {} decided, from {}", rule.kind, rule.pattern, rule.source)
+        });
+        let diagnostic = Diagnostic::error(
+            "test-failed",
+            expected.span,
+            format!("the {what} is `{came}`, not `{}`", expected.value),
+        )
+        .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
+        .help(reason);
+        failures.push(TestFailure { diagnostic });
+    };
+    let expect = &test.expect;
+    if got.site.is_none() {
+        let span = test.host.as_ref().map_or(test.span, |host| host.span);
+        let diagnostic = Diagnostic::error("test-failed", span, "this host is not one of the site's");
+        return vec![TestFailure { diagnostic }];
+    }
+    compare(expect.verdict.as_ref(), "verdict", got.verdict.name());
+    compare(expect.kind.as_ref(), "kind", got.kind.name());
+    // What is done depends on the mode; a test of the answer is about what enforce does.
+    compare(expect.action.as_ref(), "action", action.kind);
+    let status =
+        expect.answer_status.as_ref().map(|status| Located { value: status.value.to_string(), span: status.span });
+    compare(status.as_ref(), "status", &action.status.unwrap_or(test.status).to_string());
+    if let Some(lines) = &expect.tag {
+        let expected: Vec<&str> = lines.iter().map(|line| line.value.as_str()).collect();
+        if expected != got.x_robots_tag {
+            let span = lines.first().map_or(test.span, |line| line.span);
+            let came = if got.x_robots_tag.is_empty() {
+                "nothing".to_owned()
+            } else {
+                format!("`{}`", got.x_robots_tag.join("` and `"))
+            };
+            let diagnostic = Diagnostic::error("test-failed", span, format!("X-Robots-Tag is {came}"))
+                .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
+                .help("write the lines as they are sent, in their order; `[]` for none");
+            failures.push(TestFailure { diagnostic });
+        }
+    }
+    failures
 }

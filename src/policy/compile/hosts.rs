@@ -1,21 +1,87 @@
 //! Which site a host belongs to: exact names, then the longest wildcard, then the site without hosts.
 
 use crate::policy::model::HostPattern;
+use std::collections::HashMap;
+
+/// Sites by port: the one for any port has none.
+type Ports = Vec<(Option<u16>, usize)>;
+
+/// A name has at most 253 characters (RFC 1035 section 2.3.4); longer ones match no pattern.
+const MAX_NAME: usize = 255;
 
 /// Hosts to site indexes.
 #[derive(Clone, Debug, Default)]
-pub struct HostIndex {}
+pub struct HostIndex {
+    exact: HashMap<Box<str>, Ports>,
+    below: HashMap<Box<str>, Ports>,
+    others: Option<usize>,
+}
 
 impl HostIndex {
     /// Indexes the patterns of sites, given in the order of their indexes.
     pub fn new<'a>(sites: impl IntoIterator<Item = impl IntoIterator<Item = &'a HostPattern>>) -> HostIndex {
-        let _ = sites.into_iter().count();
-        todo!()
+        let mut index = HostIndex::default();
+        for (site, patterns) in sites.into_iter().enumerate() {
+            let mut none = true;
+            for pattern in patterns {
+                none = false;
+                let table = if pattern.wildcard { &mut index.below } else { &mut index.exact };
+                let ports = table.entry(pattern.name.as_str().into()).or_default();
+                if !ports.iter().any(|(port, _)| *port == pattern.port) {
+                    ports.push((pattern.port, site));
+                }
+            }
+            if none {
+                index.others.get_or_insert(site);
+            }
+        }
+        index
     }
 
-    /// The site for a Host field value.
+    /// The site for a Host field value. Does not allocate.
     pub fn find(&self, host: &[u8]) -> Option<usize> {
-        let _ = host;
-        todo!()
+        self.claimed(host).or(self.others)
     }
+
+    fn claimed(&self, host: &[u8]) -> Option<usize> {
+        let (name, port) = split(host);
+        let mut buffer = [0u8; MAX_NAME];
+        let lower = buffer.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let name = std::str::from_utf8(lower).ok()?;
+        if let Some(site) = self.exact.get(name).and_then(|ports| choose(ports, port)) {
+            return Some(site);
+        }
+        let mut rest = name;
+        while let Some((_, parent)) = rest.split_once('.') {
+            if let Some(site) = self.below.get(parent).and_then(|ports| choose(ports, port)) {
+                return Some(site);
+            }
+            rest = parent;
+        }
+        None
+    }
+}
+
+/// The pattern with the port outranks the one for any port.
+fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
+    let of = |wanted: Option<u16>| ports.iter().find(|(port, _)| *port == wanted).map(|(_, site)| *site);
+    port.and_then(|port| of(Some(port))).or_else(|| of(None))
+}
+
+/// A Host field value into name and port; brackets and a trailing dot are dropped.
+fn split(host: &[u8]) -> (&[u8], Option<u16>) {
+    let number = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    if let Some(inner) = host.strip_prefix(b"[")
+        && let Some(end) = inner.iter().position(|byte| *byte == b']')
+    {
+        let port = inner[end + 1..].strip_prefix(b":").and_then(number);
+        return (&inner[..end], port);
+    }
+    let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
+        Some(colon) => (&host[..colon], number(&host[colon + 1..])),
+        None => (host, None),
+    };
+    (name.strip_suffix(b".").unwrap_or(name), port)
 }

@@ -1,16 +1,147 @@
-//! How each claim is treated, settled once per policy.
+//! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which answers.
 
-use crate::crawlers::Claim;
-use crate::policy::compiled::Standing;
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks};
+use crate::policy::compiled::{Answer, Binding, Standing};
+use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy};
+use crate::robots::Matcher;
 
 /// One standing per claim.
-#[derive(Clone, Debug, Default)]
-pub struct Standings {}
+#[derive(Clone, Debug)]
+pub struct Standings {
+    known: Vec<Standing>,
+    tokens: Vec<Standing>,
+    other: Standing,
+    nobody: Standing,
+}
+
+/// Tokens that the policy names and no record of the registry has as token, id or name: they join identification.
+pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
+    let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
+    let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent);
+    let mut tokens: Vec<String> = Vec::new();
+    for agent in groups.chain(agents).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
+        let listed =
+            registry.crawlers().iter().any(|crawler| names(crawler).any(|name| name.eq_ignore_ascii_case(agent)));
+        if !listed && !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)) {
+            tokens.push(agent.to_owned());
+        }
+    }
+    tokens
+}
+
+/// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
+fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
+    crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
+}
 
 impl Standings {
+    /// Settles all of them; the answers are those that the standings point at.
+    pub fn new(
+        policy: &Policy,
+        registry: &Registry,
+        matcher: &Matcher,
+        tokens: &TokenMarks,
+    ) -> (Standings, Vec<Answer>) {
+        let mut settle = Settle { policy, matcher, answers: Vec::new() };
+        let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
+        let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
+        let other = settle.standing(&mut std::iter::empty(), Purpose::Other, Binds::Unknown, true);
+        let nobody = Standing { judged: false, pausable: false, binding: Binding::NoRules, ..other };
+        (Standings { known, tokens, other, nobody }, settle.answers)
+    }
+
     /// The standing of a claim.
     pub fn get(&self, claim: Claim) -> Standing {
-        let _ = claim;
-        todo!()
+        match claim {
+            Claim::Nobody => self.nobody,
+            Claim::Other => self.other,
+            Claim::Known(index) => self.known.get(usize::from(index.0)).copied().unwrap_or(self.other),
+            Claim::Token(index) => self.tokens.get(usize::from(index)).copied().unwrap_or(self.other),
+        }
     }
+}
+
+struct Settle<'a> {
+    policy: &'a Policy,
+    matcher: &'a Matcher,
+    answers: Vec<Answer>,
+}
+
+impl Settle<'_> {
+    fn known(&mut self, crawler: &Crawler) -> Standing {
+        self.standing(&mut names(crawler), crawler.purpose, crawler.binds, true)
+    }
+
+    /// A token that only the policy knows: whoever sends it is what the owner says it is.
+    fn token(&mut self, token: &str) -> Standing {
+        self.standing(&mut std::iter::once(token), Purpose::Other, Binds::Star, true)
+    }
+
+    fn standing(
+        &mut self,
+        names: &mut dyn Iterator<Item = &str>,
+        purpose: Purpose,
+        binds: Binds,
+        crawler: bool,
+    ) -> Standing {
+        let names: Vec<&str> = names.collect();
+        let named = names.iter().find_map(|name| self.matcher.named(name));
+        let binding = match (named, binds) {
+            (Some(group), _) => group_binding(group),
+            (None, Binds::Star | Binds::Unknown) => self.matcher.star().map_or(Binding::NoRules, group_binding),
+            (None, Binds::Named | Binds::Never) => Binding::NotBound,
+        };
+        let enforcement = &self.policy.enforcement;
+        let agent = names
+            .iter()
+            .find_map(|name| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name)));
+        let agent = agent.map(|(_, fields)| fields);
+        let by_purpose = enforcement.purposes.get(&purpose);
+        // Tools and unlisted bots are only held to what they were told when the owner means them.
+        let meant = named.is_some() || agent.is_some() || by_purpose.is_some();
+        let judged = crawler && (purpose != Purpose::Tool || meant);
+        let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
+        let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
+        let refusal = AnswerPolicy { status: 403, retry_after: None, body: None };
+        let disallowed = field(agent, by_purpose, &enforcement.site, |fields| fields.disallowed.clone());
+        let ambiguous = field(agent, by_purpose, &enforcement.site, |fields| fields.ambiguous.clone());
+        Standing {
+            binding,
+            judged,
+            named: named.is_some(),
+            never_bound: binds == Binds::Never,
+            mode,
+            disallowed: self.answer(disallowed.unwrap_or_else(|| refusal.clone())),
+            ambiguous: self.answer(ambiguous.unwrap_or(refusal)),
+            pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
+        }
+    }
+
+    fn answer(&mut self, policy: AnswerPolicy) -> u16 {
+        let answer = Answer {
+            status: policy.status,
+            retry_after: policy.retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
+            body: policy.body.map(Into::into),
+        };
+        let index = self.answers.iter().position(|present| *present == answer).unwrap_or_else(|| {
+            self.answers.push(answer);
+            self.answers.len() - 1
+        });
+        u16::try_from(index).unwrap_or(0)
+    }
+}
+
+/// Agent over purpose over site.
+fn field<T>(
+    agent: Option<&EnforcementFields>,
+    purpose: Option<&EnforcementFields>,
+    site: &EnforcementFields,
+    get: impl Fn(&EnforcementFields) -> Option<T>,
+) -> Option<T> {
+    agent.and_then(&get).or_else(|| purpose.and_then(&get)).or_else(|| get(site))
+}
+
+/// A file below 500 KiB holds far fewer groups than fit; were it not so, nothing would bind, which refuses nobody.
+fn group_binding(group: usize) -> Binding {
+    u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
 }

@@ -1,15 +1,35 @@
-//! Which X-Robots-Tag lines a response gets.
+//! Which X-Robots-Tag lines a response gets: decided by the path when the request comes, by status and type when the
+//! response does.
 
-use crate::indexing::Tags;
-use crate::robots::Target;
+use crate::indexing::{Directives, Scope, Tags};
+use crate::policy::decode::compile_path_regex;
+use crate::policy::model::{Conditions, Environment, Policy, StatusCondition};
+use crate::robots::{Pattern, Target};
 use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+/// Combinations of rules whose lines are remembered.
+const MAX_COMBINATIONS: usize = 1_024;
 
 /// The compiled `indexing` rules of a site.
-#[derive(Clone, Debug, Default)]
-pub struct TagPlan {}
+#[derive(Debug, Default)]
+pub struct TagPlan {
+    rules: Vec<Rule>,
+    /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
+    combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
+}
+
+/// A rule that the path selects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    rule: u16,
+    /// The path conditions of its `not` hold: status and type decide whether it is excluded.
+    excludable: bool,
+}
 
 /// What the path of a request already decides: the rules that can still match once status and type are known.
-pub type PathRules = SmallVec<[u16; 8]>;
+pub type PathRules = SmallVec<[PathRule; 8]>;
 
 /// What a response gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,23 +40,161 @@ pub struct TagLines {
     pub lines: Vec<String>,
 }
 
-impl TagPlan {
-    /// The rules whose conditions on the path hold.
-    pub fn for_path(&self, target: Target<'_>) -> PathRules {
-        let _ = target;
-        todo!()
+impl TagLines {
+    fn new(tags: Tags) -> Arc<TagLines> {
+        let lines = tags.lines();
+        Arc::new(TagLines { tags, lines })
+    }
+}
+
+#[derive(Debug)]
+struct Rule {
+    when: Compiled,
+    unless: Option<Compiled>,
+    said: Arc<TagLines>,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    paths: Vec<Pattern>,
+    path_regex: Option<regex::bytes::Regex>,
+    types: Vec<String>,
+    status: Vec<StatusCondition>,
+}
+
+impl Compiled {
+    fn new(conditions: &Conditions) -> Compiled {
+        Compiled {
+            paths: conditions.paths.iter().map(|path| Pattern::new(&path.value)).collect(),
+            // Checking has compiled it once already.
+            path_regex: conditions.path_regex.as_ref().and_then(|text| compile_path_regex(&text.value).ok()),
+            types: conditions.types.iter().map(|media| media.value.clone()).collect(),
+            status: conditions.status.iter().map(|status| status.value).collect(),
+        }
     }
 
-    /// The rules of `rules` that match a response: the lines, shared and prepared where one rule matches; `None` where
-    /// none does. On 304 only when no rule with a type could match (a partial field would replace the stored one, RFC
-    /// 9111); never on 1xx.
-    pub fn tags(
-        &self,
-        rules: &PathRules,
-        status: u16,
-        content_type: Option<&[u8]>,
-    ) -> Option<std::sync::Arc<TagLines>> {
-        let _ = (rules, status, content_type);
-        todo!()
+    fn path(&self, target: Target<'_>) -> bool {
+        let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(target.sent));
+        listed && self.path_regex.as_ref().is_none_or(|regex| regex.is_match(without_query(target.sent)))
+    }
+
+    fn response(&self, status: u16, content_type: Option<&[u8]>) -> bool {
+        let listed = self.status.is_empty()
+            || self.status.iter().any(|condition| match condition {
+                StatusCondition::Code(code) => *code == status,
+                StatusCondition::Class(class) => u16::from(*class) == status / 100,
+            });
+        listed
+            && (self.types.is_empty()
+                || content_type.is_some_and(|media| self.types.iter().any(|wanted| media_matches(wanted, media))))
+    }
+
+    fn asks_response(&self) -> bool {
+        !self.types.is_empty() || !self.status.is_empty()
+    }
+}
+
+impl TagPlan {
+    /// Compiles a policy's rules; a staging site says noindex on everything before all else.
+    pub fn new(policy: &Policy) -> TagPlan {
+        let mut rules: Vec<Rule> = Vec::with_capacity(policy.indexing.len() + 1);
+        if policy.environment == Environment::Staging {
+            let mut tags = Tags::default();
+            tags.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
+            rules.push(Rule { when: Compiled::new(&Conditions::default()), unless: None, said: TagLines::new(tags) });
+        }
+        rules.extend(policy.indexing.iter().map(|rule| Rule {
+            when: Compiled::new(&rule.when),
+            unless: rule.unless.as_ref().map(Compiled::new),
+            said: TagLines::new(rule.tags.clone()),
+        }));
+        TagPlan { rules, combinations: RwLock::default() }
+    }
+
+    /// The rules whose conditions on the path hold. Does not allocate for up to eight of them.
+    pub fn for_path(&self, target: Target<'_>) -> PathRules {
+        let mut selected = PathRules::new();
+        for (index, rule) in self.rules.iter().enumerate() {
+            if !rule.when.path(target) {
+                continue;
+            }
+            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target));
+            // A `not` that asks for nothing but the path is decided here.
+            if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
+                continue;
+            }
+            let Ok(rule) = u16::try_from(index) else { break };
+            selected.push(PathRule { rule, excludable });
+        }
+        selected
+    }
+
+    /// What the rules selected by the path say about a response; `None` where none matches. On 304 only when no rule
+    /// with a type could match: a partial field would replace the stored one (RFC 9111 section 3.2). Never on 1xx.
+    pub fn tags(&self, rules: &PathRules, status: u16, content_type: Option<&[u8]>) -> Option<Arc<TagLines>> {
+        if rules.is_empty() || status < 200 {
+            return None;
+        }
+        let rule = |selected: &PathRule| &self.rules[usize::from(selected.rule)];
+        // A 304 speaks of the stored 200.
+        let status = if status == 304 {
+            let typed = |rule: &Rule| {
+                !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())
+            };
+            if rules.iter().any(|selected| typed(rule(selected))) {
+                return None;
+            }
+            200
+        } else {
+            status
+        };
+        let matching: SmallVec<[u16; 8]> = rules
+            .iter()
+            .filter(|selected| {
+                let rule = rule(selected);
+                let excluded = selected.excludable
+                    && rule.unless.as_ref().is_some_and(|unless| unless.response(status, content_type));
+                rule.when.response(status, content_type) && !excluded
+            })
+            .map(|selected| selected.rule)
+            .collect();
+        match matching.as_slice() {
+            [] => None,
+            [only] => Some(self.rules[usize::from(*only)].said.clone()),
+            _ => Some(self.combined(matching)),
+        }
+    }
+
+    fn combined(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
+        // A poisoned lock holds a map that is whole all the same: insertion is the only change.
+        let remembered = self.combinations.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(&rules).cloned();
+        if let Some(lines) = remembered {
+            return lines;
+        }
+        let mut tags = Tags::default();
+        for rule in &rules {
+            tags.merge(&self.rules[usize::from(*rule)].said.tags);
+        }
+        let lines = TagLines::new(tags);
+        let mut combinations = self.combinations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if combinations.len() < MAX_COMBINATIONS {
+            combinations.insert(rules, lines.clone());
+        }
+        lines
+    }
+}
+
+fn without_query(target: &[u8]) -> &[u8] {
+    let end = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
+    &target[..end]
+}
+
+/// `image/png; charset=x` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
+fn media_matches(wanted: &str, sent: &[u8]) -> bool {
+    let end = sent.iter().position(|byte| *byte == b';').unwrap_or(sent.len());
+    let sent = sent[..end].trim_ascii();
+    match wanted.strip_suffix('*') {
+        Some(prefix) => sent.len() > prefix.len() && sent[..prefix.len()].eq_ignore_ascii_case(prefix.as_bytes()),
+        None => sent.eq_ignore_ascii_case(wanted.as_bytes()),
     }
 }

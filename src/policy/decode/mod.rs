@@ -8,7 +8,9 @@ mod indexing;
 mod pause;
 mod robots;
 
+#[cfg(any(test, feature = "proxy"))]
 pub use hosts::parse_host;
+pub use indexing::compile_path_regex;
 
 use super::model::{Acknowledgement, Environment, OriginTags, Policy, Stance};
 use crate::crawlers::Purpose;

@@ -1,0 +1,165 @@
+//! The robots.txt that follows from a policy: groups with what they extend, purposes, staging.
+
+use crate::crawlers::{Binds, Registry};
+use crate::policy::compiled::RuleSource;
+use crate::policy::model::{Environment, GroupPolicy, Policy, Stance};
+use crate::robots::{Document, Group, Pattern, Rule, render};
+use std::time::Duration;
+
+/// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
+const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
+
+/// A document, its bytes, and where everything in it came from.
+pub struct Synthesis {
+    pub document: Document,
+    pub body: String,
+    pub group_sources: Vec<RuleSource>,
+    pub rule_sources: Vec<Vec<RuleSource>>,
+}
+
+/// A group before it is decided whether it shares its rules with others.
+#[derive(Clone)]
+struct Draft {
+    agents: Vec<String>,
+    rules: Vec<(Rule, RuleSource)>,
+    crawl_delay: Option<Duration>,
+    comment: String,
+    source: RuleSource,
+}
+
+pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
+    let drafts = match policy.environment {
+        Environment::Staging => vec![staging(policy)],
+        Environment::Production => production(policy, registry),
+    };
+    let separate = assemble(policy, drafts.clone());
+    if separate.body.len() <= SEPARATE_GROUPS_BYTES {
+        return separate;
+    }
+    let mut shared: Vec<Draft> = Vec::new();
+    for draft in drafts {
+        let same = |other: &&mut Draft| {
+            other.rules == draft.rules && other.crawl_delay == draft.crawl_delay && other.comment == draft.comment
+        };
+        match shared.iter_mut().find(same) {
+            // `*` stays alone: parsers that know one agent per group must find it.
+            Some(other) if !draft.agents.iter().chain(&other.agents).any(|agent| agent == "*") => {
+                other.agents.extend(draft.agents)
+            }
+            _ => shared.push(draft),
+        }
+    }
+    assemble(policy, shared)
+}
+
+/// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to be seen.
+fn staging(policy: &Policy) -> Draft {
+    let allow = policy.staging_crawl != Stance::Disallow;
+    Draft {
+        agents: vec!["*".into()],
+        rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
+        crawl_delay: None,
+        comment: if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }
+            .into(),
+        source: RuleSource::Staging,
+    }
+}
+
+fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
+    let groups = &policy.robots.groups;
+    let mut drafts: Vec<Draft> = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let (rules, crawl_delay) = resolved(groups, index);
+        for agent in &group.agents {
+            drafts.push(Draft {
+                agents: vec![agent.value.clone()],
+                rules: rules.clone(),
+                crawl_delay,
+                comment: "From robots.groups.".into(),
+                source: RuleSource::Policy(agent.span),
+            });
+        }
+    }
+    let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
+    for (purpose, stance) in &policy.purposes {
+        let source = RuleSource::Purpose(stance.span);
+        let (rules, crawl_delay, word) = match stance.value {
+            Stance::Inherit => continue,
+            Stance::Disallow => {
+                (vec![(Rule { allow: false, pattern: Pattern::new("/") }, source.clone())], None, "disallow")
+            }
+            Stance::Allow => {
+                let star = star.as_ref();
+                let rules = star
+                    .map(|star| star.rules.iter().filter(|(rule, _)| !is_blanket(rule)).cloned().collect())
+                    .unwrap_or_default();
+                (rules, star.and_then(|star| star.crawl_delay), "allow")
+            }
+        };
+        for crawler in registry.crawlers().iter().filter(|crawler| crawler.purpose == *purpose) {
+            // `allow` would bind crawlers that `*` does not: they are free without it.
+            if stance.value == Stance::Allow && matches!(crawler.binds, Binds::Named | Binds::Never) {
+                continue;
+            }
+            let Some(token) = crawler.tokens.first() else { continue };
+            if drafts.iter().any(|draft| draft.agents[0].eq_ignore_ascii_case(token)) {
+                continue;
+            }
+            drafts.push(Draft {
+                agents: vec![token.clone()],
+                rules: rules.clone(),
+                crawl_delay,
+                comment: format!("From purposes: {} {word}.", purpose.name()),
+                source: source.clone(),
+            });
+        }
+    }
+    drafts
+}
+
+/// A disallow of the whole site.
+fn is_blanket(rule: &Rule) -> bool {
+    !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*")
+}
+
+/// A group's rules after those of the group that it extends. Checking has made sure that there is no circle.
+fn resolved(groups: &[GroupPolicy], index: usize) -> (Vec<(Rule, RuleSource)>, Option<Duration>) {
+    let group = &groups[index];
+    let extended = group.extends.as_ref().and_then(|extends| {
+        groups
+            .iter()
+            .position(|other| other.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(&extends.value)))
+    });
+    let (mut rules, mut crawl_delay) = extended.map(|other| resolved(groups, other)).unwrap_or_default();
+    for (allow, patterns) in [(true, &group.allow), (false, &group.disallow)] {
+        for pattern in patterns {
+            let rule = Rule { allow, pattern: Pattern::new(&pattern.value) };
+            if !rules.iter().any(|(present, _)| *present == rule) {
+                rules.push((rule, RuleSource::Policy(pattern.span)));
+            }
+        }
+    }
+    crawl_delay = group.crawl_delay.as_ref().map(|delay| delay.value).or(crawl_delay);
+    (rules, crawl_delay)
+}
+
+fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
+    let mut document = Document {
+        comments: vec!["Written by crawlgate from the site's policy.".into()],
+        groups: Vec::with_capacity(drafts.len()),
+        sitemaps: policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone()).collect(),
+    };
+    let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
+    let mut last_comment = String::new();
+    for draft in drafts {
+        // One comment for a run of groups of the same origin.
+        let comments = if draft.comment == last_comment { Vec::new() } else { vec![draft.comment.clone()] };
+        last_comment = draft.comment;
+        let (rules, sources) = draft.rules.into_iter().unzip();
+        document.groups.push(Group { comments, agents: draft.agents, rules, crawl_delay: draft.crawl_delay });
+        group_sources.push(draft.source);
+        rule_sources.push(sources);
+    }
+    let body = render(&document);
+    Synthesis { document, body, group_sources, rule_sources }
+}
