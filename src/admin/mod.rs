@@ -1,1 +1,14 @@
-//! admin
+//! The operator's side: the read-only HTTP listener, and the control socket of the command line.
+//!
+//! [`Operations`] is what both do; `server.rs` does the same on SIGHUP and when files change. Knows no request of the
+//! site.
+
+pub mod control;
+mod http;
+mod operations;
+
+pub use self::http::AdminApp;
+pub use operations::Operations;
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! This room knows no policy and no request.
 
 mod identify;
+mod records;
 mod registry;
 
 pub use identify::TokenMarks;
@@ -21,3 +22,6 @@ pub enum Claim {
     /// Says that it is a bot, and is in no list.
     Other,
 }
+
+#[cfg(test)]
+mod tests;

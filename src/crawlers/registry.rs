@@ -1,6 +1,9 @@
 //! The registry: what is known of each crawler, with the source and date of each fact, read from `registry.yaml`.
 
-use super::Claim;
+use super::identify::{Marks, TokenMarks};
+use super::{Claim, records};
+use crate::yaml::Source;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Place in [`Registry::crawlers`]. Stable while the program runs.
@@ -127,12 +130,25 @@ pub struct Crawler {
 #[derive(Debug)]
 pub struct Registry {
     crawlers: Vec<Crawler>,
+    marks: Marks,
 }
 
 impl Registry {
     /// The registry that comes with crawlgate; read once.
     pub fn builtin() -> &'static Registry {
-        todo!()
+        static BUILTIN: LazyLock<Registry> = LazyLock::new(|| {
+            let source = Source { name: "registry.yaml".into(), text: include_str!("registry.yaml").into() };
+            // The file is part of the program: a test reads it, as it reads the program.
+            Registry::new(
+                records::read(&source).expect("the registry that comes with crawlgate is tested to be readable"),
+            )
+        });
+        &BUILTIN
+    }
+
+    pub(super) fn new(crawlers: Vec<Crawler>) -> Registry {
+        let marks = Marks::new(&crawlers);
+        Registry { crawlers, marks }
     }
 
     /// All records, in the order of the file; the index is a [`CrawlerIndex`].
@@ -141,34 +157,37 @@ impl Registry {
     }
 
     /// A record.
+    ///
+    /// # Panics
+    /// When the index is not one of this registry's.
     pub fn get(&self, index: CrawlerIndex) -> &Crawler {
         &self.crawlers[usize::from(index.0)]
     }
 
     /// The record with this id, name or first token, without regard to case.
     pub fn find(&self, name: &str) -> Option<CrawlerIndex> {
-        let _ = name;
-        todo!()
-    }
-
-    /// Every record whose first token is `token`, without regard to case (several crawlers may send one token).
-    pub fn by_token<'a>(&'a self, token: &'a str) -> impl Iterator<Item = CrawlerIndex> + 'a {
-        self.crawlers
-            .iter()
-            .enumerate()
-            .filter(move |(_, crawler)| crawler.tokens.first().is_some_and(|first| first.eq_ignore_ascii_case(token)))
-            .map(|(index, _)| CrawlerIndex(index as u16))
+        let matches = |crawler: &Crawler| {
+            let token = crawler.tokens.first().is_some_and(|token| token.eq_ignore_ascii_case(name));
+            token || crawler.id.eq_ignore_ascii_case(name) || crawler.name.eq_ignore_ascii_case(name)
+        };
+        let index = self.crawlers.iter().position(matches)?;
+        u16::try_from(index).ok().map(CrawlerIndex)
     }
 
     /// Whom a user agent claims to be: [`Claim::Known`], [`Claim::Other`] or [`Claim::Nobody`]. Does not allocate.
+    ///
+    /// ```
+    /// use crawlgate::crawlers::{Claim, Registry};
+    /// let registry = Registry::builtin();
+    /// assert_eq!(registry.identify(b"GPTBot/1.2"), Claim::Known(registry.find("GPTBot").unwrap()));
+    /// assert_eq!(registry.identify(b"Mozilla/5.0 (Linux; Android 10; CUBOT J9) Chrome/88.0 Safari/537.36"), Claim::Nobody);
+    /// ```
     pub fn identify(&self, user_agent: &[u8]) -> Claim {
-        let _ = user_agent;
-        todo!()
+        self.marks.identify(user_agent, None)
     }
 
     /// The same, with the tokens that a site's policy names and the registry does not know.
-    pub fn identify_with(&self, user_agent: &[u8], tokens: &super::TokenMarks) -> Claim {
-        let _ = (user_agent, tokens);
-        todo!()
+    pub fn identify_with(&self, user_agent: &[u8], tokens: &TokenMarks) -> Claim {
+        self.marks.identify(user_agent, Some(tokens))
     }
 }

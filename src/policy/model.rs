@@ -65,6 +65,21 @@ pub struct HostPattern {
     pub port: Option<u16>,
 }
 
+/// As it is written.
+impl std::fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.wildcard {
+            f.write_str("*.")?;
+        }
+        if self.name.contains(':') {
+            write!(f, "[{}]", self.name)?
+        } else {
+            f.write_str(&self.name)?
+        }
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
+    }
+}
+
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Environment {
@@ -199,6 +214,17 @@ pub enum Mode {
     Observe,
     /// It is done.
     Enforce,
+}
+
+impl Mode {
+    /// Its name in policies and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::Observe => "observe",
+            Mode::Enforce => "enforce",
+        }
+    }
 }
 
 /// An answer in place of the page.

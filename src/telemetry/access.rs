@@ -1,11 +1,21 @@
 //! The access log: one JSON line a request, written by a thread of its own. A full queue drops lines and counts them;
 //! a request never waits for a disk.
 
+use crate::settings::AccessDestination;
 use serde::Serialize;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError, TrySendError};
+use std::time::Duration;
+
+/// Lines that may wait: some seconds of a busy server, some MiB.
+const QUEUE: usize = 16_384;
 
 /// One line.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[allow(missing_docs)]
 pub struct AccessRecord {
     /// RFC 3339 with milliseconds, UTC.
@@ -35,47 +45,144 @@ pub struct AccessRecord {
     pub error: Option<String>,
 }
 
+enum Message {
+    Line(Box<AccessRecord>),
+    Reopen,
+    Flush(Sender<()>),
+}
+
 /// The log; cheap to clone.
 #[derive(Clone)]
-pub struct AccessLog {}
+pub struct AccessLog {
+    queue: Option<SyncSender<Message>>,
+    dropped: Arc<AtomicU64>,
+}
+
+enum Output {
+    Stdout(Stdout),
+    File(BufWriter<File>, PathBuf),
+}
 
 impl AccessLog {
     /// Opens the destination and starts the writer.
     ///
     /// # Errors
-    /// The file cannot be opened for appending.
-    pub fn open(destination: &crate::settings::AccessDestination) -> std::io::Result<AccessLog> {
-        let _ = destination;
-        todo!()
+    /// The file cannot be opened for appending, or no thread can be started.
+    pub fn open(destination: &AccessDestination) -> std::io::Result<AccessLog> {
+        let output = match destination {
+            AccessDestination::Off => return Ok(AccessLog::off()),
+            AccessDestination::Stdout => Output::Stdout(std::io::stdout()),
+            AccessDestination::File(path) => Output::File(append(path)?, path.clone()),
+        };
+        let (queue, messages) = mpsc::sync_channel(QUEUE);
+        std::thread::Builder::new().name("access-log".into()).spawn(move || write_lines(output, &messages))?;
+        Ok(AccessLog { queue: Some(queue), dropped: Arc::default() })
+    }
+
+    /// A log that goes nowhere.
+    pub fn off() -> AccessLog {
+        AccessLog { queue: None, dropped: Arc::default() }
     }
 
     /// Whether lines go anywhere, so that nobody builds a record for nothing.
     pub fn enabled(&self) -> bool {
-        todo!()
+        self.queue.is_some()
     }
 
     /// Queues a line.
     pub fn write(&self, record: AccessRecord) {
-        let _ = record;
-        todo!()
+        let Some(queue) = &self.queue else { return };
+        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
+            queue.try_send(Message::Line(Box::new(record)))
+        {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Lines dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
-        todo!()
+        self.dropped.load(Ordering::Relaxed)
     }
 
     /// Waits until everything queued is written, for at most `limit`.
-    pub fn flush(&self, limit: std::time::Duration) {
-        let _ = limit;
-        todo!()
+    pub fn flush(&self, limit: Duration) {
+        let Some(queue) = &self.queue else { return };
+        let (done, wait) = mpsc::channel();
+        if queue.try_send(Message::Flush(done)).is_ok() {
+            let _ = wait.recv_timeout(limit);
+        }
     }
 
     /// Opens the file again (after rotation, on SIGHUP).
-    pub fn reopen(&self) {}
+    pub fn reopen(&self) {
+        if let Some(queue) = &self.queue {
+            let _ = queue.try_send(Message::Reopen);
+        }
+    }
+}
 
-    /// Nowhere, for tests.
-    pub fn off() -> Arc<AccessLog> {
-        todo!()
+fn append(path: &Path) -> std::io::Result<BufWriter<File>> {
+    Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
+}
+
+fn write_lines(mut output: Output, messages: &Receiver<Message>) {
+    let mut failing = false;
+    loop {
+        // What is written stays in the buffer while more is waiting, and goes out when the queue is empty.
+        let message = match messages.try_recv() {
+            Ok(message) => message,
+            Err(TryRecvError::Disconnected) => break,
+            Err(TryRecvError::Empty) => {
+                let _ = output.flush();
+                match messages.recv() {
+                    Ok(message) => message,
+                    Err(_) => break,
+                }
+            }
+        };
+        let written = match message {
+            Message::Line(record) => output.line(&record),
+            Message::Reopen => output.reopen(),
+            Message::Flush(done) => {
+                let flushed = output.flush();
+                let _ = done.send(());
+                flushed
+            }
+        };
+        match written {
+            Ok(()) => failing = false,
+            Err(error) if !failing => {
+                failing = true;
+                tracing::error!(%error, "the access log cannot be written; lines are lost until it can");
+            }
+            Err(_) => {}
+        }
+    }
+    let _ = output.flush();
+}
+
+impl Output {
+    fn line(&mut self, record: &AccessRecord) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        match self {
+            Output::Stdout(stdout) => stdout.write_all(&line),
+            Output::File(file, _) => file.write_all(&line),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Output::Stdout(stdout) => stdout.flush(),
+            Output::File(file, _) => file.flush(),
+        }
+    }
+
+    fn reopen(&mut self) -> std::io::Result<()> {
+        if let Output::File(file, path) = self {
+            file.flush()?;
+            *file = append(path)?;
+        }
+        Ok(())
     }
 }

@@ -1,9 +1,117 @@
-//! Prometheus metrics. Labels are registry ids, site names and fixed words: never a path, a user agent or an address.
+//! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or
+//! an address. Series are made on first use, capped, and removed with their site.
 
-use std::sync::Arc;
+use prometheus::{
+    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry, TextEncoder,
+};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, RwLock};
+
+/// Series of all counters together: about 4 MiB, and a scrape of some tens of milliseconds.
+const MAX_SERIES: usize = 20_000;
+/// Longer labels are cut: a policy may name tokens of 100 characters.
+const MAX_LABEL: usize = 64;
+/// The crawler label of what came after the cap.
+const OVERFLOW: &str = "overflow";
+
+/// Counters by label values, remembered by the hash of these.
+struct Counters {
+    vector: IntCounterVec,
+    known: RwLock<HashMap<u64, IntCounter>>,
+    hasher: RandomState,
+}
+
+impl Counters {
+    fn new(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Counters {
+        let vector = IntCounterVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
+        register(registry, vector.clone());
+        Counters { vector, known: RwLock::default(), hasher: RandomState::new() }
+    }
+
+    /// Counts one. The crawler is the second label; beyond the cap it becomes `overflow`.
+    fn count(&self, labels: &[&str]) {
+        let hash = self.hasher.hash_one(labels);
+        let known = self.known.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(counter) = known.get(&hash) {
+            counter.inc();
+            return;
+        }
+        let full = known.len() >= MAX_SERIES;
+        drop(known);
+        let mut cut: Vec<&str> = labels.iter().map(|label| cut_label(label)).collect();
+        if full {
+            cut[1] = OVERFLOW;
+        }
+        let counter = self.vector.with_label_values(&cut);
+        counter.inc();
+        if !full {
+            self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(hash, counter);
+        }
+    }
+
+    fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
+        // Nobody may count into a handle whose series is gone.
+        let mut known = self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        known.clear();
+        remove(&self.vector, keep, |labels| self.vector.remove_label_values(labels).is_ok());
+    }
+}
+
+/// Removes the series whose `site` label is not kept.
+fn remove(
+    vector: &impl prometheus::core::Collector,
+    keep: &dyn Fn(&str) -> bool,
+    mut drop_series: impl FnMut(&[&str]) -> bool,
+) {
+    let order: Vec<String> = vector.desc().first().map(|desc| desc.variable_labels.clone()).unwrap_or_default();
+    for family in vector.collect() {
+        for metric in family.get_metric() {
+            let value = |name: &str| {
+                metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
+            };
+            if value("site").is_none_or(|site| keep(&site)) {
+                continue;
+            }
+            let values: Vec<String> = order.iter().filter_map(|name| value(name)).collect();
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            drop_series(&values);
+        }
+    }
+}
+
+fn register(registry: &Registry, collector: impl prometheus::core::Collector + 'static) {
+    registry.register(Box::new(collector)).expect("each metric is registered once");
+}
+
+fn cut_label(label: &str) -> &str {
+    let mut end = label.len().min(MAX_LABEL);
+    while !label.is_char_boundary(end) {
+        end -= 1;
+    }
+    &label[..end]
+}
 
 /// All metrics, in a registry of their own.
-pub struct Metrics {}
+pub struct Metrics {
+    registry: Registry,
+    requests: Counters,
+    robots_txt: Counters,
+    violations: Counters,
+    last_fetch: IntGaugeVec,
+    indexable: IntGaugeVec,
+    paused: IntGaugeVec,
+    policy_info: IntGaugeVec,
+    reload_success: IntGaugeVec,
+    reload_timestamp: Gauge,
+    decision: Histogram,
+    upstream_seconds: HistogramVec,
+    upstream_requests: IntCounterVec,
+    upstream_failures: IntCounterVec,
+    connections: IntGauge,
+    access_log_dropped: IntGauge,
+}
 
 /// What is known of a site when its policy changes.
 #[derive(Clone, Debug)]
@@ -19,60 +127,169 @@ pub struct SiteGauges {
 impl Metrics {
     /// With nothing counted yet.
     pub fn new() -> Arc<Metrics> {
-        todo!()
+        let registry = Registry::new();
+        let gauges = |name: &str, help: &str, labels: &[&str]| {
+            let gauges = IntGaugeVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
+            register(&registry, gauges.clone());
+            gauges
+        };
+        let counters = |name: &str, help: &str, labels: &[&str]| {
+            let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
+            register(&registry, counters.clone());
+            counters
+        };
+        let last_fetch = gauges(
+            "crawlgate_robots_last_fetch_timestamp_seconds",
+            "When a crawler was last served a site's robots.txt.",
+            &["site", "crawler"],
+        );
+        let indexable =
+            gauges("crawlgate_site_indexable", "Whether Googlebot may fetch / and index it, by the policy.", &["site"]);
+        let paused = gauges("crawlgate_paused", "Whether crawling of the site is paused.", &["site"]);
+        let policy_info = gauges("crawlgate_policy_info", "The version of robots.txt in force.", &["site", "version"]);
+        let reload_success =
+            gauges("crawlgate_policy_reload_success", "Whether the site's file as it stands is in force.", &["site"]);
+        let upstream_requests =
+            counters("crawlgate_upstream_requests_total", "Answers of the origin, by class of status.", &["status"]);
+        let upstream_failures =
+            counters("crawlgate_upstream_failures_total", "Requests that the origin did not answer.", &["reason"]);
+        let build = gauges("crawlgate_build_info", "The version of crawlgate.", &["version"]);
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        let reload_timestamp =
+            Gauge::new("crawlgate_policy_reload_timestamp_seconds", "When policies were last loaded.")
+                .expect("the name is valid");
+        register(&registry, reload_timestamp.clone());
+        let decision = Histogram::with_opts(
+            HistogramOpts::new("crawlgate_decision_seconds", "Time to judge a request.")
+                .buckets(vec![2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3]),
+        )
+        .expect("the name is valid");
+        register(&registry, decision.clone());
+        let upstream_seconds = HistogramVec::new(
+            HistogramOpts::new("crawlgate_upstream_seconds", "Time until the origin's answer was passed on whole."),
+            &["status"],
+        )
+        .expect("the name is valid");
+        register(&registry, upstream_seconds.clone());
+        let connections = IntGauge::new("crawlgate_connections", "Requests in flight.").expect("the name is valid");
+        register(&registry, connections.clone());
+        let access_log_dropped =
+            IntGauge::new("crawlgate_access_log_dropped", "Lines of the access log that found its queue full.")
+                .expect("the name is valid");
+        register(&registry, access_log_dropped.clone());
+        #[cfg(target_os = "linux")]
+        register(&registry, prometheus::process_collector::ProcessCollector::for_self());
+        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(&registry, name, help, labels);
+        Arc::new(Metrics {
+            requests: count(
+                "crawlgate_requests_total",
+                "Requests, by what they were and what was done.",
+                &["site", "crawler", "verdict", "action"],
+            ),
+            robots_txt: count(
+                "crawlgate_robots_txt_total",
+                "Answers to requests for robots.txt.",
+                &["site", "crawler", "status"],
+            ),
+            violations: count(
+                "crawlgate_violations_total",
+                "Requests against the rules, by kind.",
+                &["site", "crawler", "kind"],
+            ),
+            last_fetch,
+            indexable,
+            paused,
+            policy_info,
+            reload_success,
+            reload_timestamp,
+            decision,
+            upstream_seconds,
+            upstream_requests,
+            upstream_failures,
+            connections,
+            access_log_dropped,
+            registry,
+        })
     }
 
     /// `crawlgate_requests_total{site,crawler,verdict,action}`.
     pub fn request(&self, site: &str, crawler: &str, verdict: &'static str, action: &'static str) {
-        let _ = (site, crawler, verdict, action);
-        todo!()
+        self.requests.count(&[site, crawler, verdict, action]);
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
-    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`.
+    /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, now: i64) {
-        let _ = (site, crawler, status, now);
-        todo!()
+        let mut digits = [0; 3];
+        self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
+        // Bounded by the counters above: a crawler that is not counted by name is not timed by name.
+        if matches!(status, 200 | 304) {
+            self.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
+        }
     }
 
     /// `crawlgate_violations_total{site,crawler,kind}`.
     pub fn violation(&self, site: &str, crawler: &str, kind: &'static str) {
-        let _ = (site, crawler, kind);
-        todo!()
+        self.violations.count(&[site, crawler, kind]);
     }
 
     /// `crawlgate_decision_seconds`.
     pub fn decision(&self, seconds: f64) {
-        let _ = seconds;
-        todo!()
+        self.decision.observe(seconds);
     }
 
-    /// `crawlgate_upstream_requests_total{status_class}` and `crawlgate_upstream_seconds`.
+    /// `crawlgate_upstream_requests_total{status}` and `crawlgate_upstream_seconds{status}`; the status is a class: `2xx`.
     pub fn upstream(&self, status_class: &'static str, seconds: f64) {
-        let _ = (status_class, seconds);
-        todo!()
+        self.upstream_requests.with_label_values(&[status_class]).inc();
+        self.upstream_seconds.with_label_values(&[status_class]).observe(seconds);
     }
 
     /// `crawlgate_upstream_failures_total{reason}`.
     pub fn upstream_failure(&self, reason: &'static str) {
-        let _ = reason;
-        todo!()
+        self.upstream_failures.with_label_values(&[reason]).inc();
     }
 
-    /// `crawlgate_connections` in flight (requests), plus or minus one.
+    /// `crawlgate_connections`: requests in flight, plus or minus some.
     pub fn in_flight(&self, change: i64) {
-        let _ = change;
-        todo!()
+        self.connections.add(change);
+    }
+
+    /// `crawlgate_access_log_dropped`.
+    pub fn access_log_dropped(&self, lines: u64) {
+        self.access_log_dropped.set(i64::try_from(lines).unwrap_or(i64::MAX));
     }
 
     /// Sets the gauges of all sites, and removes every series of sites that are gone.
     pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
-        let _ = (sites, reload_timestamp);
-        todo!()
+        self.reload_timestamp.set(reload_timestamp as f64);
+        let keep = |site: &str| sites.iter().any(|known| cut_label(&known.site) == site);
+        for gauges in [&self.indexable, &self.paused, &self.reload_success, &self.last_fetch] {
+            remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
+        }
+        for counters in [&self.requests, &self.robots_txt, &self.violations] {
+            counters.remove_sites(&keep);
+        }
+        self.policy_info.reset();
+        for site in sites {
+            let name = cut_label(&site.site);
+            self.indexable.with_label_values(&[name]).set(site.indexable.into());
+            self.paused.with_label_values(&[name]).set(site.paused.into());
+            self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
+            self.policy_info.with_label_values(&[name, &site.version]).set(1);
+        }
     }
 
     /// The text exposition format.
     pub fn render(&self) -> String {
-        todo!()
+        let mut text = Vec::new();
+        // Writing into memory does not fail, and all names are valid.
+        let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
+        String::from_utf8(text).unwrap_or_default()
     }
+}
+
+fn status_label(status: u16, digits: &mut [u8; 3]) -> &str {
+    let status = status.clamp(100, 999);
+    *digits = [b'0' + (status / 100) as u8, b'0' + (status / 10 % 10) as u8, b'0' + (status % 10) as u8];
+    std::str::from_utf8(digits).unwrap_or("000")
 }

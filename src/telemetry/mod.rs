@@ -9,3 +9,6 @@ mod trace;
 pub use access::{AccessLog, AccessRecord};
 pub use metrics::{Metrics, SiteGauges};
 pub use trace::start_tracing;
+
+#[cfg(test)]
+mod tests;

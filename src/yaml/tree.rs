@@ -251,8 +251,22 @@ impl<'t> Builder<'t> {
         }
     }
 
+    /// The last character that says something: where a file that ends too early is marked.
+    fn last(&self) -> Span {
+        let written = self.text.trim_end();
+        let start = written.char_indices().last().map_or(0, |(start, _)| start);
+        let line_start = written[..start].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = 1 + written[..start].matches('\n').count();
+        let column = 1 + written[line_start..start].chars().count();
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Span { start: start + self.offset, end: written.len() + self.offset, line: count(line), column: count(column) }
+    }
+
     fn syntax_error(&self, marker: &Marker, info: &str) -> Diagnostic {
         let mut span = self.span(marker, marker);
+        if span.start >= self.text.trim_end().len() + self.offset {
+            span = self.last();
+        }
         let line = self.text.lines().nth(span.line.saturating_sub(1) as usize).unwrap_or("");
         if span.start < self.text.len() + self.offset {
             let width = self.text[span.start - self.offset..].chars().next().map_or(0, char::len_utf8);

@@ -8,7 +8,7 @@ mod indexing;
 mod pause;
 mod robots;
 
-#[cfg(any(test, feature = "proxy"))]
+#[cfg(test)]
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 

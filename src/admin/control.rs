@@ -1,0 +1,197 @@
+//! The control socket: a Unix socket that only its owner can open; one JSON line asks, one answers.
+
+use super::Operations;
+use crate::live::{PauseRequest, ReloadReport, Status};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A request is short; an answer holds the findings of all sites.
+const MAX_REQUEST: u64 = 64 * 1024;
+const MAX_ANSWER: u64 = 64 * 1024 * 1024;
+/// For a client to send its line, or to take the answer.
+const CLIENT_TIME: Duration = Duration::from_secs(5);
+/// For the server to answer: a reload of thousands of sites takes seconds.
+const SERVER_TIME: Duration = Duration::from_secs(120);
+
+/// What can be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Request {
+    Status,
+    Reload,
+    Pause(PauseRequest),
+    Resume { site: Option<String> },
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Response {
+    Status(Status),
+    Reloaded(ReloadReport),
+    Paused {
+        until: Timestamp,
+    },
+    Resumed {
+        sites: Vec<String>,
+    },
+    /// The request makes no sense here: no such site, too long a pause.
+    Refused {
+        error: String,
+    },
+}
+
+/// Why nothing could be asked, or the socket not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nobody listens.
+    #[error(
+        "no crawlgate is running at {path}: {error}\nstart one with `crawlgate run`, or name its socket with --control"
+    )]
+    NotRunning {
+        /// The socket.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Somebody listens already.
+    #[error("another crawlgate is running at {0}; stop it, or name another socket with --control")]
+    AlreadyRunning(String),
+    /// The socket cannot be made or used.
+    #[error("the control socket {path}: {error}")]
+    Io {
+        /// The socket.
+        path: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// A listening socket, removed when dropped.
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Opens the socket with mode 0600. A socket that a dead process left behind is replaced.
+    ///
+    /// # Errors
+    /// Somebody listens there, or the place cannot be written.
+    pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
+        let name = path.display().to_string();
+        let failed = |error: std::io::Error| ControlError::Io { path: name.clone(), error };
+        if UnixStream::connect(path).is_ok() {
+            return Err(ControlError::AlreadyRunning(name));
+        }
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        // Between bind and chmod anybody could connect: it is bound in a directory that only the owner can enter, and
+        // moved to its place afterwards.
+        let private = tempfile::Builder::new()
+            .prefix(".crawlgate")
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir_in(directory)
+            .map_err(failed)?;
+        let hidden = private.path().join("s");
+        let listener = UnixListener::bind(&hidden).map_err(failed)?;
+        std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        std::fs::rename(&hidden, path).map_err(failed)?;
+        Ok(ControlSocket { listener, path: path.to_owned() })
+    }
+
+    /// Answers until the process ends, in threads of its own: a slow client keeps nobody waiting, and a reload keeps no
+    /// request waiting. At most eight clients at a time.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn serve(self: Arc<ControlSocket>, operations: Arc<Operations>) -> std::io::Result<()> {
+        for number in 0..8 {
+            let (socket, operations) = (self.clone(), operations.clone());
+            std::thread::Builder::new().name(format!("control-{number}")).spawn(move || {
+                loop {
+                    match socket.listener.accept() {
+                        Ok((stream, _)) => {
+                            if let Err(error) = answer(&stream, &operations) {
+                                tracing::debug!(%error, "a control client went away");
+                            }
+                        }
+                        // Out of descriptors, say: the next client may be luckier; spinning helps nobody.
+                        Err(error) => {
+                            tracing::warn!(%error, "the control socket cannot accept");
+                            std::thread::park_timeout(Duration::from_secs(1));
+                        }
+                    }
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Removes the socket's name, so that nobody finds it any more.
+    pub fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+fn answer(stream: &UnixStream, operations: &Operations) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(CLIENT_TIME))?;
+    stream.set_write_timeout(Some(CLIENT_TIME))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(MAX_REQUEST)).read_until(b'\n', &mut line)?;
+    let response = match serde_json::from_slice(&line) {
+        Ok(request) => perform(&request, operations),
+        Err(error) => Response::Refused { error: format!("this is no request: {error}") },
+    };
+    let mut bytes = serde_json::to_vec(&response)?;
+    bytes.push(b'\n');
+    let mut stream = stream;
+    stream.write_all(&bytes)
+}
+
+fn perform(request: &Request, operations: &Operations) -> Response {
+    let refused = |error: crate::live::PauseError| Response::Refused { error: error.to_string() };
+    match request {
+        Request::Status => Response::Status(operations.status()),
+        Request::Reload => Response::Reloaded(operations.reload()),
+        Request::Pause(request) => operations.pause(request).map_or_else(refused, |until| Response::Paused { until }),
+        Request::Resume { site } => {
+            operations.resume(site.as_deref()).map_or_else(refused, |sites| Response::Resumed { sites })
+        }
+    }
+}
+
+/// Asks a running crawlgate.
+///
+/// # Errors
+/// Nobody listens, or the answer cannot be read.
+pub fn call(path: &Path, request: &Request) -> Result<Response, ControlError> {
+    let name = path.display().to_string();
+    let stream = UnixStream::connect(path).map_err(|error| ControlError::NotRunning { path: name.clone(), error })?;
+    exchange(&stream, request).map_err(|error| ControlError::Io { path: name, error })
+}
+
+fn exchange(mut stream: &UnixStream, request: &Request) -> std::io::Result<Response> {
+    stream.set_read_timeout(Some(SERVER_TIME))?;
+    stream.set_write_timeout(Some(CLIENT_TIME))?;
+    let mut bytes = serde_json::to_vec(request)?;
+    bytes.push(b'\n');
+    stream.write_all(&bytes)?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(MAX_ANSWER)).read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}

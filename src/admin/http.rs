@@ -1,0 +1,112 @@
+//! The admin listener: `/metrics`, `/healthz`, `/readyz`, `/api/status`. Read-only.
+//!
+//! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
+//! rebinding): only addresses and the names of this machine are answered.
+
+use super::Operations;
+use crate::telemetry::AccessLog;
+use ::http::{HeaderValue, Method, Response, StatusCode, header};
+use async_trait::async_trait;
+use pingora_core::apps::http_app::ServeHttp;
+use pingora_core::protocols::http::ServerSession;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>crawlgate</title>\n<h1>crawlgate</h1>\n\
+<ul>\n<li><a href=\"/api/status\">status</a>\n<li><a href=\"/metrics\">metrics</a>\n<li><a href=\"/healthz\">healthz</a>\n\
+<li><a href=\"/readyz\">readyz</a>\n</ul>\n</html>\n";
+
+/// The application behind the admin listener, for Pingora's `ServerApp`.
+pub struct AdminApp {
+    operations: Arc<Operations>,
+    access_log: AccessLog,
+}
+
+impl AdminApp {
+    /// Answers from what the operations know.
+    pub fn new(operations: Arc<Operations>, access_log: AccessLog) -> AdminApp {
+        AdminApp { operations, access_log }
+    }
+
+    /// The answer to a request, apart from Pingora.
+    pub(super) fn answer(&self, method: &Method, host: Option<&str>, path: &str) -> Response<Vec<u8>> {
+        if !host.is_some_and(is_local_name) {
+            return plain(StatusCode::MISDIRECTED_REQUEST, "ask by address or as localhost\n");
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "this listener only reads\n");
+            refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return refusal;
+        }
+        match path {
+            "/" => typed(StatusCode::OK, "text/html; charset=utf-8", HOME.into()),
+            "/healthz" => plain(StatusCode::OK, "ok\n"),
+            "/readyz" if self.operations.is_ready() => plain(StatusCode::OK, "ready\n"),
+            "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/metrics" => {
+                self.operations.refresh();
+                self.operations.metrics.access_log_dropped(self.access_log.dropped());
+                typed(
+                    StatusCode::OK,
+                    "text/plain; version=0.0.4; charset=utf-8",
+                    self.operations.metrics.render().into(),
+                )
+            }
+            "/api/status" => match serde_json::to_vec_pretty(&self.operations.status()) {
+                Ok(mut body) => {
+                    body.push(b'\n');
+                    typed(StatusCode::OK, "application/json", body)
+                }
+                Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+            },
+            _ => plain(StatusCode::NOT_FOUND, "there is /metrics, /healthz, /readyz and /api/status\n"),
+        }
+    }
+}
+
+#[async_trait]
+impl ServeHttp for AdminApp {
+    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
+        let request = session.req_header();
+        let host = request
+            .headers
+            .get(header::HOST)
+            .and_then(|host| host.to_str().ok())
+            .or_else(|| request.uri.authority().map(|host| host.as_str()));
+        let head = request.method == Method::HEAD;
+        let mut response = self.answer(&request.method, host, request.uri.path());
+        // Pingora writes the body as it is given; the length is that of the answer to GET.
+        let length = HeaderValue::from(response.body().len());
+        response.headers_mut().insert(header::CONTENT_LENGTH, length);
+        if head {
+            response.body_mut().clear();
+        }
+        response
+    }
+}
+
+/// An address, or a name that no foreign zone can claim. Container networks know a listener by a single label.
+fn is_local_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or(""),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.parse::<IpAddr>().is_ok()
+        || name.eq_ignore_ascii_case("localhost")
+        || (!name.is_empty() && !name.contains('.'))
+}
+
+fn plain(status: StatusCode, body: &str) -> Response<Vec<u8>> {
+    typed(status, "text/plain; charset=utf-8", body.as_bytes().to_vec())
+}
+
+fn typed(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Vec<u8>> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
+    response
+}

@@ -1,0 +1,115 @@
+//! What is remembered through a restart: last good copies, since when versions are in force, pauses. Written whole to a
+//! new file that then takes the old one's name, so that a crash leaves the one or the other.
+
+use super::pauses::Remembered;
+use crate::time::Timestamp;
+use crate::yaml::Source;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Everything but the last good copies, which are files of their own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Per site: the version in force and since when.
+    pub since: BTreeMap<String, (String, Timestamp)>,
+    /// Pauses.
+    pub pauses: Remembered,
+}
+
+/// The state directory.
+#[derive(Debug)]
+pub struct State {
+    directory: Option<PathBuf>,
+    written: Option<Vec<u8>>,
+    /// Why the last write failed.
+    pub warning: Option<String>,
+}
+
+impl State {
+    /// Opens the directory, making it if need be, and reads what is remembered. A file that cannot be understood is set
+    /// aside: it is never a reason not to start.
+    ///
+    /// # Errors
+    /// The directory cannot be made or written.
+    pub fn open(directory: Option<PathBuf>) -> Result<(State, Memory), String> {
+        let mut state = State { directory, written: None, warning: None };
+        let Some(directory) = &state.directory else { return Ok((state, Memory::default())) };
+        let failed =
+            |error: std::io::Error| format!("the state directory {} cannot be used: {error}", directory.display());
+        fs::create_dir_all(directory.join("last-good")).map_err(failed)?;
+        tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+        let file = directory.join("state.json");
+        let memory = match fs::read(&file) {
+            Err(_) => Memory::default(),
+            Ok(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(memory) => memory,
+                Err(error) => {
+                    let aside = directory.join("state.json.unreadable");
+                    let _ = fs::rename(&file, &aside);
+                    state.warning = Some(format!(
+                        "{}: cannot be understood ({error}); set aside as {}",
+                        file.display(),
+                        aside.display()
+                    ));
+                    Memory::default()
+                }
+            },
+        };
+        Ok((state, memory))
+    }
+
+    /// Remembers, if anything changed. A failure is a warning: the proxy runs on.
+    pub fn remember(&mut self, memory: &Memory) {
+        let Some(directory) = &self.directory else { return };
+        let Ok(bytes) = serde_json::to_vec_pretty(memory) else { return };
+        if self.written.as_ref() == Some(&bytes) {
+            return;
+        }
+        match write_whole(&directory.join("state.json"), &bytes) {
+            Ok(()) => {
+                self.written = Some(bytes);
+                self.warning = None;
+            }
+            Err(error) => {
+                self.warning = Some(format!("{}: cannot be written: {error}", directory.join("state.json").display()))
+            }
+        }
+    }
+
+    /// Keeps a policy that was accepted.
+    pub fn keep(&mut self, site: &str, source: &Source) {
+        let Some(file) = self.copy_of(site) else { return };
+        if let Err(error) = write_whole(&file, source.text.as_bytes()) {
+            self.warning = Some(format!("{}: cannot be written: {error}", file.display()));
+        }
+    }
+
+    /// The last policy of a site that was accepted.
+    pub fn last_good(&self, site: &str) -> Option<Source> {
+        super::files::read(&self.copy_of(site)?).ok()
+    }
+
+    /// Forgets a site that is gone.
+    pub fn forget(&mut self, site: &str) {
+        if let Some(file) = self.copy_of(site) {
+            let _ = fs::remove_file(file);
+        }
+    }
+
+    fn copy_of(&self, site: &str) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join("last-good").join(format!("{site}.yaml")))
+    }
+}
+
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    new.write_all(bytes)?;
+    new.as_file().sync_all()?;
+    new.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! How things stand, for `status`, the API and the metrics.
+
+use super::reload::Sites;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::compiled::{Binding, SiteEntry};
+use crate::policy::{Site, Snapshot};
+use crate::robots::TargetScratch;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// How things stand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Counts replacements of the snapshot.
+    pub generation: u64,
+    /// Of the last reload.
+    pub last_reload: Timestamp,
+    /// Sites in the order of their names.
+    pub sites: Vec<SiteStatus>,
+    /// Warnings about the state directory and the like.
+    pub warnings: Vec<String>,
+}
+
+/// One site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteStatus {
+    /// Its name.
+    pub site: String,
+    /// Whether a policy of it is in force at all.
+    pub in_force: bool,
+    /// Its hosts as patterns; empty for all others.
+    pub hosts: Vec<String>,
+    /// The version of its robots.txt.
+    pub version: String,
+    /// Since when that is in force.
+    pub since: Timestamp,
+    /// `off`, `observe` or `enforce`.
+    pub mode: String,
+    /// Whether the last reload of its file succeeded.
+    pub reload_ok: bool,
+    /// Whether it runs on a last good copy from the state directory.
+    pub last_good_copy: bool,
+    /// Why not, and warnings: `file:line:column: ...`.
+    pub findings: Vec<String>,
+    /// The pause in force, until this moment.
+    pub paused_until: Option<Timestamp>,
+    /// Superseded versions that may still be held.
+    pub held_versions: usize,
+    /// Whether Googlebot may fetch `/` and index it, by the policy.
+    pub indexable: bool,
+}
+
+impl Sites {
+    pub(super) fn status(&self, snapshot: &Snapshot, now: Timestamp) -> Status {
+        let sites = self.files().map(|(name, accepted, last_good_copy, findings)| {
+            let entry = snapshot.site_named(name).map(|index| &snapshot.sites()[index]);
+            SiteStatus {
+                reload_ok: accepted,
+                last_good_copy,
+                findings: findings.to_vec(),
+                ..of_entry(name, entry, now)
+            }
+        });
+        Status {
+            generation: snapshot.generation,
+            last_reload: self.last_reload,
+            sites: sites.collect(),
+            warnings: self.warning().map(str::to_owned).into_iter().collect(),
+        }
+    }
+}
+
+fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
+    let site = entry.map(|entry| &*entry.site);
+    let hosts =
+        site.map(|site| site.policy.hosts.iter().map(|host| host.value.to_string()).collect()).unwrap_or_default();
+    let pause = entry.and_then(|entry| entry.pauses.iter().find(|pause| pause.from <= now && now < pause.until));
+    let mode = site.map(|site| site.policy.enforcement.site.mode.unwrap_or_default().name()).unwrap_or("none");
+    SiteStatus {
+        site: name.to_owned(),
+        in_force: entry.is_some(),
+        hosts,
+        version: site.map(|site| site.robots_txt.version.to_string()).unwrap_or_default(),
+        since: entry.map(|entry| entry.since).unwrap_or_default(),
+        mode: mode.to_owned(),
+        reload_ok: false,
+        last_good_copy: false,
+        findings: Vec::new(),
+        paused_until: pause.map(|pause| pause.until),
+        held_versions: entry.map_or(0, |entry| entry.held.len()),
+        indexable: site.is_none_or(indexable),
+    }
+}
+
+/// Whether Googlebot may fetch `/` and index what it finds, as far as the policy goes.
+fn indexable(site: &Site) -> bool {
+    let Some(googlebot) = Registry::builtin().find("googlebot") else { return true };
+    let mut scratch = TargetScratch::default();
+    let target = scratch.normalise(b"/");
+    if let Binding::Group(group) = site.standing(Claim::Known(googlebot)).binding {
+        let rules = site.matcher.rules(usize::from(group));
+        if rules.find(target.sent).is_some_and(|rule| !rules.rules()[rule].allow) {
+            return false;
+        }
+    }
+    let selected = site.tags.for_path(target);
+    !site
+        .tags
+        .tags(&selected, 200, Some(b"text/html"))
+        .is_some_and(|lines| lines.tags.effective("googlebot").forbids_indexing())
+}

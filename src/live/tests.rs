@@ -1,0 +1,226 @@
+use super::*;
+use crate::crawlers::Registry;
+use crate::policy::SiteEntry;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const DAY: i64 = 86_400;
+
+fn policy(rule: &str) -> String {
+    format!("hosts: a.example\nrobots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: [{rule}] }}] }}\n")
+}
+
+fn write(directory: &Path, file: &str, text: &str) {
+    fs::write(directory.join(file), text).expect("written");
+}
+
+fn options(policies: &Path, state: Option<&Path>) -> LiveOptions {
+    LiveOptions { policies: policies.to_owned(), state: state.map(Path::to_owned), strict: false }
+}
+
+fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Live> {
+    Live::start(options(policies, state), Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn outcomes(report: &ReloadReport) -> Vec<(&str, Outcome)> {
+    report.sites.iter().map(|site| (site.site.as_str(), site.outcome)).collect()
+}
+
+fn served(live: &Live, site: &str) -> String {
+    let snapshot = live.snapshot();
+    let index = snapshot.site_named(site).expect("the site");
+    String::from_utf8_lossy(&snapshot.sites()[index].site.robots_txt.body).into_owned()
+}
+
+fn entry(live: &Live) -> SiteEntry {
+    live.snapshot().sites()[0].clone()
+}
+
+#[test]
+fn one_site_s_mistake_touches_no_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    write(root, "a.yaml", &policy("/one"));
+    write(root, "b.yml", &policy("/b").replace("a.example", "b.example"));
+    write(root, "notes.txt", "no policy");
+    fs::create_dir(root.join("presets")).expect("a folder");
+    write(&root.join("presets"), "c.yaml", "broken: [");
+    let live = start(root, None, 0);
+    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", Outcome::Unchanged), ("b", Outcome::Unchanged)]);
+    write(root, "a.yaml", "robots: { origin: replace, grops: [] }\n");
+    write(root, "b.yml", &policy("/bb").replace("a.example", "b.example"));
+    let report = live.reload(Timestamp(2));
+    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Replaced)]);
+    assert!(report.sites[0].findings[0].contains("a.yaml:1:28: error[unknown-field]"), "{report:?}");
+    assert!(served(&live, "a").contains("Disallow: /one"));
+    assert!(served(&live, "b").contains("Disallow: /bb"));
+    assert!(!live.status(Timestamp(2)).sites[0].reload_ok);
+    fs::remove_file(root.join("b.yml")).expect("removed");
+    write(root, "c.yaml", &policy("/a"));
+    let report = live.reload(Timestamp(3));
+    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Removed), ("c", Outcome::Refused)]);
+    assert!(report.sites[2].findings[0].contains("host-taken"), "{report:?}");
+    fs::remove_file(root.join("a.yaml")).expect("removed");
+    assert_eq!(
+        outcomes(&live.reload(Timestamp(4))),
+        [("a", Outcome::Removed), ("c", Outcome::Added)],
+        "its host is free now"
+    );
+}
+
+#[test]
+fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/good"));
+    drop(start(directory.path(), Some(state.path()), 0));
+    write(directory.path(), "a.yaml", "robots: [\n");
+    let live = start(directory.path(), Some(state.path()), 10);
+    assert!(served(&live, "a").contains("Disallow: /good"));
+    let status = live.status(Timestamp(10));
+    assert!(status.sites[0].last_good_copy && !status.sites[0].reload_ok);
+    let strict = LiveOptions { strict: true, ..options(directory.path(), Some(state.path())) };
+    assert!(matches!(Live::start(strict, Registry::builtin(), Timestamp(10)), Err(StartError::Policies(_))));
+    let Err(StartError::Policies(shown)) =
+        Live::start(options(directory.path(), None), Registry::builtin(), Timestamp(10))
+    else {
+        panic!("there is no copy to run on")
+    };
+    assert!(shown.contains("a.yaml:1:9"), "{shown}");
+}
+
+#[test]
+fn superseded_versions_are_held_for_the_grace_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(100));
+    assert_eq!((entry(&live).since, entry(&live).held.len()), (Timestamp(100), 1));
+    assert_eq!(entry(&live).held[0].superseded_at, Timestamp(100));
+    write(directory.path(), "a.yaml", &policy("/three"));
+    live.reload(Timestamp(100 + DAY + 1));
+    assert_eq!(entry(&live).held.len(), 1, "the first is past its grace time");
+}
+
+#[test]
+fn more_versions_than_are_kept_count_as_allowing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/0"));
+    let live = start(directory.path(), None, 0);
+    for version in 1..=65 {
+        write(directory.path(), "a.yaml", &policy(&format!("/{version}")));
+        live.reload(Timestamp(version));
+    }
+    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD);
+    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(1 + DAY)));
+    for round in 0..100 {
+        write(directory.path(), "a.yaml", &policy(if round % 2 == 0 { "/64" } else { "/65" }));
+        live.reload(Timestamp(100 + round));
+    }
+    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD, "going back and forth makes no more versions");
+}
+
+#[test]
+fn since_when_a_version_is_in_force_survives_a_restart() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    drop(start(directory.path(), Some(state.path()), 50));
+    assert_eq!(entry(&start(directory.path(), Some(state.path()), 500)).since, Timestamp(50));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    assert_eq!(entry(&start(directory.path(), Some(state.path()), 600)).since, Timestamp(600));
+}
+
+#[test]
+fn a_switched_pause_outranks_the_file_survives_a_restart_and_ends() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let planned = "pause: { from: 1970-01-01T00:10:00Z, until: 1970-01-01T00:20:00Z, retry_after: 1m }\n";
+    write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
+    let live = start(directory.path(), Some(state.path()), 0);
+    let request = PauseRequest { seconds: Some(3_600), retry_after: Some(7), ..PauseRequest::default() };
+    assert_eq!(live.pause(&request, Timestamp(100)), Ok(Timestamp(3_700)));
+    let pauses = entry(&live).pauses;
+    assert_eq!(
+        pauses.iter().map(|pause| (pause.at_run_time, pause.retry_after)).collect::<Vec<_>>(),
+        [(true, 7), (false, 60)]
+    );
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    assert_eq!(live.status(Timestamp(200)).sites[0].paused_until, Some(Timestamp(3_700)));
+    assert_eq!(live.status(Timestamp(3_700)).sites[0].paused_until, None);
+    assert_eq!(live.resume(None, Timestamp(700)), Ok(vec!["a".to_owned()]), "both are ended");
+    assert_eq!(live.status(Timestamp(701)).sites[0].paused_until, None);
+    drop(live);
+    assert_eq!(start(directory.path(), Some(state.path()), 702).status(Timestamp(702)).sites[0].paused_until, None);
+}
+
+#[test]
+fn a_pause_without_an_end_lasts_twelve_hours_from_when_it_was_first_seen() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(
+        directory.path(),
+        "a.yaml",
+        &format!("{}pause: {{ audience: everyone, robots_txt: pause }}\n", policy("/one")),
+    );
+    drop(start(directory.path(), Some(state.path()), 1_000));
+    let live = start(directory.path(), Some(state.path()), 20_000);
+    assert_eq!(live.status(Timestamp(20_000)).sites[0].paused_until, Some(Timestamp(1_000 + DAY / 2)));
+    assert_eq!(entry(&live).pauses[0].robots_txt_until, Some(Timestamp(1_000 + DAY / 2)));
+}
+
+#[test]
+fn a_long_pause_has_to_be_meant() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    let long = PauseRequest { seconds: Some(40 * 3_600), ..PauseRequest::default() };
+    assert!(live.pause(&long, Timestamp(0)).is_err());
+    assert!(live.pause(&PauseRequest { long: true, ..long }, Timestamp(0)).is_ok());
+    let nowhere = PauseRequest { site: Some("b".into()), ..PauseRequest::default() };
+    assert_eq!(live.pause(&nowhere, Timestamp(0)), Err(PauseError("there is no site `b`; the sites are: a".into())));
+}
+
+#[test]
+fn a_state_that_cannot_be_understood_is_set_aside() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    fs::write(state.path().join("state.json"), "{ torn").expect("written");
+    let live = start(directory.path(), Some(state.path()), 5);
+    assert!(served(&live, "a").contains("/one"));
+    assert!(state.path().join("state.json.unreadable").exists());
+}
+
+#[test]
+fn files_that_are_no_text_or_too_large_are_findings() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    fs::write(directory.path().join("b.yaml"), [0xff, 0xfe]).expect("written");
+    fs::write(directory.path().join("c.yaml"), vec![b'#'; 5 * 1024 * 1024]).expect("written");
+    let report = live.reload(Timestamp(1));
+    assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
+    assert!(report.sites[1].findings[0].contains("not UTF-8"), "{report:?}");
+}
+
+#[test]
+fn a_change_is_noticed_through_links_and_without_quiet() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().join("policies");
+    fs::create_dir(&root).expect("a folder");
+    write(&root, "a.yaml", &policy("/one"));
+    let live = start(&root, None, 0);
+    let (heard, changes) = std::sync::mpsc::channel();
+    let guard = live
+        .watch(&root, Duration::from_millis(50), move || {
+            let _ = heard.send(());
+        })
+        .expect("watched");
+    let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
+    write(&root, "a.yaml", &policy("/two"));
+    assert!(noticed());
+    fs::rename(&root, directory.path().join("former")).expect("renamed");
+    assert!(noticed(), "the directory itself was replaced");
+    drop(guard);
+    let ended = std::iter::from_fn(|| Some(changes.recv_timeout(Duration::from_secs(20)))).find_map(Result::err);
+    assert_eq!(ended, Some(std::sync::mpsc::RecvTimeoutError::Disconnected), "the thread ends with its guard");
+}
