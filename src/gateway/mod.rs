@@ -1,1 +1,132 @@
-//! gateway
+//! The Pingora proxy: one file per phase. Translates between Pingora and the engine; decides nothing itself.
+//!
+//! The order of a request: [`early`] checks it and settles who is asking, [`request`] asks for the decision and answers
+//! or lets pass, [`peer`] takes a prepared address, [`forward`] writes the request to the origin, [`response`] attaches
+//! the tags, [`errors`] answers for an origin that does not, [`logging`] counts and records. Must not know how a policy
+//! is written, loaded or judged.
+
+mod answers;
+mod client;
+mod conditional;
+mod ctx;
+mod early;
+mod errors;
+mod forward;
+mod logging;
+mod negotiate;
+mod peer;
+mod request;
+mod response;
+mod robots_txt;
+
+pub use ctx::RequestContext;
+
+use crate::crawlers::Registry;
+use crate::live::Live;
+use crate::origin::Origins;
+use crate::settings::{AddressDetail, Limits};
+use crate::telemetry::{AccessLog, Metrics};
+use async_trait::async_trait;
+use bytes::Bytes;
+use pingora_core::modules::http::HttpModules;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, Result};
+use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use std::sync::Arc;
+
+/// Everything that requests share.
+pub struct Gateway {
+    /// The policies in force.
+    pub live: Arc<Live>,
+    /// Known crawlers.
+    pub registry: &'static Registry,
+    /// Where requests go.
+    pub origins: Arc<Origins>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What is written down.
+    pub access: AccessLog,
+    /// How much of a client's address is written down.
+    pub addresses: AddressDetail,
+    /// Bounds on requests.
+    pub limits: Limits,
+    /// Peers whose forwarding headers are believed.
+    pub trusted_proxies: Vec<ipnet::IpNet>,
+}
+
+#[async_trait]
+impl ProxyHttp for Gateway {
+    type CTX = RequestContext;
+
+    fn new_ctx(&self) -> RequestContext {
+        RequestContext::new(self.live.snapshot(), self.metrics.clone())
+    }
+
+    /// None: the default adds a compression module to every request, switched off.
+    fn init_downstream_modules(&self, _modules: &mut HttpModules) {}
+
+    async fn early_request_filter(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<()> {
+        early::check(self, session, ctx);
+        Ok(())
+    }
+
+    async fn request_filter(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
+        request::filter(self, session, ctx).await
+    }
+
+    async fn upstream_peer(&self, session: &mut Session, ctx: &mut RequestContext) -> Result<Box<HttpPeer>> {
+        peer::choose(self, session, ctx)
+    }
+
+    fn fail_to_connect(
+        &self,
+        _session: &mut Session,
+        _peer: &HttpPeer,
+        ctx: &mut RequestContext,
+        error: Box<Error>,
+    ) -> Box<Error> {
+        peer::connect_failed(self, ctx, error)
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        session: &mut Session,
+        upstream_request: &mut RequestHeader,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
+        forward::request_header(self, session, upstream_request, ctx)
+    }
+
+    async fn request_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        _ctx: &mut RequestContext,
+    ) -> Result<()> {
+        forward::request_body(body, end_of_stream);
+        Ok(())
+    }
+
+    async fn response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
+        response::filter(self, session, response, ctx)
+    }
+
+    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, ctx: &mut RequestContext) -> FailToProxy {
+        errors::answer(self, session, error, ctx).await
+    }
+
+    fn suppress_error_log(&self, _session: &Session, ctx: &RequestContext, error: &Error) -> bool {
+        errors::is_clients_own(error, ctx)
+    }
+
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut RequestContext) {
+        logging::record(self, session, error, ctx);
+    }
+}

@@ -1,0 +1,91 @@
+//! What is remembered of a request from phase to phase.
+
+use crate::origin::Choice;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::telemetry::Metrics;
+use crate::time::Timestamp;
+use crate::verdict::Decision;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+/// One request. The snapshot is loaded once: every phase judges by the same version.
+pub struct RequestContext {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) arrived: SystemTime,
+    pub(super) started: Instant,
+    /// The other end of the connection.
+    pub(super) peer: Option<IpAddr>,
+    /// Whether the peer's forwarding headers are believed.
+    pub(super) peer_trusted: bool,
+    /// Who is asking, trusted proxies peeled off.
+    pub(super) client: Option<IpAddr>,
+    /// Why the request is answered before anything is judged.
+    pub(super) refusal: Option<Refusal>,
+    pub(super) decision: Option<Decision>,
+    /// Whether the request is for `/robots.txt`.
+    pub(super) robots_txt: bool,
+    /// The server that was last tried, and how many were.
+    pub(super) origin: Option<Choice>,
+    pub(super) attempts: u8,
+    /// When the origin was first asked.
+    pub(super) asked_origin: Option<Instant>,
+    _in_flight: InFlight,
+}
+
+/// Requests that are not judged, because they are no proper requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// RFC 9112 section 3.2: a server must answer 400.
+    NoHost,
+    /// TRACE shows a client what proxies added to its request.
+    Trace,
+    TargetTooLong,
+    HeadersTooLarge,
+}
+
+impl RequestContext {
+    pub(super) fn new(snapshot: Arc<Snapshot>, metrics: Arc<Metrics>) -> RequestContext {
+        RequestContext {
+            snapshot,
+            arrived: SystemTime::now(),
+            started: Instant::now(),
+            peer: None,
+            peer_trusted: false,
+            client: None,
+            refusal: None,
+            decision: None,
+            robots_txt: false,
+            origin: None,
+            attempts: 0,
+            asked_origin: None,
+            _in_flight: InFlight::new(metrics),
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from(self.arrived)
+    }
+
+    /// The decision and the site it is about; `None` before the decision and for hosts that no site claims.
+    pub(super) fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
+        let decision = self.decision.as_ref()?;
+        Some((decision, self.snapshot.sites().get(decision.site?)?))
+    }
+}
+
+/// Counts a request while it lives, however it ends.
+struct InFlight(Arc<Metrics>);
+
+impl InFlight {
+    fn new(metrics: Arc<Metrics>) -> InFlight {
+        metrics.in_flight(1);
+        InFlight(metrics)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight(-1);
+    }
+}

@@ -1,0 +1,58 @@
+//! Before anything is judged: is this a proper request, who is asking, how long may the connection live.
+
+use super::ctx::{Refusal, RequestContext};
+use super::{Gateway, client};
+use http::{Method, Version, header};
+use pingora_proxy::Session;
+use std::time::Duration;
+
+/// How long a client may refuse to take what is written to it. Pingora sets no limit; its limit on reads is 60 s too.
+const WRITE_LIMIT: Duration = Duration::from_secs(60);
+
+pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
+    settle_connection(gateway, session);
+    settle_client(gateway, session, ctx);
+    ctx.refusal = refusal(gateway, session);
+}
+
+fn settle_connection(gateway: &Gateway, session: &mut Session) {
+    session.set_write_timeout(Some(WRITE_LIMIT));
+    if session.req_header().version == Version::HTTP_10 {
+        // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (pingora.md 2.5).
+        session.set_keepalive(None);
+    } else if session.get_keepalive().is_some() {
+        // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
+        // would switch it on for those who asked to close (pingora.md 2.3).
+        session.set_keepalive(Some(gateway.limits.keepalive.as_secs().max(1)));
+    }
+}
+
+fn settle_client(gateway: &Gateway, session: &Session, ctx: &mut RequestContext) {
+    ctx.peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip().to_canonical());
+    if let Some(peer) = ctx.peer {
+        ctx.peer_trusted = client::is_trusted(peer, &gateway.trusted_proxies);
+        let lines = session.req_header().headers.get_all("x-forwarded-for");
+        ctx.client = Some(client::address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
+    }
+}
+
+fn refusal(gateway: &Gateway, session: &Session) -> Option<Refusal> {
+    let request = session.req_header();
+    if request.raw_path().len() > gateway.limits.target {
+        return Some(Refusal::TargetTooLong);
+    }
+    // `: ` and the line's end are four octets.
+    let octets: usize = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    if octets > gateway.limits.headers {
+        return Some(Refusal::HeadersTooLarge);
+    }
+    let host = request.headers.get(header::HOST).map(|host| host.as_bytes().trim_ascii());
+    let named = match host {
+        Some(host) => !host.is_empty(),
+        None => request.version == Version::HTTP_10 || request.uri.host().is_some(),
+    };
+    if !named {
+        return Some(Refusal::NoHost);
+    }
+    (request.method == Method::TRACE).then_some(Refusal::Trace)
+}

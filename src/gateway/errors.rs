@@ -1,0 +1,104 @@
+//! When the request could not be forwarded: a page of our own, with the tags that the policy has for its status.
+//! (Pingora does not run the response phase for it.)
+
+use super::Gateway;
+use super::answers;
+use super::ctx::RequestContext;
+use bytes::Bytes;
+use http::Method;
+use pingora_core::{Error, ErrorSource, ErrorType};
+use pingora_proxy::{FailToProxy, Session};
+
+pub(super) async fn answer(
+    gateway: &Gateway,
+    session: &mut Session,
+    error: &Error,
+    ctx: &RequestContext,
+) -> FailToProxy {
+    if *error.esource() == ErrorSource::Upstream {
+        gateway.metrics.upstream_failure(reason(error.etype()));
+    }
+    let status = status(error);
+    // Nothing can be written to a dead connection, nor after a first answer.
+    if status > 0 && session.response_written().is_none_or(|written| written.status.is_informational()) {
+        let reply = answers::failure(status, session.req_header())
+            .and_then(|mut reply| answers::attach_tags(&mut reply.header, ctx).map(|()| reply));
+        let written = match reply {
+            Ok(reply) => {
+                let head = session.req_header().method == Method::HEAD;
+                let body = if head { Bytes::new() } else { reply.body };
+                session.as_downstream_mut().write_error_response(reply.header, body).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            tracing::debug!(%error, "an error page could not be written");
+        }
+    }
+    // What was read of the request, and what was not, is not known well enough to go on with the connection.
+    FailToProxy { error_code: status, can_reuse_downstream: false }
+}
+
+/// Pingora's mapping, with 504 for an origin that is too slow.
+fn status(error: &Error) -> u16 {
+    match (error.etype(), error.esource()) {
+        (ErrorType::HTTPStatus(status), _) => *status,
+        (kind, ErrorSource::Upstream) if is_timeout(kind) => 504,
+        (_, ErrorSource::Upstream) => 502,
+        (ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed, ErrorSource::Downstream) => 0,
+        (_, ErrorSource::Downstream) => 400,
+        (_, ErrorSource::Internal | ErrorSource::Unset) => 500,
+    }
+}
+
+fn is_timeout(kind: &ErrorType) -> bool {
+    matches!(
+        kind,
+        ErrorType::ConnectTimedout
+            | ErrorType::TLSHandshakeTimedout
+            | ErrorType::ReadTimedout
+            | ErrorType::WriteTimedout
+    )
+}
+
+/// A fixed word for the metric.
+fn reason(kind: &ErrorType) -> &'static str {
+    match kind {
+        ErrorType::ConnectTimedout => "connect_timeout",
+        ErrorType::ConnectRefused => "connect_refused",
+        ErrorType::ConnectNoRoute | ErrorType::ConnectError | ErrorType::SocketError => "connect",
+        ErrorType::TLSHandshakeFailure | ErrorType::TLSHandshakeTimedout | ErrorType::InvalidCert => "tls",
+        ErrorType::ReadTimedout => "read_timeout",
+        ErrorType::WriteTimedout => "write_timeout",
+        ErrorType::ReadError | ErrorType::ConnectionClosed => "read",
+        ErrorType::WriteError => "write",
+        ErrorType::InvalidHTTPHeader => "invalid_response",
+        _ => "other",
+    }
+}
+
+/// Whether an error is the client's own doing: clients go away all day, and none of it is news.
+pub(super) fn is_clients_own(error: &Error, ctx: &RequestContext) -> bool {
+    ctx.refusal.is_some() || *error.esource() == ErrorSource::Downstream
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_that_is_too_slow_is_told_from_one_that_is_down() {
+        assert_eq!(status(&Error::new_up(ErrorType::ConnectTimedout)), 504);
+        assert_eq!(status(&Error::new_up(ErrorType::ReadTimedout)), 504);
+        assert_eq!(status(&Error::new_up(ErrorType::ConnectRefused)), 502);
+        assert_eq!(status(&Error::new_up(ErrorType::InvalidHTTPHeader)), 502);
+    }
+
+    #[test]
+    fn a_client_that_left_gets_nothing_and_one_that_erred_gets_400() {
+        assert_eq!(status(&Error::new_down(ErrorType::ConnectionClosed)), 0);
+        assert_eq!(status(&Error::new_down(ErrorType::InvalidHTTPHeader)), 400);
+        assert_eq!(status(&Error::new_in(ErrorType::InternalError)), 500);
+        assert_eq!(status(&Error::new_in(ErrorType::HTTPStatus(502))), 502);
+    }
+}

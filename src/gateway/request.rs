@@ -1,0 +1,120 @@
+//! The decision: facts are gathered, the engine is asked, and what is not forwarded is answered here.
+
+use super::answers::{self, Reply};
+use super::ctx::RequestContext;
+use super::{Gateway, forward, robots_txt};
+use crate::verdict::{Action, Decision, Facts, Holdings, Identity, Scratch, decide};
+use http::header;
+use pingora_core::Result;
+use pingora_http::RequestHeader;
+use pingora_proxy::Session;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// A request body up to this size is read and thrown away when the request is answered here, so that the connection
+/// can go on; a longer one closes it (pingora.md 2.5).
+const DRAINED_BODY: u64 = 64 * 1024;
+/// How long that may take.
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+
+thread_local! {
+    /// One per worker; `decide` runs to its end on one thread.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Whether the request was answered.
+pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
+    if let Some(refusal) = ctx.refusal {
+        let reply = answers::refusal(refusal, session.req_header())?;
+        return send(session, reply).await;
+    }
+    let before = Instant::now();
+    ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
+    ctx.decision = Some(judge(gateway, session.req_header(), ctx));
+    gateway.metrics.decision(before.elapsed().as_secs_f64());
+    match reply(gateway, session.req_header(), ctx)? {
+        Some(reply) => send(session, reply).await,
+        None => Ok(false),
+    }
+}
+
+fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Decision {
+    let target = forward::origin_form(request.raw_path());
+    let facts = Facts {
+        host: host(request),
+        target: &target,
+        method: request.method.as_str().as_bytes(),
+        user_agent: request.headers.get(header::USER_AGENT).map_or(b"".as_slice(), |value| value.as_bytes()),
+        client: ctx.client,
+        identity: Identity::Unverified,
+        now: ctx.now(),
+    };
+    let entry = ctx.snapshot.site_for_host(facts.host).and_then(|site| ctx.snapshot.sites().get(site));
+    let holdings = entry.map_or_else(Holdings::default, |entry| Holdings {
+        versions: &entry.held,
+        forgotten_until: entry.forgotten_until,
+    });
+    SCRATCH.with_borrow_mut(|scratch| decide(&ctx.snapshot, gateway.registry, &facts, &holdings, scratch))
+}
+
+/// The host that is asked for: the Host field, `:authority` in HTTP/2, nothing in some HTTP/1.0 requests.
+pub(super) fn host(request: &RequestHeader) -> &[u8] {
+    match request.headers.get(header::HOST) {
+        Some(host) => host.as_bytes().trim_ascii(),
+        None => request.uri.authority().map_or(b"".as_slice(), |authority| authority.as_str().as_bytes()),
+    }
+}
+
+fn is_robots_txt(target: &[u8]) -> bool {
+    target.split(|byte| *byte == b'?').next() == Some(b"/robots.txt".as_slice())
+}
+
+fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Result<Option<Reply>> {
+    let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
+    let mut reply = match decision.action {
+        Action::Pass => return Ok(None),
+        Action::RobotsTxt => robots_txt::reply(entry, request)?,
+        Action::Pause { retry_after } => answers::pause(retry_after, request)?,
+        Action::Block(index) => match entry.site.answers.get(usize::from(index)) {
+            Some(answer) => answers::block(answer, &answers::Reason::new(gateway.registry, entry, decision), request)?,
+            None => return Ok(None),
+        },
+    };
+    answers::attach_tags(&mut reply.header, ctx)?;
+    Ok(Some(reply))
+}
+
+/// Writes an answer of our own. A client that has gone away is no error of ours.
+async fn send(session: &mut Session, reply: Reply) -> Result<bool> {
+    settle_body(session);
+    if reply.close {
+        session.set_keepalive(None);
+    }
+    let bodiless = reply.body.is_empty() || session.req_header().method == http::Method::HEAD;
+    let mut written = session.write_response_header(Box::new(reply.header), bodiless).await;
+    if written.is_ok() && !bodiless {
+        written = session.write_response_body(Some(reply.body), true).await;
+    }
+    if let Err(error) = written {
+        tracing::debug!(%error, "the client left before its answer was written");
+        session.set_keepalive(None);
+    }
+    Ok(true)
+}
+
+/// What becomes of a request body that nobody will read.
+fn settle_body(session: &mut Session) {
+    if session.is_http2() || session.is_body_done() {
+        return;
+    }
+    let headers = &session.req_header().headers;
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.trim().parse::<u64>().ok());
+    // After `Expect: 100-continue` the client may leave the body out, and what comes next would be taken for it.
+    if length.is_some_and(|length| length <= DRAINED_BODY) && !headers.contains_key(header::EXPECT) {
+        session.set_close_on_response_before_downstream_finish(false);
+        session.set_total_drain_timeout(Some(DRAIN_LIMIT));
+    }
+}

@@ -1,0 +1,120 @@
+//! The origin's answer on its way to the client: the policy's tags, and what HTTP/1.0 needs.
+
+use super::Gateway;
+use super::answers::append_lines;
+use super::ctx::RequestContext;
+use crate::indexing::parse_lines;
+use crate::policy::compiled::TagLines;
+use crate::policy::model::OriginTags;
+use http::{HeaderName, HeaderValue, Version, header};
+use pingora_core::Result;
+use pingora_http::ResponseHeader;
+use pingora_proxy::Session;
+
+const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+pub(super) fn filter(
+    gateway: &Gateway,
+    session: &mut Session,
+    response: &mut ResponseHeader,
+    ctx: &mut RequestContext,
+) -> Result<()> {
+    // Early hints and the like are no answer (Pingora shows them here too); a switch of protocols has no page to tag.
+    if response.status.is_informational() {
+        return Ok(());
+    }
+    if let Some(asked) = ctx.asked_origin {
+        gateway.metrics.upstream(status_class(response.status.as_u16()), asked.elapsed().as_secs_f64());
+    }
+    if session.is_process_shutting_down() {
+        session.set_keepalive(None);
+    }
+    if session.req_header().version == Version::HTTP_10 {
+        response.remove_header(&header::TRANSFER_ENCODING);
+    }
+    attach_tags(response, ctx)
+}
+
+fn attach_tags(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()> {
+    // A host that no site claims is forwarded untouched.
+    let Some((decision, entry)) = ctx.judged() else { return Ok(()) };
+    let content_type = response.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let ours = entry.site.tags.tags(&decision.path_rules, response.status.as_u16(), content_type);
+    combine(response, ours.as_deref(), entry.site.origin_tags)
+}
+
+fn combine(response: &mut ResponseHeader, ours: Option<&TagLines>, origin_tags: OriginTags) -> Result<()> {
+    let theirs = response.headers.contains_key(X_ROBOTS_TAG);
+    match (ours, origin_tags) {
+        (Some(ours), OriginTags::Merge) if theirs => {
+            let mut tags = parse_lines(response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes));
+            tags.merge(&ours.tags);
+            response.remove_header(&X_ROBOTS_TAG);
+            append_lines(response, &tags.lines())
+        }
+        (ours, origin_tags) => {
+            let replaced = ours.is_some() && origin_tags == OriginTags::Replace;
+            if theirs && (replaced || origin_tags == OriginTags::Strip) {
+                response.remove_header(&X_ROBOTS_TAG);
+            }
+            ours.map_or(Ok(()), |ours| append_lines(response, &ours.lines))
+        }
+    }
+}
+
+fn status_class(status: u16) -> &'static str {
+    match status / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        5 => "5xx",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::indexing::{Directives, Scope, Tags};
+
+    fn combined(theirs: &[&str], ours: Option<&str>, origin_tags: OriginTags) -> Vec<String> {
+        let mut response = ResponseHeader::build(200, None).unwrap();
+        for line in theirs {
+            response.append_header(X_ROBOTS_TAG, *line).unwrap();
+        }
+        let ours = ours.map(|text| {
+            let mut tags = Tags::default();
+            tags.add(Scope::All, &Directives::parse(text).unwrap());
+            TagLines { lines: tags.lines(), tags }
+        });
+        combine(&mut response, ours.as_ref(), origin_tags).unwrap();
+        let lines = response.headers.get_all(X_ROBOTS_TAG).iter();
+        lines.map(|line| line.to_str().unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn keep_adds_our_lines_to_theirs() {
+        assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Keep), ["nofollow", "noindex"]);
+        assert_eq!(combined(&["nofollow"], None, OriginTags::Keep), ["nofollow"]);
+    }
+
+    #[test]
+    fn merge_unites_per_scope_and_the_most_restrictive_value_wins() {
+        let merged = combined(&["max-snippet: 50", "googlebot: nofollow"], Some("max-snippet: 20"), OriginTags::Merge);
+        assert_eq!(merged, ["max-snippet: 20", "googlebot: nofollow"]);
+        assert_eq!(combined(&["x: y,  nofollow"], None, OriginTags::Merge), ["x: y,  nofollow"]);
+        assert_eq!(combined(&[], Some("noindex"), OriginTags::Merge), ["noindex"]);
+    }
+
+    #[test]
+    fn replace_drops_theirs_only_where_a_rule_of_ours_matches() {
+        assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Replace), ["noindex"]);
+        assert_eq!(combined(&["nofollow"], None, OriginTags::Replace), ["nofollow"]);
+    }
+
+    #[test]
+    fn strip_never_passes_theirs_on() {
+        assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Strip), ["noindex"]);
+        assert!(combined(&["nofollow"], None, OriginTags::Strip).is_empty());
+    }
+}

@@ -1,0 +1,38 @@
+//! The answer to `/robots.txt` (design 5.2): the same bytes for everybody, with validators.
+
+use super::answers::{self, Reply};
+use super::conditional::not_modified;
+use crate::policy::SiteEntry;
+use bytes::Bytes;
+use http::{Method, header};
+use pingora_core::Result;
+use pingora_http::{RequestHeader, ResponseHeader};
+use std::sync::Arc;
+
+pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader) -> Result<Reply> {
+    if request.method != Method::GET && request.method != Method::HEAD {
+        return answers::method_not_allowed("GET, HEAD", request);
+    }
+    let file = &entry.site.robots_txt;
+    let fresh = not_modified(&request.headers, &file.etag, entry.since);
+    let mut header = ResponseHeader::build(if fresh { 304 } else { 200 }, Some(10))?;
+    header.insert_header(header::SERVER, answers::SERVER)?;
+    header.insert_header(header::ETAG, file.etag.as_str())?;
+    header.insert_header(header::LAST_MODIFIED, entry.since.to_http_date())?;
+    header.insert_header(header::CACHE_CONTROL, file.cache_control.as_str())?;
+    if fresh {
+        return Ok(Reply { header, body: Bytes::new(), close: false });
+    }
+    header.insert_header(header::CONTENT_TYPE, "text/plain; charset=utf-8")?;
+    header.insert_header(header::CONTENT_LENGTH, file.body.len())?;
+    Ok(Reply { header, body: Bytes::from_owner(SharedBody(file.body.clone())), close: false })
+}
+
+/// The bytes of the snapshot, sent without being copied.
+struct SharedBody(Arc<[u8]>);
+
+impl AsRef<[u8]> for SharedBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,0 +1,122 @@
+use super::*;
+
+fn origin(hosts: &[&str], servers: &[&str]) -> OriginSettings {
+    OriginSettings {
+        hosts: hosts.iter().map(ToString::to_string).collect(),
+        servers: servers.iter().map(|host| ServerAddress { tls: false, host: host.to_string(), port: 8080 }).collect(),
+        timeouts: OriginTimeouts::default(),
+    }
+}
+
+fn address_for(origins: &Origins, host: &str) -> Option<String> {
+    origins.peer(host.as_bytes()).map(|(peer, _)| peer._address.to_string())
+}
+
+#[test]
+fn an_exact_host_outranks_a_wildcard_and_a_wildcard_outranks_the_rest() {
+    let origins = Origins::new(&[
+        origin(&["*.example"], &["127.0.0.1"]),
+        origin(&["shop.example"], &["127.0.0.2"]),
+        origin(&["*.shop.example"], &["127.0.0.3"]),
+        origin(&[], &["127.0.0.4"]),
+    ]);
+    for (host, address) in [
+        ("shop.example", "127.0.0.2:8080"),
+        ("SHOP.example.:443", "127.0.0.2:8080"),
+        ("a.shop.example", "127.0.0.3:8080"),
+        ("blog.example:80", "127.0.0.1:8080"),
+        (".example", "127.0.0.4:8080"),
+        ("", "127.0.0.4:8080"),
+        ("[::1]:80", "127.0.0.4:8080"),
+    ] {
+        assert_eq!(address_for(&origins, host).as_deref(), Some(address), "{host}");
+    }
+}
+
+#[test]
+fn a_host_without_a_group_has_no_peer() {
+    let origins = Origins::new(&[origin(&["shop.example"], &["127.0.0.1"])]);
+    assert_eq!(address_for(&origins, "blog.example"), None);
+}
+
+#[test]
+fn servers_take_turns_and_those_without_an_address_are_passed_over() {
+    let origins = Origins::new(&[origin(&[], &["127.0.0.1", "unresolved.invalid", "127.0.0.2"])]);
+    let mut seen: Vec<String> = (0..6).filter_map(|_| address_for(&origins, "a")).collect();
+    assert_eq!(seen.len(), 6);
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen, ["127.0.0.1:8080", "127.0.0.2:8080"]);
+}
+
+#[test]
+fn an_address_that_refuses_connections_gives_way_to_the_next_one() {
+    let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
+    let server = &origins.groups[0].servers[0];
+    server.use_addresses(&["[::1]:8080".parse().unwrap(), "127.0.0.1:8080".parse().unwrap()]);
+    let (peer, choice) = origins.peer(b"a").unwrap();
+    assert_eq!(peer._address.to_string(), "[::1]:8080");
+    origins.connect_failed(choice);
+    origins.connect_failed(choice);
+    assert_eq!(address_for(&origins, "a").as_deref(), Some("127.0.0.1:8080"));
+}
+
+#[test]
+fn the_same_addresses_in_another_order_keep_the_one_in_use() {
+    let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
+    let server = &origins.groups[0].servers[0];
+    let (one, other) = ("127.0.0.1:8080".parse().unwrap(), "127.0.0.2:8080".parse().unwrap());
+    server.use_addresses(&[one, other]);
+    server.use_addresses(&[other, one]);
+    assert_eq!(address_for(&origins, "a").as_deref(), Some("127.0.0.1:8080"));
+}
+
+#[test]
+fn timeouts_are_set_and_certificates_verified_under_the_servers_name() {
+    let mut settings = origin(&[], &["127.0.0.1"]);
+    settings.servers[0].tls = true;
+    let (peer, _) = Origins::new(&[settings]).peer(b"a").unwrap();
+    assert_eq!(peer.options.connection_timeout, Some(Duration::from_secs(3)));
+    assert_eq!(peer.options.read_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(peer.options.write_timeout, Some(Duration::from_secs(30)));
+    assert_eq!(peer.options.idle_timeout, Some(Duration::from_secs(55)));
+    assert!(peer.is_tls() && peer.options.verify_cert && peer.options.verify_hostname);
+    assert_eq!(peer.sni, "127.0.0.1");
+}
+
+#[tokio::test]
+async fn a_failed_lookup_keeps_the_last_good_addresses() {
+    let origins = Arc::new(Origins::new(&[origin(&[], &["name.invalid"])]));
+    origins.groups[0].servers[0].use_addresses(&["127.0.0.1:8080".parse().unwrap()]);
+    let failures = Arc::new(AtomicUsize::new(0));
+    let counted = failures.clone();
+    let resolver = Resolver::new(origins.clone(), move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    assert!(resolver.round().await);
+    assert_eq!(failures.load(Ordering::Relaxed), 1);
+    assert_eq!(address_for(&origins, "a").as_deref(), Some("127.0.0.1:8080"));
+}
+
+#[tokio::test]
+async fn a_name_is_resolved_to_its_address() {
+    let origins = Arc::new(Origins::new(&[origin(&[], &["localhost"])]));
+    assert_eq!(address_for(&origins, "a"), None);
+    assert!(Resolver::new(origins.clone(), || ()).round().await);
+    let address: SocketAddr = address_for(&origins, "a").unwrap().parse().unwrap();
+    assert!(address.ip().is_loopback());
+}
+
+#[test]
+fn the_authority_leaves_out_the_default_port() {
+    let settings = OriginSettings {
+        servers: vec![
+            ServerAddress { tls: false, host: "a.example".into(), port: 80 },
+            ServerAddress { tls: true, host: "::1".into(), port: 8443 },
+        ],
+        ..origin(&[], &[])
+    };
+    let origins = Origins::new(&[settings]);
+    let authorities: Vec<&str> = origins.servers().map(|server| server.authority.as_str()).collect();
+    assert_eq!(authorities, ["a.example", "[::1]:8443"]);
+}

@@ -1,1 +1,0 @@
-//! Assembly of the running server.

@@ -1,0 +1,141 @@
+//! Own listeners in place of Pingora's: bound before anything starts, so that a busy port fails at once (Pingora tries
+//! 30 times, a second apart), any free port can be asked for, and a stop knows how many connections are left.
+
+use super::ServerError;
+use super::stop::{Counted, Open};
+use async_trait::async_trait;
+use pingora_core::apps::ServerApp;
+use pingora_core::protocols::l4::stream::Stream;
+use pingora_core::protocols::{GetSocketDigest, SocketDigest};
+use pingora_core::server::{ListenFds, ShutdownWatch};
+use pingora_core::services::Service;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// Connections that wait to be accepted; the system caps it (`net.core.somaxconn`).
+const BACKLOG: i32 = 4096;
+/// After an error that will not go away by itself at once, such as too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Binds an address; port 0 takes a free one. Returns the address as it is.
+pub(super) fn bind(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ServerError> {
+    try_bind(address).map_err(|source| ServerError::Bind { address, source })
+}
+
+fn try_bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Not for a second listener (that is SO_REUSEPORT), but for a restart while old connections linger.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    let listener = std::net::TcpListener::from(socket);
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+/// Accepts connections and hands them to an application.
+pub(super) struct Listening<A> {
+    pub(super) name: &'static str,
+    pub(super) listeners: Vec<std::net::TcpListener>,
+    pub(super) app: Arc<A>,
+    pub(super) threads: usize,
+    /// When to stop accepting; with Pingora's own shutdown when absent.
+    pub(super) stop: Option<ShutdownWatch>,
+    /// Counts accept loops and connections.
+    pub(super) open: Arc<Open>,
+    /// Set when connections are accepted.
+    pub(super) ready: Option<Arc<AtomicBool>>,
+}
+
+#[async_trait]
+impl<A: ServerApp + Send + Sync + 'static> Service for Listening<A> {
+    async fn start_service(&mut self, _fds: Option<ListenFds>, shutdown: ShutdownWatch, _listeners_per_fd: usize) {
+        let stop = self.stop.take().unwrap_or(shutdown);
+        let mut loops = JoinSet::new();
+        for listener in self.listeners.drain(..) {
+            match TcpListener::from_std(listener) {
+                Ok(listener) => {
+                    loops.spawn(accept(listener, self.app.clone(), stop.clone(), self.open.clone()));
+                }
+                Err(error) => tracing::error!(%error, "a listener cannot be used"),
+            }
+        }
+        if let Some(ready) = &self.ready {
+            ready.store(!*stop.borrow(), Ordering::Release);
+        }
+        while loops.join_next().await.is_some() {}
+    }
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.threads)
+    }
+}
+
+async fn accept<A: ServerApp + Send + Sync + 'static>(
+    listener: TcpListener,
+    app: Arc<A>,
+    mut stop: ShutdownWatch,
+    open: Arc<Open>,
+) {
+    let _accepting = open.count();
+    let stopping = stop.clone();
+    let stopped = stop.wait_for(|stop| *stop);
+    tokio::pin!(stopped);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            // An error means that nobody can say stop any more.
+            _ = &mut stopped => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                tokio::spawn(serve(app.clone(), stream, peer, stopping.clone(), open.count()));
+            }
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// The client left before it was accepted: nothing is wrong with the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+async fn serve<A: ServerApp + Send + Sync + 'static>(
+    app: Arc<A>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    stop: ShutdownWatch,
+    _open: Counted,
+) {
+    let mut stream = Stream::from(stream);
+    let digest = SocketDigest::from_raw_fd(stream.as_raw_fd());
+    // The cell is new: it cannot be set already.
+    let _ = digest.peer_addr.set(Some(peer.into()));
+    stream.set_socket_digest(digest);
+    if let Err(error) = stream.set_nodelay() {
+        tracing::debug!(%error, "a connection keeps its delay");
+    }
+    let mut next = app.process_new(Box::new(stream), &stop).await;
+    while let Some(stream) = next {
+        next = app.process_new(stream, &stop).await;
+    }
+}

@@ -1,0 +1,232 @@
+//! Assembly of the running server: listeners bound first, then policies, then everything that serves.
+//!
+//! The one place that knows all rooms; each of them is told only what it needs.
+
+mod listening;
+mod signals;
+mod stop;
+
+pub use stop::Stop;
+
+use crate::crawlers::Registry;
+use crate::gateway::Gateway;
+use crate::live::{Live, LiveOptions, StartError};
+use crate::origin::{Origins, Resolver};
+use crate::settings::Settings;
+use crate::telemetry::{AccessLog, Metrics, SiteGauges};
+use crate::time::Timestamp;
+use listening::{Listening, bind};
+use pingora_core::server::configuration::ServerConf;
+use pingora_core::server::{RunArgs, Server};
+use pingora_core::services::background::GenBackgroundService;
+use pingora_proxy::HttpProxy;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+use stop::{Drain, Open};
+use tokio::sync::watch;
+
+/// Upstream connections kept for reuse, per worker thread (pingora.md 2.6).
+const UPSTREAM_POOL: usize = 256;
+/// Tries per request, the first included.
+const UPSTREAM_TRIES: usize = 2;
+/// How long the policy directory must be quiet before it is read again.
+const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
+
+/// Where the server can be reached, ports filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// In the order of the settings.
+    pub listen: Vec<SocketAddr>,
+    /// The admin listener.
+    pub admin: Option<SocketAddr>,
+}
+
+/// Why the server does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// An address cannot be bound.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// As it was asked for.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The policies cannot be loaded.
+    #[error(transparent)]
+    Policies(#[from] StartError),
+    /// Something that is needed from the system is not to be had.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+impl ServerError {
+    fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> ServerError {
+        let what = what.into();
+        move |source| ServerError::Io { what, source }
+    }
+}
+
+/// Runs until it is told to stop: SIGTERM and SIGQUIT end with the last request or after `limits.drain`, SIGINT at once,
+/// SIGHUP reads the policies again. Calls `announce` when all addresses are bound and all policies loaded, before the
+/// first request is taken.
+///
+/// # Errors
+/// A busy address fails at once; for the rest see [`ServerError`].
+pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), ServerError> {
+    // Before anything else, so that no signal finds the process unprepared.
+    let stop = Arc::new(Stop::new());
+    let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
+
+    let listeners = settings.listen.iter().map(|address| bind(*address)).collect::<Result<Vec<_>, _>>()?;
+    let admin_listener = settings.admin.map(bind).transpose()?;
+    let bound = Bound {
+        listen: listeners.iter().map(|(_, address)| *address).collect(),
+        admin: admin_listener.as_ref().map(|(_, address)| *address),
+    };
+
+    let registry = Registry::builtin();
+    let options =
+        LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
+    let live = Live::start(options, registry, now())?;
+    let metrics = Metrics::new();
+    let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
+    let reload = Reloader { live: live.clone(), metrics: metrics.clone() };
+    reload.publish();
+
+    let origins = Arc::new(Origins::new(&settings.origins));
+    let threads = settings
+        .threads
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get))
+        .max(1);
+    let server = Server::new_with_opt_and_conf(None, configuration(threads));
+    let gateway = Gateway {
+        live: live.clone(),
+        registry,
+        origins: origins.clone(),
+        metrics: metrics.clone(),
+        access: access.clone(),
+        addresses: settings.logs.addresses,
+        limits: settings.limits,
+        trusted_proxies: settings.trusted_proxies.clone(),
+    };
+    let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
+    proxy.handle_init_modules();
+    let proxy = Arc::new(proxy);
+
+    let ready = Arc::new(AtomicBool::new(false));
+    let open = Arc::new(Open::default());
+    let (closing, closed) = watch::channel(false);
+    let server = assemble(
+        server,
+        Parts {
+            proxy: Listening {
+                name: "proxy",
+                listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
+                app: proxy.clone(),
+                threads,
+                stop: Some(closed),
+                open: open.clone(),
+                ready: Some(ready.clone()),
+            },
+            resolver: Resolver::new(origins, {
+                let metrics = metrics.clone();
+                move || metrics.upstream_failure("dns")
+            }),
+        },
+    );
+
+    let watched = reload.clone();
+    let _watch = live
+        .watch(WATCH_DEBOUNCE, move || watched.reload("the policy directory changed"))
+        .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
+        .ok();
+    signals::serve(signals, stop.clone(), {
+        let access = access.clone();
+        move || {
+            access.reopen();
+            reload.reload("SIGHUP");
+        }
+    })
+    .map_err(ServerError::io("cannot start the thread for signals"))?;
+
+    for address in &bound.listen {
+        tracing::info!("listening on http://{address}");
+    }
+    announce(&bound);
+    let drain = Drain { stop, closing, proxy, open, ready, access, limit: settings.limits.drain };
+    server.run(RunArgs { shutdown_signal: Box::new(drain) });
+    Ok(())
+}
+
+struct Parts {
+    proxy: Listening<HttpProxy<Gateway>>,
+    resolver: Resolver,
+}
+
+fn assemble(mut server: Server, parts: Parts) -> Server {
+    server.bootstrap();
+    let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(parts.resolver)));
+    // The first request finds an address, or five seconds were not enough.
+    server.add_service(parts.proxy).add_dependency(&resolver);
+    server
+}
+
+/// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (pingora.md 2.4).
+fn configuration(threads: usize) -> ServerConf {
+    ServerConf {
+        threads,
+        upstream_keepalive_pool_size: UPSTREAM_POOL,
+        max_retries: UPSTREAM_TRIES,
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(0),
+        ..ServerConf::default()
+    }
+}
+
+/// Reads the policies again and tells the metrics.
+#[derive(Clone)]
+struct Reloader {
+    live: Arc<Live>,
+    metrics: Arc<Metrics>,
+}
+
+impl Reloader {
+    fn reload(&self, why: &str) {
+        let report = self.live.reload(now());
+        for site in &report.sites {
+            for finding in &site.findings {
+                tracing::warn!(site = %site.site, "{finding}");
+            }
+            tracing::info!(site = %site.site, outcome = ?site.outcome, "policies read again: {why}");
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let status = self.live.status(now());
+        let gauges: Vec<SiteGauges> = status
+            .sites
+            .iter()
+            .map(|site| SiteGauges {
+                site: site.site.clone(),
+                version: site.version.clone(),
+                indexable: site.indexable,
+                paused: site.paused_until.is_some(),
+                reload_success: site.reload_ok,
+            })
+            .collect();
+        self.metrics.set_sites(&gauges, status.last_reload.0);
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from(SystemTime::now())
+}
