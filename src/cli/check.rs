@@ -3,7 +3,7 @@
 use super::policies::{self, Loaded};
 use super::{Failure, print_json};
 use crate::policy::Site;
-use crate::policy::model::{EnforcementFields, HostPattern};
+use crate::policy::model::EnforcementFields;
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -82,18 +82,8 @@ fn print(loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
     )
 }
 
-/// A host pattern as it is written.
-fn written(host: &HostPattern) -> String {
-    let star = if host.wildcard { "*." } else { "" };
-    let name = if host.name.contains(':') { format!("[{}]", host.name) } else { host.name.clone() };
-    match host.port {
-        Some(port) => format!("{star}{name}:{port}"),
-        None => format!("{star}{name}"),
-    }
-}
-
 fn hosts(site: &Site) -> String {
-    let names: Vec<String> = site.policy.hosts.iter().map(|host| written(&host.value)).collect();
+    let names: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
     if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
 }
 
@@ -112,12 +102,7 @@ fn mode(site: &Site) -> String {
 }
 
 fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
-    use crate::policy::model::Mode;
-    fields.mode.map(|mode| match mode {
-        Mode::Off => "off",
-        Mode::Observe => "observe",
-        Mode::Enforce => "enforce",
-    })
+    fields.mode.map(|mode| mode.name())
 }
 
 #[derive(Serialize)]
@@ -194,7 +179,7 @@ fn site_report(site: &Site) -> SiteReport<'_> {
     SiteReport {
         site: &site.name,
         file: &site.policy.source.name,
-        hosts: site.policy.hosts.iter().map(|host| written(&host.value)).collect(),
+        hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
         mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
         tests: site.policy.tests.len(),
         version: site.robots_txt.version.to_string(),

@@ -149,7 +149,8 @@ pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     Snapshot::new(entries.collect(), 0)
 }
 
-/// The policy's pause; one without a beginning begins now, and one without an end lasts 12 hours.
+/// The policy's pause; one without a beginning begins now, and one without an end lasts 12 hours. What the running
+/// crawlgate remembers (when it began, whether it was ended by hand) is not known here.
 fn planned_pause(site: &Site, now: Timestamp) -> Option<ActivePause> {
     const HALF_A_DAY: Duration = Duration::from_secs(12 * 3_600);
     let pause = site.policy.pause.as_ref()?;

@@ -64,7 +64,8 @@ where
     match written {
         "off" => Ok(OrOff(None)),
         "" => Err("this is empty".into()),
-        written => written.parse().map(|value| OrOff(Some(value))).map_err(|error| error.to_string()),
+        written => written.parse().map(|value| OrOff(Some(value)))
+            .map_err(|error: T::Err| error.to_string()),
     }
 }
 

@@ -79,9 +79,9 @@ async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<O
         if buffer.len() > MAX_HEAD {
             return Ok(None);
         }
-        match timeout(IDLE, stream.read_buf(buffer)).await {
-            Ok(read) if read? > 0 => {}
-            _ => return Ok(None),
+        let Ok(read) = timeout(IDLE, stream.read_buf(buffer)).await else { return Ok(None) };
+        if read? == 0 {
+            return Ok(None);
         }
     }
 }
