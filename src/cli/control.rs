@@ -17,7 +17,9 @@ impl Arguments {
     /// Asks. A refusal is a finding: the request was understood, and makes no sense there.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let Some(path) = self.control.clone().or_else(places::control_to_ask) else {
-            return Err(Failure::Usage("there is no usual place for a control socket here: name it with --control".into()));
+            return Err(Failure::Usage(
+                "there is no usual place for a control socket here: name it with --control".into(),
+            ));
         };
         match call(&path, request).map_err(|error| Failure::CouldNot(error.to_string()))? {
             Response::Refused { error } => Err(Failure::Found(error)),
