@@ -6,7 +6,9 @@ use crate::admin::control::{Request, Response, call};
 use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
+// Flattened into the commands, whose own arguments have this name too.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Arguments {
     /// The control socket of the running crawlgate [default: where `run` puts it]
     #[arg(long, value_name = "PATH")]

@@ -28,6 +28,10 @@ use std::time::{Duration, SystemTime};
 use stop::{Drain, Open};
 use tokio::sync::watch;
 
+/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error; what matters
+/// of these is in the access log and the metrics.
+pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off";
+
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
 /// Tries per request, the first included.
