@@ -71,9 +71,10 @@ fn an_http_1_0_client_never_sees_chunks() {
     let origin =
         Origin::saying("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
     let gate = Setup::before(origin.address).start();
-    for request in
-        ["GET / HTTP/1.0\r\nHost: a.example\r\n\r\n", "GET / HTTP/1.0\r\nHost: a.example\r\nConnection: keep-alive\r\n\r\n"]
-    {
+    for request in [
+        "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: a.example\r\nConnection: keep-alive\r\n\r\n",
+    ] {
         let mut connection = gate.connect();
         connection.send(request);
         let response = connection.response("GET");
@@ -99,7 +100,9 @@ fn an_http_1_0_request_without_a_host_reaches_an_origin_that_needs_one() {
 fn an_absolute_target_reaches_the_origin_as_a_path() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).start();
-    for (target, path) in [("http://a.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")] {
+    for (target, path) in
+        [("http://a.example/b?c=d", "/b?c=d"), ("http://a.example", "/"), ("http://a.example?q", "/?q")]
+    {
         assert_eq!(gate.get("a.example", target, "").status, 200);
         assert_eq!(origin.last().line, format!("GET {path} HTTP/1.1"), "{target}");
         assert_eq!(origin.last().field("host"), Some("a.example"));
@@ -206,9 +209,8 @@ fn head_has_the_header_of_get_and_no_body() {
 fn a_websocket_passes_both_ways() {
     let origin = Origin::start(|request, stream| {
         assert_eq!(request.field("upgrade"), Some("websocket"));
-        let _ = stream.write_all(
-            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nwelcome",
-        );
+        let _ = stream
+            .write_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nwelcome");
         let mut heard = [0; 4];
         let _ = stream.read_exact(&mut heard);
         let _ = stream.write_all(&heard);

@@ -113,8 +113,13 @@ impl Setup {
         let mut child = self.spawn();
         let log = Log::read(child.stderr.take().expect("stderr is piped"));
         let lines = lines(child.stdout.take().expect("stdout is piped"));
-        let mut gate =
-            Gate { child, address: "0.0.0.0:0".parse().unwrap(), admin: "0.0.0.0:0".parse().unwrap(), log, setup: self };
+        let mut gate = Gate {
+            child,
+            address: "0.0.0.0:0".parse().unwrap(),
+            admin: "0.0.0.0:0".parse().unwrap(),
+            log,
+            setup: self,
+        };
         while gate.address.port() == 0 || gate.admin.port() == 0 {
             let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no addresses:\n{}", gate.log.text()));
             if let Some(address) = line.strip_prefix("listening on http://") {
