@@ -33,7 +33,7 @@ impl Resolver {
     }
 
     /// One round over all names. Whether every server has an address now.
-    async fn round(&self) -> bool {
+    pub(super) async fn round(&self) -> bool {
         for server in self.origins.servers().filter(|server| server.ip().is_none()) {
             if let Err(error) = server.resolve().await {
                 (self.failed)();

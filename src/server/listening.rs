@@ -3,6 +3,7 @@
 
 use super::ServerError;
 use super::stop::{Counted, Open};
+use crate::admin::Operations;
 use async_trait::async_trait;
 use pingora_core::apps::ServerApp;
 use pingora_core::protocols::l4::stream::Stream;
@@ -14,7 +15,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -51,8 +51,8 @@ pub(super) struct Listening<A> {
     pub(super) stop: Option<ShutdownWatch>,
     /// Counts accept loops and connections.
     pub(super) open: Arc<Open>,
-    /// Set when connections are accepted.
-    pub(super) ready: Option<Arc<AtomicBool>>,
+    /// Told when connections are accepted.
+    pub(super) ready: Option<Arc<Operations>>,
 }
 
 #[async_trait]
@@ -69,7 +69,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for Listening<A> {
             }
         }
         if let Some(ready) = &self.ready {
-            ready.store(!*stop.borrow(), Ordering::Release);
+            ready.set_ready(!*stop.borrow());
         }
         while loops.join_next().await.is_some() {}
     }

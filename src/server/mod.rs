@@ -8,12 +8,14 @@ mod stop;
 
 pub use stop::Stop;
 
+use crate::admin::control::{ControlError, ControlSocket};
+use crate::admin::{AdminApp, Operations};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
 use crate::live::{Live, LiveOptions, StartError};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
-use crate::telemetry::{AccessLog, Metrics, SiteGauges};
+use crate::telemetry::{AccessLog, Metrics};
 use crate::time::Timestamp;
 use listening::{Listening, bind};
 use pingora_core::server::configuration::ServerConf;
@@ -22,7 +24,6 @@ use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use stop::{Drain, Open};
 use tokio::sync::watch;
@@ -54,6 +55,9 @@ pub enum ServerError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The control socket cannot be opened.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
@@ -92,67 +96,80 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         admin: admin_listener.as_ref().map(|(_, address)| *address),
     };
 
+    let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
+
     let registry = Registry::builtin();
     let options =
         LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
     let live = Live::start(options, registry, now())?;
     let metrics = Metrics::new();
+    let operations = Operations::new(live.clone(), metrics.clone());
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
-    let reload = Reloader { live: live.clone(), metrics: metrics.clone() };
-    reload.publish();
 
     let origins = Arc::new(Origins::new(&settings.origins));
     let threads = settings
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get))
         .max(1);
-    let server = Server::new_with_opt_and_conf(None, configuration(threads));
-    let gateway = Gateway {
-        live: live.clone(),
-        registry,
-        origins: origins.clone(),
-        metrics: metrics.clone(),
-        access: access.clone(),
-        addresses: settings.logs.addresses,
-        limits: settings.limits,
-        trusted_proxies: settings.trusted_proxies.clone(),
-    };
-    let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
+    let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
+    server.bootstrap();
+    let mut proxy = HttpProxy::new(
+        Gateway {
+            live: live.clone(),
+            registry,
+            origins: origins.clone(),
+            metrics: metrics.clone(),
+            access: access.clone(),
+            addresses: settings.logs.addresses,
+            limits: settings.limits,
+            trusted_proxies: settings.trusted_proxies,
+        },
+        server.configuration.clone(),
+    );
     proxy.handle_init_modules();
     let proxy = Arc::new(proxy);
 
-    let ready = Arc::new(AtomicBool::new(false));
     let open = Arc::new(Open::default());
     let (closing, closed) = watch::channel(false);
-    let server = assemble(
-        server,
-        Parts {
-            proxy: Listening {
-                name: "proxy",
-                listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
-                app: proxy.clone(),
-                threads,
-                stop: Some(closed),
-                open: open.clone(),
-                ready: Some(ready.clone()),
-            },
-            resolver: Resolver::new(origins, {
-                let metrics = metrics.clone();
-                move || metrics.upstream_failure("dns")
-            }),
-        },
-    );
+    let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+    let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
+    let serving = server.add_service(Listening {
+        name: "proxy",
+        listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
+        app: proxy.clone(),
+        threads,
+        stop: Some(closed),
+        open: open.clone(),
+        ready: Some(operations.clone()),
+    });
+    // The first request finds an address, or the resolver's patience was not enough.
+    serving.add_dependency(&resolver);
+    if let Some((listener, _)) = admin_listener {
+        server.add_service(Listening {
+            name: "admin",
+            listeners: vec![listener],
+            app: Arc::new(AdminApp::new(operations.clone(), access.clone())),
+            threads: 1,
+            stop: None,
+            open: Arc::default(),
+            ready: None,
+        });
+    }
+    if let Some(control) = &control {
+        control.clone().serve(operations.clone()).map_err(ServerError::io("cannot serve the control socket"))?;
+    }
 
-    let watched = reload.clone();
+    let watched = operations.clone();
     let _watch = live
-        .watch(WATCH_DEBOUNCE, move || watched.reload("the policy directory changed"))
+        .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
     signals::serve(signals, stop.clone(), {
-        let access = access.clone();
+        let (access, operations) = (access.clone(), operations.clone());
         move || {
+            tracing::info!("SIGHUP: the access log is opened and the policies are read again");
             access.reopen();
-            reload.reload("SIGHUP");
+            operations.reload();
         }
     })
     .map_err(ServerError::io("cannot start the thread for signals"))?;
@@ -161,22 +178,12 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         tracing::info!("listening on http://{address}");
     }
     announce(&bound);
-    let drain = Drain { stop, closing, proxy, open, ready, access, limit: settings.limits.drain };
+    let drain = Drain { stop, closing, proxy, open, operations, access, limit: settings.limits.drain };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
+    if let Some(control) = control {
+        control.remove();
+    }
     Ok(())
-}
-
-struct Parts {
-    proxy: Listening<HttpProxy<Gateway>>,
-    resolver: Resolver,
-}
-
-fn assemble(mut server: Server, parts: Parts) -> Server {
-    server.bootstrap();
-    let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(parts.resolver)));
-    // The first request finds an address, or five seconds were not enough.
-    server.add_service(parts.proxy).add_dependency(&resolver);
-    server
 }
 
 /// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (pingora.md 2.4).
@@ -188,42 +195,6 @@ fn configuration(threads: usize) -> ServerConf {
         grace_period_seconds: Some(0),
         graceful_shutdown_timeout_seconds: Some(0),
         ..ServerConf::default()
-    }
-}
-
-/// Reads the policies again and tells the metrics.
-#[derive(Clone)]
-struct Reloader {
-    live: Arc<Live>,
-    metrics: Arc<Metrics>,
-}
-
-impl Reloader {
-    fn reload(&self, why: &str) {
-        let report = self.live.reload(now());
-        for site in &report.sites {
-            for finding in &site.findings {
-                tracing::warn!(site = %site.site, "{finding}");
-            }
-            tracing::info!(site = %site.site, outcome = ?site.outcome, "policies read again: {why}");
-        }
-        self.publish();
-    }
-
-    fn publish(&self) {
-        let status = self.live.status(now());
-        let gauges: Vec<SiteGauges> = status
-            .sites
-            .iter()
-            .map(|site| SiteGauges {
-                site: site.site.clone(),
-                version: site.version.clone(),
-                indexable: site.indexable,
-                paused: site.paused_until.is_some(),
-                reload_success: site.reload_ok,
-            })
-            .collect();
-        self.metrics.set_sites(&gauges, status.last_reload.0);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A graceful stop that ends with the last request. Pingora's own sleeps for its whole grace period, even when idle, and
 //! does not wait for requests after it (pingora.md 2.4).
 
+use crate::admin::Operations;
 use crate::gateway::Gateway;
 use crate::telemetry::AccessLog;
 use async_trait::async_trait;
@@ -8,7 +9,6 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use pingora_proxy::HttpProxy;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -95,7 +95,7 @@ pub(super) struct Drain {
     pub(super) closing: watch::Sender<bool>,
     pub(super) proxy: Arc<HttpProxy<Gateway>>,
     pub(super) open: Arc<Open>,
-    pub(super) ready: Arc<AtomicBool>,
+    pub(super) operations: Arc<Operations>,
     pub(super) access: AccessLog,
     pub(super) limit: Duration,
 }
@@ -104,7 +104,7 @@ pub(super) struct Drain {
 impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(Request::Graceful).await;
-        self.ready.store(false, Ordering::Release);
+        self.operations.set_ready(false);
         self.closing.send_replace(true);
         if request == Request::Graceful {
             self.drain().await;
