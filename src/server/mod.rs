@@ -59,6 +59,9 @@ pub enum ServerError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The control socket cannot be opened.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
@@ -100,11 +103,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         admin: admin_listener.as_ref().map(|(_, address)| *address),
     };
 
+    let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
+
     let registry = Registry::builtin();
     let options =
         LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
     let live = Live::start(options, registry, now())?;
     let metrics = Metrics::new();
+    let operations = Operations::new(live.clone(), metrics.clone());
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
     let operations = Operations::new(live.clone(), metrics.clone());
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
@@ -114,18 +120,21 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get))
         .max(1);
-    let server = Server::new_with_opt_and_conf(None, configuration(threads));
-    let gateway = Gateway {
-        live: live.clone(),
-        registry,
-        origins: origins.clone(),
-        metrics: metrics.clone(),
-        access: access.clone(),
-        addresses: settings.logs.addresses,
-        limits: settings.limits,
-        trusted_proxies: settings.trusted_proxies.clone(),
-    };
-    let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
+    let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
+    server.bootstrap();
+    let mut proxy = HttpProxy::new(
+        Gateway {
+            live: live.clone(),
+            registry,
+            origins: origins.clone(),
+            metrics: metrics.clone(),
+            access: access.clone(),
+            addresses: settings.logs.addresses,
+            limits: settings.limits,
+            trusted_proxies: settings.trusted_proxies,
+        },
+        server.configuration.clone(),
+    );
     proxy.handle_init_modules();
     let proxy = Arc::new(proxy);
 
@@ -168,6 +177,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     signals::serve(signals, stop.clone(), {
         let (access, operations) = (access.clone(), operations.clone());
         move || {
+            tracing::info!("SIGHUP: the access log is opened and the policies are read again");
             access.reopen();
             drop(operations.reload());
         }
