@@ -65,9 +65,6 @@ pub enum ServerError {
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
-    /// The control socket cannot be opened.
-    #[error(transparent)]
-    Control(#[from] ControlError),
     /// Something that is needed from the system is not to be had.
     #[error("{what}: {source}")]
     Io {
@@ -112,8 +109,6 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let metrics = Metrics::new();
     let operations = Operations::new(live.clone(), metrics.clone());
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
-    let operations = Operations::new(live.clone(), metrics.clone());
-    let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
 
     let origins = Arc::new(Origins::new(&settings.origins));
     let threads = settings
@@ -140,34 +135,33 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let open = Arc::new(Open::default());
     let (closing, closed) = watch::channel(false);
-    let server = assemble(
-        server,
-        Parts {
-            proxy: Listening {
-                name: "proxy",
-                listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
-                app: proxy.clone(),
-                threads,
-                stop: Some(closed),
-                open: open.clone(),
-                ready: Some(operations.clone()),
-            },
-            admin: admin_listener.map(|(listener, _)| Listening {
-                name: "admin",
-                listeners: vec![listener],
-                app: Arc::new(AdminApp::new(operations.clone(), access.clone())),
-                threads: 1,
-                // Readable until the very end: whoever watches a stop wants to see it.
-                stop: None,
-                open: Arc::default(),
-                ready: None,
-            }),
-            resolver: Resolver::new(origins, {
-                let metrics = metrics.clone();
-                move || metrics.upstream_failure("dns")
-            }),
-        },
-    );
+    let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+    let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
+    let serving = server.add_service(Listening {
+        name: "proxy",
+        listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
+        app: proxy.clone(),
+        threads,
+        stop: Some(closed),
+        open: open.clone(),
+        ready: Some(operations.clone()),
+    });
+    // The first request finds an address, or the resolver's patience was not enough.
+    serving.add_dependency(&resolver);
+    if let Some((listener, _)) = admin_listener {
+        server.add_service(Listening {
+            name: "admin",
+            listeners: vec![listener],
+            app: Arc::new(AdminApp::new(operations.clone(), access.clone())),
+            threads: 1,
+            stop: None,
+            open: Arc::default(),
+            ready: None,
+        });
+    }
+    if let Some(control) = &control {
+        control.clone().serve(operations.clone()).map_err(ServerError::io("cannot serve the control socket"))?;
+    }
 
     let watched = operations.clone();
     let _watch = live
@@ -179,13 +173,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         move || {
             tracing::info!("SIGHUP: the access log is opened and the policies are read again");
             access.reopen();
-            drop(operations.reload());
+            operations.reload();
         }
     })
     .map_err(ServerError::io("cannot start the thread for signals"))?;
-    if let Some(control) = &control {
-        control.clone().serve(operations.clone()).map_err(ServerError::io("cannot start the threads for control"))?;
-    }
 
     for address in &bound.listen {
         tracing::info!("listening on http://{address}");
@@ -193,28 +184,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     announce(&bound);
     let drain = Drain { stop, closing, proxy, open, operations, access, limit: settings.limits.drain };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
-    // Its threads hold on to the socket, so that dropping ours does not remove its name.
     if let Some(control) = control {
         control.remove();
     }
     Ok(())
-}
-
-struct Parts {
-    proxy: Listening<HttpProxy<Gateway>>,
-    admin: Option<Listening<AdminApp>>,
-    resolver: Resolver,
-}
-
-fn assemble(mut server: Server, parts: Parts) -> Server {
-    server.bootstrap();
-    let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(parts.resolver)));
-    // The first request finds an address, or five seconds were not enough.
-    server.add_service(parts.proxy).add_dependency(&resolver);
-    if let Some(admin) = parts.admin {
-        server.add_service(admin);
-    }
-    server
 }
 
 /// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (Pingora 0.9.1).
