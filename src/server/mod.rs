@@ -6,8 +6,6 @@ mod listening;
 mod signals;
 mod stop;
 
-pub use stop::Stop;
-
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
 use crate::crawlers::Registry;
@@ -25,7 +23,7 @@ use pingora_proxy::HttpProxy;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use stop::{Drain, Open};
+use stop::{Drain, Open, Stop};
 use tokio::sync::watch;
 
 /// Upstream connections kept for reuse, per worker thread (pingora.md 2.6).
