@@ -23,7 +23,7 @@
 //! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | 0 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
-//! | 0 | [`time`] | a moment and its spellings |
+//! | -1 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
 //! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
 //! [`verdict::Facts`] and asks [`verdict::decide`]; `gateway::peer` takes a prepared address from [`origin`];

@@ -1,8 +1,133 @@
-//! The command line: one file per command.
+//! The command line: one file per command, and here the one place that turns what came of a command into an exit code.
+//!
+//! Results go to standard output, messages to standard error.
 
+mod check;
+mod control;
+mod crawlers;
+mod demo;
+mod explain;
+mod pause;
+mod places;
+mod policies;
+mod reload;
+mod render;
+mod resume;
+mod run;
+mod status;
+
+use clap::{Parser, Subcommand};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+
+/// The gate that crawlers go through: one policy, published as robots.txt, attached as X-Robots-Tag, held to, shown.
+#[derive(Debug, Parser)]
+#[command(name = "crawlgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could not.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Demo(demo::Arguments),
+    Check(check::Arguments),
+    Render(render::Arguments),
+    Explain(explain::Arguments),
+    Crawlers(crawlers::Arguments),
+    Pause(pause::Arguments),
+    Resume(resume::Arguments),
+    Reload(reload::Arguments),
+    Status(status::Arguments),
+}
+
+/// Why a command did not end well.
+#[derive(Debug)]
+enum Failure {
+    /// Something was found: a policy is invalid, a site was refused. The findings are already shown.
+    Findings,
+    /// The same, with a message that is still to be shown.
+    Found(String),
+    /// The arguments make no sense together.
+    Usage(String),
+    /// A file, the network or the running crawlgate could not be reached.
+    CouldNot(String),
+    /// Whoever reads our output has read enough (`crawlgate crawlers | head`).
+    ClosedPipe,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::CouldNot(error.to_string()),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Failure {
+        Failure::from(io::Error::from(error))
+    }
+}
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are no mistakes; clap picks the stream. A closed pipe is nobody's problem.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let outcome = match &arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Check(arguments) => check::run(arguments),
+        Command::Render(arguments) => render::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Crawlers(arguments) => crawlers::run(arguments),
+        Command::Pause(arguments) => pause::run(arguments),
+        Command::Resume(arguments) => resume::run(arguments),
+        Command::Reload(arguments) => reload::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+    };
+    let (code, message) = match outcome.and_then(|()| io::stdout().flush().map_err(Failure::from)) {
+        Ok(()) | Err(Failure::ClosedPipe) => (0, None),
+        Err(Failure::Findings) => (1, None),
+        Err(Failure::Found(message)) => (1, Some(message)),
+        Err(Failure::Usage(message)) => (2, Some(message)),
+        Err(Failure::CouldNot(message)) => (3, Some(message)),
+    };
+    if let Some(message) = message {
+        say(&format!("crawlgate: {message}"));
+    }
+    ExitCode::from(code)
+}
+
+/// A message for a person, on standard error. Nobody listening is no reason to stop.
+fn say(message: &str) {
+    let _ = writeln!(io::stderr(), "{}", message.trim_end());
+}
+
+/// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise (https://no-color.org).
+fn colour(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// JSON for a program, and its newline.
+fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// The moment of the question: commands are where the engine's time comes from.
+fn now() -> crate::time::Timestamp {
+    std::time::SystemTime::now().into()
 }

@@ -2,6 +2,13 @@
 //!
 //! Text in, values out; knows no policy and opens nothing.
 
+mod address;
+mod decode;
+mod file;
+
+pub use decode::read;
+pub use file::{Defaults, NoOrigin, SettingsFile};
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -155,3 +162,6 @@ impl AddressDetail {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+# Sourced by ./demo and ./test: makes sure that what the build (and the tests) need is there. What is missing is
+# installed when that is possible without a question, or with sudo at a terminal; otherwise the exact command is shown.
+#
+#   . scripts/prerequisites.sh
+#   prerequisites cc make cmake [nginx wget curl]
+
+# Servers live in sbin, which ordinary users do not search.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+export PATH
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# Prints the name of the system's package manager.
+package_manager() {
+    for manager in apt-get dnf apk pacman zypper brew; do
+        if has "$manager"; then
+            echo "$manager"
+            return
+        fi
+    done
+}
+
+# Prints the packages of manager $1 that bring command $2.
+packages_for() {
+    case "$1:$2" in
+        apt-get:cc) echo gcc libc6-dev ;;
+        dnf:cc | zypper:cc) echo gcc ;;
+        apk:cc) echo gcc musl-dev ;;
+        pacman:cc) echo gcc ;;
+        brew:cc) echo ;; # comes with xcode-select --install
+        brew:make) echo ;;
+        *) echo "$2" ;;
+    esac
+}
+
+# Runs the installation of packages; nothing asks.
+install_with() {
+    manager=$1
+    shift
+    as_root=
+    if [ "$manager" != brew ] && [ "$(id -u)" -ne 0 ]; then
+        as_root=sudo
+    fi
+    case $manager in
+        apt-get)
+            $as_root apt-get update -qq &&
+                $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+            ;;
+        dnf) $as_root dnf install -y -q "$@" ;;
+        apk) $as_root apk add --quiet --no-cache "$@" ;;
+        pacman) $as_root pacman -Sy --noconfirm --needed --quiet "$@" ;;
+        zypper) $as_root zypper --non-interactive --quiet install "$@" ;;
+        brew) HOMEBREW_NO_AUTO_UPDATE=1 brew install --quiet "$@" ;;
+    esac
+}
+
+# The command that install_with would run, for a person.
+install_command() {
+    manager=$1
+    shift
+    case $manager in
+        apt-get) echo "sudo apt-get update && sudo apt-get install -y --no-install-recommends $*" ;;
+        dnf) echo "sudo dnf install -y $*" ;;
+        apk) echo "sudo apk add $*" ;;
+        pacman) echo "sudo pacman -Sy --needed $*" ;;
+        zypper) echo "sudo zypper install $*" ;;
+        brew) echo "brew install $*" ;;
+    esac
+}
+
+# Whether packages can be installed from here.
+may_install() {
+    [ "$1" = brew ] && return 0
+    [ "$(id -u)" -eq 0 ] && return 0
+    has sudo || return 1
+    sudo -n true 2>/dev/null || [ -t 0 ]
+}
+
+require_cargo() {
+    if ! has cargo && [ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]; then
+        PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+        export PATH
+    fi
+    if ! has cargo; then
+        echo "Rust is missing. Install it and start again:" >&2
+        echo "    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
+        exit 3
+    fi
+}
+
+prerequisites() {
+    require_cargo
+    missing=
+    for tool in "$@"; do
+        has "$tool" || missing="$missing $tool"
+    done
+    [ -n "$missing" ] || return 0
+
+    manager=$(package_manager)
+    packages=
+    for tool in $missing; do
+        packages="$packages $(packages_for "$manager" "$tool")"
+    done
+    # Word splitting is wanted: a list of package names.
+    # shellcheck disable=SC2086
+    set -- $packages
+    if [ -n "$manager" ] && [ $# -gt 0 ] && may_install "$manager"; then
+        echo "installing:$missing" >&2
+        install_with "$manager" "$@" || echo "the installation failed" >&2
+    fi
+
+    still=
+    for tool in $missing; do
+        has "$tool" || still="$still $tool"
+    done
+    [ -n "$still" ] || return 0
+    echo "These commands are needed and missing:$still" >&2
+    if [ -z "$manager" ]; then
+        echo "Install them with your system's package manager and start again." >&2
+    else
+        [ $# -eq 0 ] || echo "Install them and start again:  $(install_command "$manager" "$@")" >&2
+        [ "$manager" != brew ] || echo "The C compiler and make come with:  xcode-select --install" >&2
+    fi
+    exit 3
+}

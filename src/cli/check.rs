@@ -1,0 +1,197 @@
+//! `check`: validate, lint, run tests, show the robots.txt that each site would serve.
+
+use super::policies::{self, Loaded};
+use super::{Failure, print_json};
+use crate::policy::Site;
+use crate::policy::model::EnforcementFields;
+use crate::yaml::{Diagnostic, Severity, Source, Span};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Validate policies, run their tests, show the robots.txt that each would serve
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Policy files, or directories of them
+    #[arg(value_name = "PATH", default_value = "policies")]
+    paths: Vec<PathBuf>,
+    /// Let warnings fail the check as well
+    #[arg(long)]
+    deny_warnings: bool,
+    /// For a program
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let loaded = policies::load(&arguments.paths)?;
+    let count = |severity| {
+        loaded.iter().flat_map(|file| &file.diagnostics.items).filter(|finding| finding.severity == severity).count()
+    };
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    if arguments.json {
+        print_json(&report(&loaded, errors, warnings))?;
+    } else {
+        print(&loaded, errors, warnings)?;
+    }
+    let refused = loaded.iter().any(|file| file.site.is_none());
+    if refused || errors > 0 || (arguments.deny_warnings && warnings > 0) {
+        return Err(Failure::Findings);
+    }
+    Ok(())
+}
+
+fn print(loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let colour = super::colour(&out);
+    for file in loaded {
+        for finding in &file.diagnostics.items {
+            writeln!(out, "{}\n", finding.render(&file.source, colour).trim_end())?;
+        }
+    }
+    for site in loaded.iter().filter_map(|file| file.site.as_deref()) {
+        writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
+        writeln!(out, "  hosts       {}", hosts(site))?;
+        writeln!(out, "  mode        {}", mode(site))?;
+        let tests = match site.policy.tests.len() {
+            0 => "none".to_owned(),
+            tests => format!("{tests} passed"),
+        };
+        writeln!(out, "  tests       {tests}")?;
+        writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
+        for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
+            writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
+        }
+        writeln!(out)?;
+    }
+    let good = loaded.iter().filter(|file| file.site.is_some()).count();
+    let plural = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
+    writeln!(
+        out,
+        "{} of {} good, {}, {}",
+        good,
+        plural(loaded.len(), "policy file"),
+        plural(errors, "error"),
+        plural(warnings, "warning")
+    )
+}
+
+fn hosts(site: &Site) -> String {
+    let names: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+    if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
+}
+
+/// The site's mode, and for whom it is another.
+fn mode(site: &Site) -> String {
+    let enforcement = &site.policy.enforcement;
+    let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();
+    let purposes = enforcement.purposes.iter().map(|(purpose, fields)| (purpose.name(), fields));
+    let agents = enforcement.agents.iter().map(|(agent, fields)| (agent.value.as_str(), fields));
+    for (name, fields) in purposes.chain(agents) {
+        if let Some(mode) = mode_name(fields) {
+            text.push_str(&format!("; {mode} for {name}"));
+        }
+    }
+    text
+}
+
+fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
+    fields.mode.map(|mode| mode.name())
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    sites: Vec<SiteReport<'a>>,
+    findings: Vec<Finding<'a>>,
+    errors: usize,
+    warnings: usize,
+}
+
+#[derive(Serialize)]
+struct SiteReport<'a> {
+    site: &'a str,
+    file: &'a str,
+    hosts: Vec<String>,
+    mode: &'static str,
+    tests: usize,
+    version: String,
+    bytes: usize,
+    robots_txt: String,
+}
+
+#[derive(Serialize)]
+struct Finding<'a> {
+    file: &'a str,
+    #[serde(flatten)]
+    place: Option<Place>,
+    severity: Severity,
+    id: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related: Vec<Related<'a>>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    line: u32,
+    column: u32,
+    /// Byte offsets into the file, for editors.
+    start: usize,
+    end: usize,
+}
+
+#[derive(Serialize)]
+struct Related<'a> {
+    #[serde(flatten)]
+    place: Place,
+    label: &'a str,
+}
+
+impl From<Span> for Place {
+    fn from(span: Span) -> Place {
+        Place { line: span.line, column: span.column, start: span.start, end: span.end }
+    }
+}
+
+fn report(loaded: &[Loaded], errors: usize, warnings: usize) -> Report<'_> {
+    Report {
+        sites: loaded.iter().filter_map(|file| file.site.as_deref()).map(site_report).collect(),
+        findings: loaded
+            .iter()
+            .flat_map(|file| file.diagnostics.items.iter().map(|item| finding(item, &file.source)))
+            .collect(),
+        errors,
+        warnings,
+    }
+}
+
+fn site_report(site: &Site) -> SiteReport<'_> {
+    SiteReport {
+        site: &site.name,
+        file: &site.policy.source.name,
+        hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+        mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
+        tests: site.policy.tests.len(),
+        version: site.robots_txt.version.to_string(),
+        bytes: site.robots_txt.body.len(),
+        robots_txt: String::from_utf8_lossy(&site.robots_txt.body).into_owned(),
+    }
+}
+
+fn finding<'a>(item: &'a Diagnostic, source: &'a Source) -> Finding<'a> {
+    Finding {
+        file: &source.name,
+        place: item.span.map(Place::from),
+        severity: item.severity,
+        id: item.id,
+        message: &item.message,
+        label: item.label.as_deref(),
+        help: item.help.as_deref(),
+        related: item.related.iter().map(|(span, label)| Related { place: (*span).into(), label }).collect(),
+    }
+}

@@ -1,0 +1,136 @@
+//! `crawlers`: the registry, a record of it, or whom a user agent claims to be.
+
+use super::{Failure, print_json};
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// List the known crawlers, show one, or identify a user agent
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The id, name or token of a crawler
+    #[arg(value_name = "NAME", conflicts_with_all = ["identify", "purpose"])]
+    name: Option<String>,
+    /// Whom this user agent claims to be
+    #[arg(long, value_name = "UA", conflicts_with = "purpose")]
+    identify: Option<String>,
+    /// Only crawlers of this purpose
+    #[arg(long, value_parser = purpose)]
+    purpose: Option<Purpose>,
+    /// For a program
+    #[arg(long)]
+    json: bool,
+}
+
+fn purpose(written: &str) -> Result<Purpose, String> {
+    Purpose::from_name(written).ok_or_else(|| format!("purposes are: {}", Purpose::ALL.map(Purpose::name).join(", ")))
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let registry = Registry::builtin();
+    if let Some(user_agent) = &arguments.identify {
+        return identify(registry, user_agent, arguments.json);
+    }
+    if let Some(name) = &arguments.name {
+        let Some(index) = registry.find(name) else {
+            let known = registry.crawlers().iter().flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
+            let near = crate::yaml::nearest(name, known);
+            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(Failure::Found(format!("no known crawler is called `{name}`{hint}")));
+        };
+        let crawler = registry.get(index);
+        return if arguments.json { print_json(crawler) } else { Ok(record(&mut io::stdout().lock(), crawler)?) };
+    }
+    let listed: Vec<&Crawler> = registry
+        .crawlers()
+        .iter()
+        .filter(|crawler| arguments.purpose.is_none_or(|purpose| crawler.purpose == purpose))
+        .collect();
+    if arguments.json { print_json(&listed) } else { Ok(table(&mut io::stdout().lock(), &listed)?) }
+}
+
+#[derive(Serialize)]
+struct Identified<'a> {
+    /// `known`, `other` or `nobody`.
+    claim: &'static str,
+    crawler: Option<&'a Crawler>,
+}
+
+fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Failure> {
+    let identified = match registry.identify(user_agent.as_bytes()) {
+        Claim::Known(index) => Identified { claim: "known", crawler: Some(registry.get(index)) },
+        Claim::Other | Claim::Token(_) => Identified { claim: "other", crawler: None },
+        Claim::Nobody => Identified { claim: "nobody", crawler: None },
+    };
+    if json {
+        return print_json(&identified);
+    }
+    let mut out = io::stdout().lock();
+    match identified.crawler {
+        Some(crawler) => record(&mut out, crawler)?,
+        None if identified.claim == "other" => writeln!(out, "other: it says that it is a bot, and no list knows it")?,
+        None => writeln!(out, "nobody: a person's browser or app, or nothing that says it is a crawler")?,
+    }
+    Ok(())
+}
+
+fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
+    let rows: Vec<[&str; 4]> = crawlers
+        .iter()
+        .map(|crawler| {
+            let token = crawler.tokens.first().map_or("-", String::as_str);
+            [crawler.id.as_str(), token, crawler.purpose.name(), crawler.operator.as_str()]
+        })
+        .collect();
+    let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
+    let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    for row in std::iter::once(&head).chain(&rows) {
+        writeln!(
+            out,
+            "{:<a$}  {:<b$}  {:<c$}  {}",
+            row[0],
+            row[1],
+            row[2],
+            row[3],
+            a = widths[0],
+            b = widths[1],
+            c = widths[2]
+        )?;
+    }
+    Ok(())
+}
+
+fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
+    writeln!(out, "{}", crawler.name)?;
+    let binds = match crawler.binds {
+        Binds::Star => "`*`, and a group that names it",
+        Binds::Named => "only a group that names it",
+        Binds::Never => "nothing: its operator says that robots.txt is ignored",
+        Binds::Unknown => "its operator does not say; treated as bound by `*`",
+    };
+    let mut line = |name: &str, value: &str| match value {
+        "" => Ok(()),
+        value => writeln!(out, "  {name:<13} {value}"),
+    };
+    line("id", &crawler.id)?;
+    line("operator", &crawler.operator)?;
+    line("purpose", crawler.purpose.name())?;
+    line("tokens", &crawler.tokens.join(", then "))?;
+    line("bound by", binds)?;
+    line(
+        "crawl-delay",
+        crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }),
+    )?;
+    match (&crawler.user_agent, crawler.marks.is_empty()) {
+        (Some(user_agent), _) => line("user agent", user_agent)?,
+        (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,
+        (None, false) => line("known by", &crawler.marks.join(", "))?,
+    }
+    line("reverse DNS", &crawler.rdns.join(", "))?;
+    line("addresses", &crawler.ips.join(", "))?;
+    line("documentation", crawler.doc.as_deref().unwrap_or(""))?;
+    line("source", &crawler.source)?;
+    line("note", crawler.note.as_deref().unwrap_or(""))
+}

@@ -1,0 +1,93 @@
+//! What the demo says: where things are, and commands to try, with the ports they really have.
+
+use crate::server::Bound;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+/// Prints the guide on standard output.
+pub fn print(bound: &Bound, policies: &Path, control: &Path, access_log: &Path) {
+    let text = text(bound, policies, control, access_log, &program());
+    // A closed output is no reason to stop serving.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    let _ = std::io::stdout().flush();
+}
+
+/// How this program was called, so that the commands can be pasted.
+fn program() -> String {
+    let called = std::env::args_os().next().unwrap_or_default();
+    if !called.to_string_lossy().contains('/') {
+        return "crawlgate".into();
+    }
+    let path = std::env::current_exe().unwrap_or_else(|_| called.into());
+    let here = std::env::current_dir().unwrap_or_default();
+    quoted(path.strip_prefix(&here).unwrap_or(&path))
+}
+
+/// A path as a word of the shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_./+@%:=".contains(sign);
+    if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+}
+
+fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, program: &str) -> String {
+    let site = bound.listen.first().map(ToString::to_string).unwrap_or_default();
+    let (policies, control) = (quoted(policies), quoted(control));
+    let mut text = String::new();
+    let mut section = |title: &str, commands: &[String]| {
+        let _ = writeln!(text, "\n  # {title}");
+        for command in commands {
+            let _ = writeln!(text, "  {command}");
+        }
+    };
+    section(
+        "a person gets the page",
+        &[format!("curl -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox http://{site}/")],
+    );
+    section(
+        "a crawler that the policy keeps out is refused, and told why",
+        &[format!("curl -i -A GPTBot http://{site}/")],
+    );
+    section(
+        "why, with the line of the policy",
+        &[format!("{program} explain --policies {policies} --host {site} --user-agent GPTBot /")],
+    );
+    section("the rules, as crawlers read them", &[format!("curl -s http://{site}/robots.txt")]);
+    section(
+        "the PDF and the drafts carry X-Robots-Tag",
+        &[
+            format!("curl -sI -A Googlebot http://{site}/reports/annual-report.pdf | grep -i x-robots"),
+            format!("curl -sI -A Googlebot http://{site}/drafts/ | grep -i x-robots"),
+        ],
+    );
+    section(
+        "a real crawler that keeps to robots.txt, and the same one told not to",
+        &[
+            format!("wget -r -nv -P /tmp/museum http://{site}/"),
+            format!("wget -r -nv -P /tmp/museum -e robots=off http://{site}/"),
+        ],
+    );
+    section(
+        "pause crawling for ten minutes; people do not notice",
+        &[
+            format!("{program} pause --control {control} --for 10m"),
+            format!("curl -sI -A Googlebot http://{site}/ | head -1"),
+            format!("{program} resume --control {control}"),
+        ],
+    );
+    if let Some(admin) = bound.admin {
+        section(
+            "who asked for what, and how things stand",
+            &[
+                format!("curl -s http://{admin}/metrics | grep crawlgate_requests_total"),
+                format!("{program} status --control {control}"),
+                format!("tail -f {}", quoted(access_log)),
+            ],
+        );
+    }
+    format!(
+        "\nA sample site, behind the policy in {policies}. Change the file while this runs: it is read again when it is \
+         saved.\nIn another terminal:\n{text}\nCtrl-C ends the demo.\n"
+    )
+}

@@ -1,0 +1,87 @@
+//! `demo`: the proxy before a built-in sample site, with the example policy, printing what to try.
+
+mod guide;
+mod origin;
+mod site;
+
+use super::{Failure, run};
+use crate::settings::{
+    AccessDestination, AddressDetail, Limits, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings,
+};
+use crate::telemetry::start_tracing;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+
+/// Run the proxy before a built-in sample site, and print what to try
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Where to serve [default: 127.0.0.1:8080, or any free port when that is taken]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where metrics and status are [default: 127.0.0.1:9090, or any free port when that is taken]
+    #[arg(long, value_name = "ADDR")]
+    admin: Option<SocketAddr>,
+    /// The policy directory [default: ./policies in a checkout, else a copy of the example policy]
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let origin = origin::start()?;
+    // Removed with everything in it when the demo ends.
+    let temporary = tempfile::Builder::new().prefix("crawlgate-demo-").tempdir()?;
+    let policies = policies(arguments, temporary.path())?;
+    let control = temporary.path().join("control.sock");
+    let access_log = temporary.path().join("access.log");
+    let settings = Settings {
+        listen: vec![arguments.listen.unwrap_or_else(|| preferred(8080))],
+        origins: vec![OriginSettings {
+            hosts: Vec::new(),
+            servers: vec![ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() }],
+            timeouts: OriginTimeouts::default(),
+        }],
+        policies: policies.clone(),
+        admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
+        control: Some(control.clone()),
+        state: Some(temporary.path().join("state")),
+        trusted_proxies: Vec::new(),
+        limits: Limits::default(),
+        logs: Logs { access: AccessDestination::File(access_log.clone()), addresses: AddressDetail::Full },
+        threads: None,
+        strict: true,
+    };
+    start_tracing(crate::server::LOG_FILTER, false);
+    let outcome = run::serve(settings, |bound| guide::print(bound, &policies, &control, &access_log));
+    // Not left to drop: an error here would go unnoticed and leave files behind.
+    temporary.close()?;
+    outcome
+}
+
+/// The directory to serve from: the one that was named, the checkout's, else a copy that can be edited.
+fn policies(arguments: &Arguments, temporary: &Path) -> Result<PathBuf, Failure> {
+    if let Some(directory) = &arguments.policies {
+        return Ok(directory.clone());
+    }
+    let checkout = Path::new("policies");
+    if checkout.join("demo.yaml").is_file() {
+        return Ok(checkout.to_owned());
+    }
+    let copy = temporary.join("policies");
+    fs::create_dir(&copy)?;
+    fs::write(copy.join("demo.yaml"), site::POLICY)?;
+    Ok(copy)
+}
+
+/// This port of this machine, or any free one when it is taken.
+fn preferred(port: u16) -> SocketAddr {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match TcpListener::bind(address) {
+        Ok(_) => address,
+        Err(_) => SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+//! `reload`: the running crawlgate reads its policies again.
+
+use super::{Failure, control, print_json};
+use crate::admin::control::{Request, Response};
+use crate::live::{Outcome, ReloadReport};
+use std::io::{self, Write};
+
+/// Have the running crawlgate read its policies again, and say what came of each
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// For a program
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: control::Arguments,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let report = match arguments.control.ask(&Request::Reload)? {
+        Response::Reloaded(report) => report,
+        _ => return Err(control::unexpected()),
+    };
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        print(&report)?;
+    }
+    if report.is_whole() { Ok(()) } else { Err(Failure::Findings) }
+}
+
+fn print(report: &ReloadReport) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if let Some(problem) = &report.problem {
+        writeln!(out, "nothing was reloaded: {problem}")?;
+    }
+    for site in &report.sites {
+        let outcome = match site.outcome {
+            Outcome::Added => "added",
+            Outcome::Unchanged => "unchanged",
+            Outcome::Replaced => "replaced",
+            Outcome::Kept => "refused; the old policy stays in force",
+            Outcome::Refused => "refused; there is no old policy, so no policy is in force",
+            Outcome::Removed => "removed",
+        };
+        writeln!(out, "{}: {outcome}", site.site)?;
+        for finding in &site.findings {
+            writeln!(out, "  {finding}")?;
+        }
+    }
+    Ok(())
+}

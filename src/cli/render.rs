@@ -1,0 +1,28 @@
+//! `render`: the exact bytes of a site's robots.txt.
+
+use super::{Failure, now, policies};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Print the robots.txt that a host serves, to the byte
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The host, as a client would ask for it
+    #[arg(long)]
+    host: String,
+    /// The policy directory
+    #[arg(long, value_name = "DIR", default_value = "policies")]
+    policies: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let snapshot = policies::for_host(&arguments.policies, &arguments.host, now())?;
+    let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
+        return Err(Failure::Found(format!("no policy in {} is for {}", arguments.policies.display(), arguments.host)));
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(&snapshot.sites()[site].site.robots_txt.body)?;
+    out.flush()?;
+    Ok(())
+}

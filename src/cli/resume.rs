@@ -1,0 +1,24 @@
+//! `resume`: ends pauses.
+
+use super::{Failure, control};
+use crate::admin::control::{Request, Response};
+use std::io::Write;
+
+/// End the pause of a site, or of all
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Only this site; all of them otherwise
+    #[arg(long)]
+    site: Option<String>,
+    #[command(flatten)]
+    control: control::Arguments,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match arguments.control.ask(&Request::Resume { site: arguments.site.clone() })? {
+        Response::Resumed { sites } if sites.is_empty() => Ok(writeln!(std::io::stdout(), "nothing was paused")?),
+        Response::Resumed { sites } => Ok(writeln!(std::io::stdout(), "resumed: {}", sites.join(", "))?),
+        _ => Err(control::unexpected()),
+    }
+}

@@ -1,0 +1,162 @@
+//! `run`: the proxy.
+
+use super::{Failure, places, policies, say};
+use crate::live::StartError;
+use crate::server::{self, Bound, ServerError};
+use crate::settings::{
+    self, AccessDestination, Defaults, OriginSettings, OriginTimeouts, ServerAddress, Settings, SettingsFile,
+};
+use crate::telemetry::start_tracing;
+use ipnet::IpNet;
+use std::fs::DirBuilder;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Run the proxy
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Flags go over the settings file. Without --config and --origin there is nowhere to forward to."
+)]
+pub struct Arguments {
+    /// Where requests go, like http://127.0.0.1:3000; several take turns
+    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
+    origin: Vec<ServerAddress>,
+    /// Where to serve [default: 127.0.0.1:8080]; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    listen: Vec<SocketAddr>,
+    /// Where metrics and status are [default: 127.0.0.1:9090], or `off`
+    #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
+    admin: Option<OrOff<SocketAddr>>,
+    /// The control socket, or `off`
+    #[arg(long, value_name = "PATH", value_parser = or_off::<PathBuf>)]
+    control: Option<OrOff<PathBuf>>,
+    /// The policy directory [default: policies]
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// Where last good copies and pauses are remembered, or `off`
+    #[arg(long, value_name = "DIR", value_parser = or_off::<PathBuf>)]
+    state: Option<OrOff<PathBuf>>,
+    /// The settings file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A network whose X-Forwarded-For is believed; may be repeated
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    trusted_proxy: Vec<IpNet>,
+    /// Write the access log to this file; `-` is standard output
+    #[arg(long, value_name = "PATH")]
+    access_log: Option<PathBuf>,
+    /// Refuse to start when a policy is broken, even where a last good copy is at hand
+    #[arg(long)]
+    strict: bool,
+    /// Worker threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+/// A value, or `off`.
+#[derive(Clone, Debug)]
+struct OrOff<T>(Option<T>);
+
+fn or_off<T: std::str::FromStr>(written: &str) -> Result<OrOff<T>, String>
+where
+    T::Err: std::fmt::Display,
+{
+    match written {
+        "off" => Ok(OrOff(None)),
+        "" => Err("this is empty".into()),
+        written => written.parse().map(|value| OrOff(Some(value))).map_err(|error: T::Err| error.to_string()),
+    }
+}
+
+fn network(written: &str) -> Result<IpNet, String> {
+    let address = || written.parse::<IpAddr>().map(IpNet::from);
+    written.parse().or_else(|_| address()).map_err(|_| "write a network, like 10.0.0.0/8, or an address".into())
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let file = arguments.config.as_deref().map(settings_file).transpose()?.unwrap_or_default();
+    let flags = said(arguments);
+    let own_control = flags.control.is_none() && file.control.is_none();
+    let defaults = Defaults { control: places::control_to_serve(), state: places::state() };
+    let settings = flags.over(file).settle(defaults).map_err(|error| {
+        Failure::Usage(format!("{error}: give --origin URL, or a settings file with `origins` (--config FILE)"))
+    })?;
+    if own_control && let Some(directory) = settings.control.as_deref().and_then(Path::parent) {
+        private_directory(directory)?;
+    }
+    start_tracing(crate::server::LOG_FILTER, false);
+    serve(settings, |_| {})
+}
+
+/// Runs the server; says where it listens, and then whatever else there is to say.
+pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
+    let outcome = server::run(settings, |bound| {
+        // Whoever started us may have closed our output; that is no reason not to serve.
+        let mut out = std::io::stdout().lock();
+        for address in &bound.listen {
+            let _ = writeln!(out, "listening on http://{address}");
+        }
+        if let Some(address) = bound.admin {
+            let _ = writeln!(out, "admin on http://{address}");
+        }
+        let _ = out.flush();
+        drop(out);
+        more(bound);
+    });
+    outcome.map_err(|error| match error {
+        ServerError::Policies(StartError::Policies(findings)) => Failure::Found(findings),
+        other => Failure::CouldNot(other.to_string()),
+    })
+}
+
+fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
+    let (source, mut diagnostics) = policies::read_source(path)?;
+    let mut file = None;
+    if !diagnostics.has_errors() {
+        (file, diagnostics) = settings::read(&source);
+    }
+    let colour = super::colour(&std::io::stderr());
+    for finding in &diagnostics.items {
+        say(&finding.render(&source, colour));
+    }
+    let directory = path.parent().unwrap_or(Path::new(""));
+    file.map(|file| file.relative_to(directory))
+        .ok_or_else(|| Failure::Found(format!("{} is not usable", path.display())))
+}
+
+fn said(arguments: &Arguments) -> SettingsFile {
+    let origins = match arguments.origin.as_slice() {
+        [] => Vec::new(),
+        servers => {
+            vec![OriginSettings { hosts: Vec::new(), servers: servers.to_vec(), timeouts: OriginTimeouts::default() }]
+        }
+    };
+    SettingsFile {
+        listen: arguments.listen.clone(),
+        origins,
+        policies: arguments.policies.clone(),
+        admin: arguments.admin.clone().map(|said| said.0),
+        control: arguments.control.clone().map(|said| said.0),
+        state: arguments.state.clone().map(|said| said.0),
+        trusted_proxies: (!arguments.trusted_proxy.is_empty()).then(|| arguments.trusted_proxy.clone()),
+        access: arguments.access_log.as_ref().map(|path| match path.as_os_str() == "-" {
+            true => AccessDestination::Stdout,
+            false => AccessDestination::File(path.clone()),
+        }),
+        threads: arguments.threads.map(usize::from),
+        strict: arguments.strict.then_some(true),
+        ..SettingsFile::default()
+    }
+}
+
+/// The directory of the control socket when nobody chose it: whoever may connect may pause the site.
+fn private_directory(path: &Path) -> Result<(), Failure> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| Failure::CouldNot(format!("cannot create {}: {error}", path.display())))
+}

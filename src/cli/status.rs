@@ -1,0 +1,67 @@
+//! `status`: how the running crawlgate stands.
+
+use super::{Failure, control, print_json};
+use crate::admin::control::{Request, Response};
+use crate::live::Status;
+use std::io::{self, Write};
+
+/// Say how the running crawlgate stands
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// For a program
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    control: control::Arguments,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let status = match arguments.control.ask(&Request::Status)? {
+        Response::Status(status) => status,
+        _ => return Err(control::unexpected()),
+    };
+    if arguments.json { print_json(&status) } else { Ok(print(&status)?) }
+}
+
+fn print(status: &Status) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "policies last read {} (generation {})", status.last_reload, status.generation)?;
+    for warning in &status.warnings {
+        writeln!(out, "warning: {warning}")?;
+    }
+    for site in &status.sites {
+        writeln!(out, "\n{}", site.site)?;
+        if site.in_force {
+            let hosts = if site.hosts.is_empty() { "every other host".into() } else { site.hosts.join(", ") };
+            writeln!(out, "  hosts       {hosts}")?;
+            writeln!(out, "  mode        {}", site.mode)?;
+            writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
+            if site.held_versions > 0 {
+                writeln!(out, "  held        {} older versions may still be held", site.held_versions)?;
+            }
+            writeln!(
+                out,
+                "  search      Googlebot {}",
+                if site.indexable { "may crawl and index /" } else { "is kept from / by the policy" }
+            )?;
+            if let Some(until) = site.paused_until {
+                writeln!(out, "  paused      until {until}")?;
+            }
+        } else {
+            writeln!(out, "  no policy is in force")?;
+        }
+        if !site.reload_ok {
+            let runs_on = match (site.in_force, site.last_good_copy) {
+                (false, _) => "",
+                (true, true) => "; it runs on its last good copy",
+                (true, false) => "; the old policy stays in force",
+            };
+            writeln!(out, "  refused     the file as it is now is not used{runs_on}")?;
+        }
+        for finding in &site.findings {
+            writeln!(out, "  {finding}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,319 @@
+//! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
+
+use super::address::{host_pattern, listen_address, network};
+use super::{AccessDestination, AddressDetail, Limits, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
+use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const FIELDS: [&str; 13] = [
+    "listen",
+    "origins",
+    "policies",
+    "admin",
+    "control",
+    "state",
+    "trusted_proxies",
+    "limits",
+    "logs",
+    "threads",
+    "strict",
+    "identity",
+    "store",
+];
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Reads the file. There are settings only when nothing is wrong; an empty file says nothing and is fine.
+pub fn read(source: &Source) -> (Option<SettingsFile>, Diagnostics) {
+    let mut diagnostics = Diagnostics::default();
+    let settings = Document::parse(source, &mut diagnostics).and_then(|document| match document.root {
+        None => Some(SettingsFile::default()),
+        Some(root) => settings(&root, &mut Decoder { diagnostics: &mut diagnostics }),
+    });
+    diagnostics.sort();
+    let usable = !diagnostics.has_errors();
+    (settings.filter(|_| usable), diagnostics)
+}
+
+fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
+    let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
+    later(&mut fields, &["identity", "store"], decoder);
+    let mut said = SettingsFile::default();
+    if let Some(node) = fields.take("listen") {
+        said.listen = listen(node, decoder);
+    }
+    if let Some(node) = fields.take("origins") {
+        said.origins = origins(node, decoder);
+    }
+    said.policies = fields.take("policies").and_then(|node| path(node, decoder));
+    said.admin = fields.take("admin").and_then(|node| or_off(node, decoder, address));
+    said.control = fields.take("control").and_then(|node| or_off(node, decoder, path));
+    said.state = fields.take("state").and_then(|node| or_off(node, decoder, path));
+    said.trusted_proxies = fields.take("trusted_proxies").map(|node| networks(node, decoder));
+    if let Some(node) = fields.take("limits") {
+        said.limits = limits(node, decoder);
+    }
+    if let Some(node) = fields.take("logs") {
+        (said.access, said.addresses) = logs(node, decoder);
+    }
+    said.threads = fields
+        .take("threads")
+        .and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"))
+        .and_then(|threads| usize::try_from(threads).ok());
+    said.strict = fields.take("strict").and_then(|node| decoder.boolean(node));
+    fields.finish(&FIELDS, decoder);
+    Some(said)
+}
+
+/// Refuses settings whose behaviour is still to come: what is accepted works.
+fn later(fields: &mut Fields<'_>, names: &[&str], decoder: &mut Decoder<'_>) {
+    for name in names {
+        if let Some((key, _)) = fields.take_with_key(name) {
+            decoder.error("not-supported-yet", key.span, format!("`{name}` is not supported yet")).help =
+                Some("remove it: docs/settings.md lists what there is".into());
+        }
+    }
+}
+
+/// `off`, or a value.
+fn or_off<T>(
+    node: &Node,
+    decoder: &mut Decoder<'_>,
+    value: impl FnOnce(&Node, &mut Decoder<'_>) -> Option<T>,
+) -> Option<Option<T>> {
+    let off = matches!(&node.value, Value::Scalar { text, plain: true } if ["off", "no", "false"].contains(&text.to_ascii_lowercase().as_str()));
+    if off { Some(None) } else { value(node, decoder).map(Some) }
+}
+
+fn path(node: &Node, decoder: &mut Decoder<'_>) -> Option<PathBuf> {
+    let text = decoder.text(node, "a path")?;
+    if text.is_empty() || text.contains('\0') {
+        decoder.error("bad-path", node.span, "this is not a path");
+        return None;
+    }
+    Some(PathBuf::from(text))
+}
+
+fn address(node: &Node, decoder: &mut Decoder<'_>) -> Option<SocketAddr> {
+    let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
+    listen_address(text).map_err(|message| decoder.error("bad-address", node.span, message)).ok()
+}
+
+/// An address, a list of them, or maps with `address` (whose `tls` and `proxy_protocol` are still to come).
+fn listen(node: &Node, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    for item in list(node, decoder, "an address and port, like 0.0.0.0:80") {
+        let value = match &item.value {
+            Value::Mapping(_) => decoder.fields(item, "a listener").and_then(|mut fields| {
+                later(&mut fields, &["tls", "proxy_protocol"], decoder);
+                let value = match fields.take("address") {
+                    Some(node) => address(node, decoder),
+                    None => {
+                        decoder.error("missing-field", item.span, "a listener needs an `address`");
+                        None
+                    }
+                };
+                fields.finish(&["address", "tls", "proxy_protocol"], decoder);
+                value
+            }),
+            _ => address(item, decoder),
+        };
+        let Some(value) = value else { continue };
+        if found.contains(&value) && value.port() != 0 {
+            decoder.error("duplicate-address", item.span, format!("`{value}` is listed twice"));
+            continue;
+        }
+        found.push(value);
+    }
+    found
+}
+
+/// A list; a single value or map is a list of one.
+fn list<'n>(node: &'n Node, decoder: &mut Decoder<'_>, wanted: &str) -> &'n [Node] {
+    match node.value {
+        Value::Mapping(_) => std::slice::from_ref(node),
+        _ => decoder.one_or_many(node, wanted),
+    }
+}
+
+/// A URL, a list of URLs (the servers of every host), or a list of maps with hosts and servers.
+fn origins(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OriginSettings> {
+    let mut origins: Vec<OriginSettings> = Vec::new();
+    let mut bare: Vec<ServerAddress> = Vec::new();
+    let mut for_all_others = 0;
+    for item in list(node, decoder, "the URL of a server, like http://127.0.0.1:3000") {
+        if !matches!(item.value, Value::Mapping(_)) {
+            bare.extend(server(item, decoder));
+            for_all_others |= 1;
+            continue;
+        }
+        let Some(origin) = origin(item, decoder) else { continue };
+        if origin.hosts.is_empty() {
+            if for_all_others & 2 != 0 {
+                decoder.error("duplicate-origin", item.span, "a second origin without `hosts`").help =
+                    Some("one origin may be for all other hosts: list its servers together".into());
+            }
+            for_all_others |= 2;
+        }
+        if let Some(host) = origin.hosts.iter().find(|host| origins.iter().any(|other| other.hosts.contains(host))) {
+            decoder.error("duplicate-origin", item.span, format!("`{host}` already has an origin")).help =
+                Some("name each host once, with all of its servers".into());
+        }
+        origins.push(origin);
+    }
+    if for_all_others == 3 {
+        decoder.error("duplicate-origin", node.span, "URLs and an origin without `hosts` are both for all other hosts");
+    }
+    if !bare.is_empty() {
+        origins.push(OriginSettings { hosts: Vec::new(), servers: bare, timeouts: OriginTimeouts::default() });
+    }
+    origins
+}
+
+fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
+    let mut fields = decoder.fields(node, "a map: hosts, servers, timeouts")?;
+    later(&mut fields, &["health", "balance", "tls"], decoder);
+    let mut hosts: Vec<String> = Vec::new();
+    if let Some(list) = fields.take("hosts") {
+        for written in decoder.texts(list, "a list of host names") {
+            match host_pattern(&written.value) {
+                Some(host) if hosts.contains(&host) => {
+                    decoder.error("duplicate-host", written.span, format!("`{host}` is listed twice"));
+                }
+                Some(host) => hosts.push(host),
+                None => {
+                    decoder.error("bad-host", written.span, format!("`{}` is not a host name", written.value)).help =
+                        Some("write `shop.example` or `\"*.shop.example\"`, without scheme and port".into());
+                }
+            }
+        }
+    }
+    let servers = match fields.take("servers") {
+        Some(list) => decoder
+            .one_or_many(list, "a list of URLs, like http://127.0.0.1:3000")
+            .iter()
+            .filter_map(|item| server(item, decoder))
+            .collect(),
+        None => Vec::new(),
+    };
+    let mut timeouts = OriginTimeouts::default();
+    if let Some(mut fields) =
+        fields.take("timeouts").and_then(|node| decoder.fields(node, "a map of durations: connect, read, write, idle"))
+    {
+        for (name, timeout) in [
+            ("connect", &mut timeouts.connect),
+            ("read", &mut timeouts.read),
+            ("write", &mut timeouts.write),
+            ("idle", &mut timeouts.idle),
+        ] {
+            if let Some(node) = fields.take(name) {
+                duration(node, Duration::from_millis(1)..=HOUR, timeout, decoder);
+            }
+        }
+        fields.finish(&["connect", "read", "write", "idle"], decoder);
+    }
+    fields.finish(&["hosts", "servers", "timeouts", "health", "balance", "tls"], decoder);
+    if servers.is_empty() {
+        decoder.error("missing-field", node.span, "an origin needs `servers`").help =
+            Some("write `servers: http://127.0.0.1:3000`".into());
+        return None;
+    }
+    Some(OriginSettings { hosts, servers, timeouts })
+}
+
+fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {
+    let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
+    ServerAddress::parse(text).map_err(|message| decoder.error("bad-origin", node.span, message)).ok()
+}
+
+fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
+    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for written in decoder.texts(node, "a list of networks, like 10.0.0.0/8") {
+        match network(&written.value) {
+            Some(network) => found.push(network),
+            None => {
+                decoder
+                    .error(
+                        "bad-network",
+                        written.span,
+                        format!("`{}` is neither a network nor an address", written.value),
+                    )
+                    .help = Some("write `10.0.0.0/8`, `2001:db8::/32` or a single address".into());
+            }
+        }
+    }
+    found
+}
+
+fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
+    let mut limits = Limits::default();
+    let Some(mut fields) = decoder.fields(node, "a map: target, headers, keepalive, drain") else { return limits };
+    if let Some(node) = fields.take("target") {
+        size(node, 256..=65_536, &mut limits.target, decoder);
+    }
+    if let Some(node) = fields.take("headers") {
+        size(node, 1_024..=1_048_576, &mut limits.headers, decoder);
+    }
+    if let Some(node) = fields.take("keepalive") {
+        duration(node, SECOND..=HOUR, &mut limits.keepalive, decoder);
+    }
+    if let Some(node) = fields.take("drain") {
+        duration(node, SECOND..=HOUR, &mut limits.drain, decoder);
+    }
+    fields.finish(&["target", "headers", "keepalive", "drain"], decoder);
+    limits
+}
+
+fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, decoder: &mut Decoder<'_>) {
+    match decoder.duration(node) {
+        Some(duration) if bounds.contains(&duration) => *into = duration,
+        Some(_) => {
+            decoder.error("bad-value", node.span, "this duration is out of bounds").help =
+                Some(format!("from {:?} to {:?}", bounds.start(), bounds.end()));
+        }
+        None => {}
+    }
+}
+
+/// Octets: `16384`, `16KiB`, `16k`.
+fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &mut Decoder<'_>) {
+    let Some(text) = decoder.text(node, "a size, like 16KiB") else { return };
+    let digits = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
+    let unit: Option<usize> = match text[digits..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kib" => Some(1_024),
+        "m" | "mib" => Some(1_048_576),
+        _ => None,
+    };
+    let octets = unit.zip(text[..digits].parse::<usize>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
+    match octets.filter(|octets| bounds.contains(octets)) {
+        Some(octets) => *into = octets,
+        None => {
+            decoder.error("bad-value", node.span, format!("`{text}` is not a size that is accepted here")).help =
+                Some(format!("from {} to {} octets, as `16384` or `16KiB`", bounds.start(), bounds.end()));
+        }
+    }
+}
+
+fn logs(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AccessDestination>, Option<AddressDetail>) {
+    let Some(mut fields) = decoder.fields(node, "a map: access, addresses") else { return (None, None) };
+    later(&mut fields, &["events"], decoder);
+    let access = fields.take("access").and_then(|node| {
+        Some(match or_off(node, decoder, path)? {
+            None => AccessDestination::Off,
+            Some(path) if path.as_os_str() == "-" || path.as_os_str() == "stdout" => AccessDestination::Stdout,
+            Some(path) => AccessDestination::File(path),
+        })
+    });
+    let details =
+        [("full", AddressDetail::Full), ("truncated", AddressDetail::Truncated), ("none", AddressDetail::None)];
+    let addresses = fields.take("addresses").and_then(|node| decoder.word(node, &details, "a way to write addresses"));
+    fields.finish(&["access", "addresses", "events"], decoder);
+    (access, addresses)
+}

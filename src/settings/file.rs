@@ -1,0 +1,99 @@
+//! Settings as somebody gave them, with what was left out left out: the file, and the flags that go over it.
+
+use super::{AccessDestination, AddressDetail, Limits, Logs, OriginSettings, Settings};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What was said, by the file or by flags. An outer `None` is "nothing was said"; `Some(None)` is "off".
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct SettingsFile {
+    pub listen: Vec<SocketAddr>,
+    pub origins: Vec<OriginSettings>,
+    pub policies: Option<PathBuf>,
+    pub admin: Option<Option<SocketAddr>>,
+    pub control: Option<Option<PathBuf>>,
+    pub state: Option<Option<PathBuf>>,
+    pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
+    pub limits: Limits,
+    pub access: Option<AccessDestination>,
+    pub addresses: Option<AddressDetail>,
+    pub threads: Option<usize>,
+    pub strict: Option<bool>,
+}
+
+/// What holds where neither the file nor a flag says anything and it depends on the machine.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Defaults {
+    pub control: Option<PathBuf>,
+    pub state: Option<PathBuf>,
+}
+
+/// There is nowhere to forward requests to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no origin to forward requests to")]
+pub struct NoOrigin;
+
+impl SettingsFile {
+    /// Makes relative paths relative to the directory that the file stands in, so that a file means the same wherever
+    /// crawlgate is started from.
+    pub fn relative_to(mut self, directory: &Path) -> SettingsFile {
+        let place = |path: &mut PathBuf| *path = directory.join(&*path);
+        if let Some(path) = &mut self.policies {
+            place(path);
+        }
+        for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
+            place(path);
+        }
+        if let Some(AccessDestination::File(path)) = &mut self.access {
+            place(path);
+        }
+        self
+    }
+
+    /// These settings where they say something, and `file`'s elsewhere. Limits have no flags: they are the file's.
+    pub fn over(self, file: SettingsFile) -> SettingsFile {
+        SettingsFile {
+            listen: if self.listen.is_empty() { file.listen } else { self.listen },
+            origins: if self.origins.is_empty() { file.origins } else { self.origins },
+            policies: self.policies.or(file.policies),
+            admin: self.admin.or(file.admin),
+            control: self.control.or(file.control),
+            state: self.state.or(file.state),
+            trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
+            limits: file.limits,
+            access: self.access.or(file.access),
+            addresses: self.addresses.or(file.addresses),
+            threads: self.threads.or(file.threads),
+            strict: self.strict.or(file.strict),
+        }
+    }
+
+    /// Fills in the defaults: port 8080 and the admin listener on 9090, both for this machine only.
+    ///
+    /// # Errors
+    /// No origin was named.
+    pub fn settle(self, defaults: Defaults) -> Result<Settings, NoOrigin> {
+        if self.origins.is_empty() {
+            return Err(NoOrigin);
+        }
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Ok(Settings {
+            listen: if self.listen.is_empty() { vec![local(8080)] } else { self.listen },
+            origins: self.origins,
+            policies: self.policies.unwrap_or_else(|| PathBuf::from("policies")),
+            admin: self.admin.unwrap_or(Some(local(9090))),
+            control: self.control.unwrap_or(defaults.control),
+            state: self.state.unwrap_or(defaults.state),
+            trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            limits: self.limits,
+            logs: Logs {
+                access: self.access.unwrap_or(AccessDestination::Off),
+                addresses: self.addresses.unwrap_or(AddressDetail::Full),
+            },
+            threads: self.threads,
+            strict: self.strict.unwrap_or(false),
+        })
+    }
+}
