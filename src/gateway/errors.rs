@@ -17,6 +17,7 @@ pub(super) async fn answer(
 ) -> FailToProxy {
     if *error.esource() == ErrorSource::Upstream {
         gateway.metrics.upstream_failure(reason(error.etype()));
+        tracing::warn!(%error, "an origin does not answer as it should");
     }
     let status = status(error);
     // Nothing can be written to a dead connection, nor after a first answer.

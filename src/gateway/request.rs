@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 /// A request body up to this size is read and thrown away when the request is answered here, so that the connection
 /// can go on; a longer one closes it (Pingora 0.9.1).
 const DRAINED_BODY: u64 = 64 * 1024;
-/// How long that may take.
+/// What is read of a longer one while the connection is being closed.
+const LINGERING_BODY: usize = 1024 * 1024;
+/// How long either may take.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 thread_local! {
@@ -95,11 +97,35 @@ async fn send(session: &mut Session, reply: Reply) -> Result<bool> {
     if written.is_ok() && !bodiless {
         written = session.write_response_body(Some(reply.body), true).await;
     }
-    if let Err(error) = written {
+    if written.is_ok() {
+        linger(session).await;
+    } else if let Err(error) = written {
         tracing::debug!(%error, "the client left before its answer was written");
         session.set_keepalive(None);
     }
     Ok(true)
+}
+
+/// A connection that is closed while the client still sends is reset, and the client may lose the answer. So what it
+/// sends is read for a while, when the connection is about to end.
+async fn linger(session: &mut Session) {
+    let waits = session.req_header().headers.contains_key(header::EXPECT);
+    if session.is_http2() || waits || session.get_keepalive().is_some() || session.is_body_done() {
+        return;
+    }
+    let read = async {
+        session.as_downstream_mut().finish_body().await?;
+        let mut left = LINGERING_BODY;
+        while let Some(piece) = session.read_request_body().await? {
+            match left.checked_sub(piece.len()) {
+                Some(rest) => left = rest,
+                None => break,
+            }
+        }
+        Ok::<(), Box<pingora_core::Error>>(())
+    };
+    // Whatever comes of it, the connection ends now.
+    let _ = tokio::time::timeout(DRAIN_LIMIT, read).await;
 }
 
 /// What becomes of a request body that nobody will read.

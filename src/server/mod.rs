@@ -6,8 +6,6 @@ mod listening;
 mod signals;
 mod stop;
 
-pub use stop::Stop;
-
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
 use crate::crawlers::Registry;
@@ -25,7 +23,7 @@ use pingora_proxy::HttpProxy;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use stop::{Drain, Open};
+use stop::{Drain, Open, Stop};
 use tokio::sync::watch;
 
 /// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error; what matters

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// Says that the server is to stop.
-pub struct Stop {
+pub(super) struct Stop {
     request: watch::Sender<Request>,
 }
 
@@ -33,14 +33,14 @@ impl Stop {
     }
 
     /// Finish what was begun, then end. Asked a second time: end now.
-    pub fn graceful(&self) {
+    pub(super) fn graceful(&self) {
         self.request.send_modify(|request| {
             *request = if *request == Request::None { Request::Graceful } else { Request::Now };
         });
     }
 
     /// End now.
-    pub fn now(&self) {
+    pub(super) fn now(&self) {
         self.request.send_replace(Request::Now);
     }
 

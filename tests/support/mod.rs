@@ -1,6 +1,6 @@
 //! What the tests of the running binary share: crawlgate in a directory of its own, an origin that can misbehave, and a
 //! client that says exactly what it is told to say.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 mod client;
 pub mod nginx;
