@@ -20,8 +20,18 @@ const FLOORS: &[(i8, &[&str])] = &[
 /// Rooms of the engine: no runtime, no proxy, no clock, no I/O.
 const ENGINE: &[&str] = &["robots", "indexing", "yaml", "time", "crawlers", "policy", "verdict"];
 const NOT_IN_THE_ENGINE: &[&str] = &[
-    "tokio", "pingora", "SystemTime::now", "Instant::now", "Utc::now", "Local::now", "std::fs", "std::net::Tcp",
-    "std::net::Udp", "std::process", "std::env", "std::thread",
+    "tokio",
+    "pingora",
+    "SystemTime::now",
+    "Instant::now",
+    "Utc::now",
+    "Local::now",
+    "std::fs",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::process",
+    "std::env",
+    "std::thread",
 ];
 /// Where Pingora may be imported.
 const WITH_PINGORA: &[&str] = &["gateway", "admin", "origin", "server"];

@@ -59,12 +59,7 @@ fn print(loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
             tests => format!("{tests} passed"),
         };
         writeln!(out, "  tests       {tests}")?;
-        writeln!(
-            out,
-            "  robots.txt  version {}, {} bytes\n",
-            site.robots_txt.version,
-            site.robots_txt.body.len()
-        )?;
+        writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
         for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
             writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
         }

@@ -7,17 +7,19 @@ use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct Socket {
     /// The control socket of the running crawlgate [default: where `run` puts it]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-impl Arguments {
+impl Socket {
     /// Asks. A refusal is a finding: the request was understood, and makes no sense there.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let Some(path) = self.control.clone().or_else(places::control_to_ask) else {
-            return Err(Failure::Usage("there is no usual place for a control socket here: name it with --control".into()));
+            return Err(Failure::Usage(
+                "there is no usual place for a control socket here: name it with --control".into(),
+            ));
         };
         match call(&path, request).map_err(|error| Failure::CouldNot(error.to_string()))? {
             Response::Refused { error } => Err(Failure::Found(error)),

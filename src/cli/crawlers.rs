@@ -23,8 +23,7 @@ pub struct Arguments {
 }
 
 fn purpose(written: &str) -> Result<Purpose, String> {
-    Purpose::from_name(written)
-        .ok_or_else(|| format!("purposes are: {}", Purpose::ALL.map(Purpose::name).join(", ")))
+    Purpose::from_name(written).ok_or_else(|| format!("purposes are: {}", Purpose::ALL.map(Purpose::name).join(", ")))
 }
 
 /// Runs the command.
@@ -85,9 +84,7 @@ fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {
         })
         .collect();
     let head = ["ID", "TOKEN", "PURPOSE", "OPERATOR"];
-    let width = |column: usize| {
-        rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0)
-    };
+    let width = |column: usize| rows.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths = [width(0), width(1), width(2)];
     for row in std::iter::once(&head).chain(&rows) {
         writeln!(
@@ -122,7 +119,10 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     line("purpose", crawler.purpose.name())?;
     line("tokens", &crawler.tokens.join(", then "))?;
     line("bound by", binds)?;
-    line("crawl-delay", crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }))?;
+    line(
+        "crawl-delay",
+        crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }),
+    )?;
     match (&crawler.user_agent, crawler.marks.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,
         (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,

@@ -19,11 +19,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let snapshot = policies::for_host(&arguments.policies, &arguments.host, now())?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
-        return Err(Failure::Found(format!(
-            "no policy in {} is for {}",
-            arguments.policies.display(),
-            arguments.host
-        )));
+        return Err(Failure::Found(format!("no policy in {} is for {}", arguments.policies.display(), arguments.host)));
     };
     let mut out = std::io::stdout().lock();
     out.write_all(&snapshot.sites()[site].site.robots_txt.body)?;

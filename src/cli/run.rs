@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Run the proxy
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Flags go over the settings file. Without --config and --origin there is nowhere to forward to.")]
+#[command(
+    after_help = "Flags go over the settings file. Without --config and --origin there is nowhere to forward to."
+)]
 pub struct Arguments {
     /// Where requests go, like http://127.0.0.1:3000; several take turns
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
@@ -64,8 +66,7 @@ where
     match written {
         "off" => Ok(OrOff(None)),
         "" => Err("this is empty".into()),
-        written => written.parse().map(|value| OrOff(Some(value)))
-            .map_err(|error: T::Err| error.to_string()),
+        written => written.parse().map(|value| OrOff(Some(value))).map_err(|error: T::Err| error.to_string()),
     }
 }
 
@@ -129,11 +130,9 @@ fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
 fn said(arguments: &Arguments) -> SettingsFile {
     let origins = match arguments.origin.as_slice() {
         [] => Vec::new(),
-        servers => vec![OriginSettings {
-            hosts: Vec::new(),
-            servers: servers.to_vec(),
-            timeouts: OriginTimeouts::default(),
-        }],
+        servers => {
+            vec![OriginSettings { hosts: Vec::new(), servers: servers.to_vec(), timeouts: OriginTimeouts::default() }]
+        }
     };
     SettingsFile {
         listen: arguments.listen.clone(),

@@ -12,7 +12,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    control: control::Arguments,
+    control: control::Socket,
 }
 
 /// Runs the command.
@@ -40,7 +40,11 @@ fn print(status: &Status) -> io::Result<()> {
             if site.held_versions > 0 {
                 writeln!(out, "  held        {} older versions may still be held", site.held_versions)?;
             }
-            writeln!(out, "  search      Googlebot {}", if site.indexable { "may crawl and index /" } else { "is kept from / by the policy" })?;
+            writeln!(
+                out,
+                "  search      Googlebot {}",
+                if site.indexable { "may crawl and index /" } else { "is kept from / by the policy" }
+            )?;
             if let Some(until) = site.paused_until {
                 writeln!(out, "  paused      until {until}")?;
             }

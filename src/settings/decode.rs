@@ -1,9 +1,7 @@
 //! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
 
 use super::address::{host_pattern, listen_address, network};
-use super::{
-    AccessDestination, AddressDetail, Limits, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile,
-};
+use super::{AccessDestination, AddressDetail, Limits, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -11,8 +9,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const FIELDS: [&str; 13] = [
-    "listen", "origins", "policies", "admin", "control", "state", "trusted_proxies", "limits", "logs", "threads",
-    "strict", "identity", "store",
+    "listen",
+    "origins",
+    "policies",
+    "admin",
+    "control",
+    "state",
+    "trusted_proxies",
+    "limits",
+    "logs",
+    "threads",
+    "strict",
+    "identity",
+    "store",
 ];
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -176,9 +185,8 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
                 }
                 Some(host) => hosts.push(host),
                 None => {
-                    decoder
-                        .error("bad-host", written.span, format!("`{}` is not a host name", written.value))
-                        .help = Some("write `shop.example` or `\"*.shop.example\"`, without scheme and port".into());
+                    decoder.error("bad-host", written.span, format!("`{}` is not a host name", written.value)).help =
+                        Some("write `shop.example` or `\"*.shop.example\"`, without scheme and port".into());
                 }
             }
         }
@@ -192,9 +200,8 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
         None => Vec::new(),
     };
     let mut timeouts = OriginTimeouts::default();
-    if let Some(mut fields) = fields
-        .take("timeouts")
-        .and_then(|node| decoder.fields(node, "a map of durations: connect, read, write, idle"))
+    if let Some(mut fields) =
+        fields.take("timeouts").and_then(|node| decoder.fields(node, "a map of durations: connect, read, write, idle"))
     {
         for (name, timeout) in [
             ("connect", &mut timeouts.connect),
@@ -232,7 +239,11 @@ fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
             Some(network) => found.push(network),
             None => {
                 decoder
-                    .error("bad-network", written.span, format!("`{}` is neither a network nor an address", written.value))
+                    .error(
+                        "bad-network",
+                        written.span,
+                        format!("`{}` is neither a network nor an address", written.value),
+                    )
                     .help = Some("write `10.0.0.0/8`, `2001:db8::/32` or a single address".into());
             }
         }
@@ -302,9 +313,7 @@ fn logs(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AccessDestination>, O
     });
     let details =
         [("full", AddressDetail::Full), ("truncated", AddressDetail::Truncated), ("none", AddressDetail::None)];
-    let addresses = fields
-        .take("addresses")
-        .and_then(|node| decoder.word(node, &details, "a way to write addresses"));
+    let addresses = fields.take("addresses").and_then(|node| decoder.word(node, &details, "a way to write addresses"));
     fields.finish(&["access", "addresses", "events"], decoder);
     (access, addresses)
 }

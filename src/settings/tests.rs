@@ -82,8 +82,20 @@ fn what_the_flags_say_goes_over_the_file() {
 #[test]
 fn a_url_that_is_not_a_server_is_refused_with_the_reason() {
     for url in [
-        "example.com", "ftp://example.com", "http://", "http://a/b", "http://a?b", "http://u:p@a", "http://a:0",
-        "http://a:99999", "http://a:x", "http://[::1", "http://::1", "http://a b", "http://a:", "http://a..b",
+        "example.com",
+        "ftp://example.com",
+        "http://",
+        "http://a/b",
+        "http://a?b",
+        "http://u:p@a",
+        "http://a:0",
+        "http://a:99999",
+        "http://a:x",
+        "http://[::1",
+        "http://::1",
+        "http://a b",
+        "http://a:",
+        "http://a..b",
     ] {
         assert!(ServerAddress::parse(url).is_err(), "{url}");
     }

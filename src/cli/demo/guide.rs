@@ -41,8 +41,14 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
             let _ = writeln!(text, "  {command}");
         }
     };
-    section("a person gets the page", &[format!("curl -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox http://{site}/")]);
-    section("a crawler that the policy keeps out is refused, and told why", &[format!("curl -i -A GPTBot http://{site}/")]);
+    section(
+        "a person gets the page",
+        &[format!("curl -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox http://{site}/")],
+    );
+    section(
+        "a crawler that the policy keeps out is refused, and told why",
+        &[format!("curl -i -A GPTBot http://{site}/")],
+    );
     section(
         "why, with the line of the policy",
         &[format!("{program} explain --policies {policies} --host {site} --user-agent GPTBot /")],
