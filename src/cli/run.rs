@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if own_control && let Some(directory) = settings.control.as_deref().and_then(Path::parent) {
         private_directory(directory)?;
     }
-    start_tracing(false);
+    start_tracing(crate::server::LOG_FILTER, false);
     serve(settings, |_| {})
 }
 

@@ -214,7 +214,7 @@ fn write(page: &Page<'_>, content_type: &'static str, body: String) -> Result<Re
     Ok(Reply { header, body: Bytes::from(body), close: false })
 }
 
-/// Adds the lines that the policy has for this status and type (design 5.7: also on answers of our own).
+/// Adds the lines that the policy has for this status and type (also on answers of our own).
 pub(super) fn attach_tags(header: &mut ResponseHeader, ctx: &RequestContext) -> Result<()> {
     let Some((decision, entry)) = ctx.judged() else { return Ok(()) };
     let content_type = header.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
@@ -227,7 +227,7 @@ pub(super) fn attach_tags(header: &mut ResponseHeader, ctx: &RequestContext) -> 
 /// One field line each, never folded into one: a scope would swallow what follows it.
 pub(super) fn append_lines(header: &mut ResponseHeader, lines: &[String]) -> Result<()> {
     for line in lines {
-        match HeaderValue::from_str(line) {
+        match HeaderValue::from_bytes(line.as_bytes()) {
             Ok(value) => {
                 header.append_header("X-Robots-Tag", value)?;
             }

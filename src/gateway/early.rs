@@ -18,11 +18,11 @@ pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestC
 fn settle_connection(gateway: &Gateway, session: &mut Session) {
     session.set_write_timeout(Some(WRITE_LIMIT));
     if session.req_header().version == Version::HTTP_10 {
-        // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (pingora.md 2.5).
+        // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (Pingora 0.9.1).
         session.set_keepalive(None);
     } else if session.get_keepalive().is_some() {
         // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
-        // would switch it on for those who asked to close (pingora.md 2.3).
+        // would switch it on for those who asked to close (Pingora 0.9.1).
         session.set_keepalive(Some(gateway.limits.keepalive.as_secs().max(1)));
     }
 }

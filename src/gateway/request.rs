@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// A request body up to this size is read and thrown away when the request is answered here, so that the connection
-/// can go on; a longer one closes it (pingora.md 2.5).
+/// can go on; a longer one closes it (Pingora 0.9.1).
 const DRAINED_BODY: u64 = 64 * 1024;
 /// How long that may take.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);

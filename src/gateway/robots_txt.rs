@@ -1,4 +1,4 @@
-//! The answer to `/robots.txt` (design 5.2): the same bytes for everybody, with validators.
+//! The answer to `/robots.txt` (as in `docs/semantics.md`): the same bytes for everybody, with validators.
 
 use super::answers::{self, Reply};
 use super::conditional::not_modified;

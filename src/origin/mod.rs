@@ -147,7 +147,7 @@ impl Server {
         }
     }
 
-    /// Pingora sets no timeout by itself (pingora.md 2.6).
+    /// Pingora sets no timeout by itself (Pingora 0.9.1).
     fn prepare(&self, address: SocketAddr) -> HttpPeer {
         // With an empty name Pingora's rustls connector switches verification off; an address is verified as an address.
         let mut peer = HttpPeer::new(address, self.address.tls, self.address.host.clone());

@@ -28,7 +28,11 @@ use std::time::{Duration, SystemTime};
 use stop::{Drain, Open};
 use tokio::sync::watch;
 
-/// Upstream connections kept for reuse, per worker thread (pingora.md 2.6).
+/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error; what matters
+/// of these is in the access log and the metrics.
+pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off";
+
+/// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
 /// Tries per request, the first included.
 const UPSTREAM_TRIES: usize = 2;
@@ -186,7 +190,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     Ok(())
 }
 
-/// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (pingora.md 2.4).
+/// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (Pingora 0.9.1).
 fn configuration(threads: usize) -> ServerConf {
     ServerConf {
         threads,

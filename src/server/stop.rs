@@ -1,5 +1,5 @@
 //! A graceful stop that ends with the last request. Pingora's own sleeps for its whole grace period, even when idle, and
-//! does not wait for requests after it (pingora.md 2.4).
+//! does not wait for requests after it (Pingora 0.9.1).
 
 use crate::admin::Operations;
 use crate::gateway::Gateway;

@@ -3,9 +3,15 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 mod client;
+pub mod nginx;
+mod operator;
 mod origin;
 
+#[allow(unused_imports, reason = "each test file uses its part")]
 pub use client::{Connection, Response};
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};
+#[allow(unused_imports, reason = "each test file uses its part")]
 pub use origin::{Origin, Received};
 
 use std::fs;

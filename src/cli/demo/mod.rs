@@ -52,7 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         threads: None,
         strict: true,
     };
-    start_tracing(false);
+    start_tracing(crate::server::LOG_FILTER, false);
     let outcome = run::serve(settings, |bound| guide::print(bound, &policies, &control, &access_log));
     // Not left to drop: an error here would go unnoticed and leave files behind.
     temporary.close()?;

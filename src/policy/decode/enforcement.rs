@@ -11,7 +11,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
 /// Nobody documents keeping a robots.txt for longer than a week; beyond a month enforcing would never begin.
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
-/// Fields of the design whose behaviour comes later.
+/// Fields whose behaviour is still to come.
 const LATER: [&str; 7] = ["too_fast", "impostor", "trapped", "traps", "unverified", "behind_cache", "exempt"];
 const FIELDS: [&str; 3] = ["mode", "disallowed", "ambiguous"];
 

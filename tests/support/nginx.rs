@@ -1,0 +1,147 @@
+//! A real nginx as an origin: its own directory, its own port on loopback, gone when dropped.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running nginx.
+pub struct Nginx {
+    child: Child,
+    directory: tempfile::TempDir,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Nginx {
+    /// Starts nginx with a site of HTML, PDF, PNG, a redirect, a 404, a large file, an upload sink, and `/socket`
+    /// proxied as an upgraded connection to `upgrade_backend`.
+    pub fn start(upgrade_backend: Option<SocketAddr>) -> Nginx {
+        // nginx cannot report a port that the kernel chose, so one is picked and tried; another test may take it in between.
+        for _ in 0..10 {
+            if let Some(nginx) = Nginx::try_start(upgrade_backend) {
+                return nginx;
+            }
+        }
+        panic!("nginx did not start; is it installed?");
+    }
+
+    fn try_start(upgrade_backend: Option<SocketAddr>) -> Option<Nginx> {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let address = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its address");
+        write_site(&directory.path().join("site"));
+        let upgrade = upgrade_backend.map_or(String::new(), |backend| {
+            format!(
+                "location /socket {{ proxy_pass http://{backend}; proxy_http_version 1.1; \
+                 proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}"
+            )
+        });
+        let root = directory.path().display();
+        let configuration = format!(
+            r#"
+daemon off;
+master_process off;
+worker_processes 1;
+pid {root}/nginx.pid;
+error_log stderr error;
+events {{ worker_connections 1024; }}
+http {{
+  access_log {root}/access.log;
+  client_body_temp_path {root}/body;
+  proxy_temp_path {root}/proxy;
+  fastcgi_temp_path {root}/fastcgi;
+  uwsgi_temp_path {root}/uwsgi;
+  scgi_temp_path {root}/scgi;
+  client_max_body_size 64m;
+  types {{ text/html html; application/pdf pdf; image/png png; text/plain txt; application/octet-stream bin; }}
+  server {{
+    listen {address};
+    root {root}/site;
+    location = /old {{ return 301 /index.html; }}
+    location = /tagged.html {{ add_header X-Robots-Tag "googlebot: nofollow"; add_header X-Robots-Tag "noarchive"; }}
+    location = /forwarded {{ return 200 "$http_x_forwarded_for|$http_x_forwarded_proto|$http_x_forwarded_host|$host"; }}
+    location = /upload {{ proxy_pass http://{address}/sink; }}
+    location = /sink {{ return 200 "$content_length"; }}
+    {upgrade}
+  }}
+}}
+"#
+        );
+        let file = directory.path().join("nginx.conf");
+        fs::write(&file, configuration).expect("the configuration is written");
+        let mut child = Command::new(nginx_program())
+            .arg("-p")
+            .arg(directory.path())
+            .arg("-e")
+            .arg("stderr")
+            .arg("-c")
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("nginx is installed");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            if TcpStream::connect(address).is_ok() {
+                return Some(Nginx { child, directory, address });
+            }
+            if child.try_wait().expect("nginx can be waited for").is_some() || Instant::now() > deadline {
+                let mut said = String::new();
+                let _ = child.kill();
+                let _ = child.wait();
+                if let Some(mut stderr) = child.stderr.take() {
+                    let _ = stderr.read_to_string(&mut said);
+                }
+                let _ = writeln!(std::io::stderr(), "nginx: {said}");
+                return None;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// The paths of nginx's access log: which requests reached the origin.
+    pub fn requests(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.directory.path().join("access.log")).unwrap_or_default();
+        log.lines().filter_map(|line| line.split('"').nth(1)?.split(' ').nth(1).map(str::to_owned)).collect()
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Size of `/large.bin`.
+pub const LARGE: usize = 8 * 1024 * 1024;
+
+fn nginx_program() -> &'static str {
+    if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" }
+}
+
+fn write_site(root: &Path) {
+    let page = |title: &str, links: &[&str]| {
+        let list: String = links.iter().map(|link| format!("<li><a href=\"{link}\">{link}</a></li>")).collect();
+        format!("<!doctype html><title>{title}</title><h1>{title}</h1><ul>{list}</ul>\n")
+    };
+    let files: [(&str, Vec<u8>); 9] = [
+        ("index.html", page("Home", &["/about.html", "/report.pdf", "/picture.png", "/private/one.html"]).into()),
+        ("about.html", page("About", &["/", "/private/two.html"]).into()),
+        ("tagged.html", page("Tagged", &[]).into()),
+        ("private/one.html", page("One", &["/private/two.html"]).into()),
+        ("private/two.html", page("Two", &[]).into()),
+        ("robots.txt", b"User-agent: *\nDisallow: /about.html\n".to_vec()),
+        ("report.pdf", b"%PDF-1.4\n%%EOF\n".to_vec()),
+        ("picture.png", b"\x89PNG\r\n\x1a\n".to_vec()),
+        ("large.bin", (0..LARGE).map(|index| (index % 251) as u8).collect()),
+    ];
+    for (name, bytes) in files {
+        let file = root.join(name);
+        fs::create_dir_all(file.parent().expect("inside the root")).expect("a directory");
+        fs::write(file, bytes).expect("a file of the site");
+    }
+}
