@@ -63,7 +63,7 @@ fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
         rdns: texts(&mut fields, "rdns", decoder),
         asn: texts(&mut fields, "asn", decoder),
         ips: texts(&mut fields, "ips", decoder),
-        signs: text(&mut fields, "signs", decoder).filter(|signs| signs != "none"),
+        signs: text(&mut fields, "signs", decoder).filter(|signs| signs != "none" && signs != "not applicable"),
         doc: text(&mut fields, "doc", decoder),
         source: required(&mut fields, "source", decoder)?,
         note: text(&mut fields, "note", decoder),
