@@ -1,5 +1,7 @@
 //! For every case of every shipped policy's `tests:`, what `explain` says is what the running proxy does.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use crawlgate::crawlers::Registry;

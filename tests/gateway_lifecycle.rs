@@ -1,5 +1,7 @@
 //! The life of the process: starting, stopping, signals.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use std::io::Write;

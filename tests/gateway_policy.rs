@@ -1,5 +1,7 @@
 //! A policy in force before a real origin: robots.txt, tags, blocks, pauses, and hosts that no policy is for.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use support::{Gate, Origin, Response, Setup, eventually};

@@ -1,5 +1,7 @@
 //! What a proxy must do with any request, policy or not: the tables of Pingora's behaviour that are not to be had bare.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use std::io::{Read, Write};

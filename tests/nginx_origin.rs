@@ -1,5 +1,7 @@
 //! The real binary before a real nginx: what a site is made of passes unharmed, with the policy attached and held to.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use std::io::{Read, Write};

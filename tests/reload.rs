@@ -1,5 +1,7 @@
 //! Policies swapped under load: no request fails, each is judged wholly by one version, a bad file changes nothing.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use std::fs;
@@ -77,7 +79,7 @@ fn ten_reloads_a_second_good_and_bad_lose_no_request() {
 fn load(client: usize, address: SocketAddr, stop: &AtomicBool, served: &AtomicUsize) {
     let mut connection = Connection::open(address);
     while !stop.load(Ordering::Relaxed) {
-        let page = if client % 2 == 0 { "/index.html" } else { "/robots.txt" };
+        let page = if client.is_multiple_of(2) { "/index.html" } else { "/robots.txt" };
         connection.send(&format!("GET {page} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"));
         let response = connection.final_response("GET");
         assert_eq!(response.status, 200, "{}", response.text());

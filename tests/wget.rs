@@ -1,5 +1,7 @@
 //! A real crawler: wget, which honours robots.txt, and is told not to.
 
+#![cfg(feature = "proxy")]
+
 mod support;
 
 use std::process::Command;
