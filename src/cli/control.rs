@@ -6,16 +6,14 @@ use crate::admin::control::{Request, Response, call};
 use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
-// Flattened into the commands, whose own arguments have this name too.
 #[derive(Debug, clap::Args)]
-#[group(skip)]
-pub struct Arguments {
+pub struct Socket {
     /// The control socket of the running crawlgate [default: where `run` puts it]
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
 }
 
-impl Arguments {
+impl Socket {
     /// Asks. A refusal is a finding: the request was understood, and makes no sense there.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let Some(path) = self.control.clone().or_else(places::control_to_ask) else {

@@ -131,3 +131,14 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 fn now() -> crate::time::Timestamp {
     std::time::SystemTime::now().into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_of_every_command_fit_together() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -30,7 +30,7 @@ pub struct Arguments {
     #[arg(long)]
     long: bool,
     #[command(flatten)]
-    control: control::Arguments,
+    control: control::Socket,
 }
 
 fn duration(written: &str) -> Result<Duration, String> {

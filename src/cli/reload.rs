@@ -12,7 +12,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    control: control::Arguments,
+    control: control::Socket,
 }
 
 /// Runs the command.

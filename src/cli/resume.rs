@@ -11,7 +11,7 @@ pub struct Arguments {
     #[arg(long)]
     site: Option<String>,
     #[command(flatten)]
-    control: control::Arguments,
+    control: control::Socket,
 }
 
 /// Runs the command.

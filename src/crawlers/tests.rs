@@ -31,6 +31,9 @@ fn every_record_says_who_it_is_and_from_where_that_is_known() {
             crawler.source
         );
         assert!(!crawler.name.is_empty() && !crawler.operator.is_empty());
+        // A token stands in robots.txt as it is: no remark may be part of it.
+        let token = |token: &String| token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" -_./!+".contains(&byte));
+        assert!(crawler.tokens.iter().all(token), "{}: {:?}", crawler.id, crawler.tokens);
     }
     let googlebot = registry().get(registry().find("googlebot").expect("listed"));
     assert_eq!(googlebot.robots_cache, Some(std::time::Duration::from_secs(86_400)));

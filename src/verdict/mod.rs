@@ -184,3 +184,6 @@ pub struct Decision {
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
 }
+
+#[cfg(test)]
+mod tests;

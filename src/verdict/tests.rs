@@ -1,0 +1,506 @@
+use super::*;
+use crate::crawlers::Registry;
+use crate::policy::compiled::{ActivePause, Held};
+use crate::policy::model::Audience;
+use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::yaml::{Diagnostics, Source};
+use std::sync::Arc;
+
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+const PERSON: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const UNLISTED: &str = "Mozilla/5.0 (compatible; NobodyKnowsBot/1.0; +https://example.org/bot)";
+const DAY: i64 = 86_400;
+
+fn load_text(text: &str) -> (Option<Arc<Site>>, Diagnostics) {
+    load("shop", &Source { name: "policies/shop.yaml".into(), text: text.into() }, Registry::builtin())
+}
+
+fn site(text: &str) -> Arc<Site> {
+    let (site, findings) = load_text(text);
+    site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
+}
+
+fn errors(text: &str) -> Vec<(&'static str, u32)> {
+    let findings = load_text(text).1;
+    findings.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+}
+
+/// A policy with these rules for `*`, under enforce, and more lines.
+fn with(groups: &str, more: &str) -> String {
+    format!("robots:\n  origin: replace\n  groups: [{groups}]\n{more}\n")
+}
+
+fn enforced(groups: &str) -> String {
+    with(groups, "enforcement: { mode: enforce }")
+}
+
+struct World {
+    snapshot: Snapshot,
+    now: Timestamp,
+}
+
+impl World {
+    fn of(text: &str) -> World {
+        World::with(SiteEntry {
+            site: site(text),
+            since: Timestamp(0),
+            held: vec![],
+            forgotten_until: None,
+            pauses: vec![],
+        })
+    }
+
+    fn with(entry: SiteEntry) -> World {
+        World { snapshot: Snapshot::new(vec![entry], 1), now: Timestamp(10 * DAY) }
+    }
+
+    fn ask(&self, user_agent: &str, target: &str) -> Decision {
+        let facts = Facts {
+            host: b"shop.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now: self.now,
+        };
+        let holdings = Holdings::of(&self.snapshot.sites()[0]);
+        decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default())
+    }
+
+    /// Verdict, kind, what is done, what would be.
+    fn told(&self, user_agent: &str, target: &str) -> (&'static str, &'static str, &'static str, Option<&'static str>) {
+        let decision = self.ask(user_agent, target);
+        (decision.verdict.name(), decision.kind.name(), decision.action.name(), decision.would.map(Action::name))
+    }
+
+    fn tags(&self, target: &str, status: u16, content_type: &str) -> Vec<String> {
+        let decision = self.ask(PERSON, target);
+        let lines =
+            self.snapshot.sites()[0].site.tags.tags(&decision.path_rules, status, Some(content_type.as_bytes()));
+        lines.map(|lines| lines.lines.clone()).unwrap_or_default()
+    }
+}
+
+const REFUSED: (&str, &str, &str, Option<&str>) = ("disallowed", "unproven", "block", None);
+const ALLOWED: (&str, &str, &str, Option<&str>) = ("allowed", "allowed", "pass", None);
+
+#[test]
+fn the_longest_rule_decides_and_an_explicit_allow_stands() {
+    let world =
+        World::of(&enforced("{ agents: '*', disallow: [/private/], allow: [/private/help, '/x/../private/'] }"));
+    assert_eq!(world.told(BINGBOT, "/private/a"), REFUSED);
+    assert_eq!(world.told(BINGBOT, "/%70rivate/a"), REFUSED);
+    assert_eq!(world.told(BINGBOT, "/private/help"), ALLOWED);
+    assert_eq!(world.told(BINGBOT, "/x/../private/a"), ALLOWED, "the owner allowed the URL as sent");
+    assert_eq!(world.told(BINGBOT, "/robots.txt"), ("allowed", "allowed", "robots_txt", None));
+    assert_eq!(world.told(BINGBOT, "/robots.txt?x=1").2, "robots_txt");
+}
+
+#[test]
+fn a_url_that_only_resolves_to_something_disallowed_is_ambiguous() {
+    let world =
+        World::of(&with("{ agents: '*', disallow: [/private/] }", "enforcement: { mode: enforce, ambiguous: 404 }"));
+    for target in ["/x/../private/a", "//private/a", "/./private/a", "/%2e/private/a"] {
+        assert_eq!(world.told(BINGBOT, target), ("disallowed", "ambiguous", "block", None), "{target}");
+    }
+    let Action::Block(answer) = world.ask(BINGBOT, "//private/a").action else { panic!("blocked") };
+    assert_eq!(world.snapshot.sites()[0].site.answers[usize::from(answer)].status, 404);
+    assert_eq!(world.told(BINGBOT, "/a?x=/../private/"), ALLOWED, "queries are not resolved");
+}
+
+#[test]
+fn a_crawler_follows_the_most_specific_of_its_tokens() {
+    let world = World::of(&enforced(
+        "{ agents: '*', disallow: [/star/] }, { agents: Googlebot, disallow: [/google/] }, { agents: Googlebot-Image, disallow: [/image/] }",
+    ));
+    let image = "Googlebot-Image/1.0";
+    assert_eq!(world.told(image, "/image/"), REFUSED);
+    assert_eq!(world.told(image, "/google/"), ALLOWED);
+    assert_eq!(world.told("Googlebot-Video/1.0", "/google/"), REFUSED, "no group of its own: Googlebot's");
+    assert_eq!(world.told(GOOGLEBOT, "/star/"), ALLOWED, "a named group replaces `*`");
+    let applebot = "Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)";
+    assert_eq!(world.told(applebot, "/google/"), REFUSED, "Applebot follows Googlebot's group");
+    assert_eq!(world.told(BINGBOT, "/star/"), REFUSED);
+}
+
+#[test]
+fn what_does_not_bind_a_crawler_is_not_held_against_it() {
+    let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
+    let star = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
+    assert_eq!(star.told(adsbot, "/a/"), ("not_bound", "not_bound", "pass", None));
+    let named = World::of(&enforced("{ agents: '*', disallow: [/a/] }, { agents: AdsBot-Google, disallow: [/a/] }"));
+    assert_eq!(named.told(adsbot, "/a/"), REFUSED);
+    let ignoring = "FeedFetcher-Google; (+http://www.google.com/feedfetcher.html)";
+    assert_eq!(star.told(ignoring, "/a/").0, "not_bound");
+    let named =
+        World::of(&enforced("{ agents: '*', disallow: [/a/] }, { agents: FeedFetcher-Google, disallow: [/a/] }"));
+    assert_eq!(
+        named.told(ignoring, "/a/"),
+        ("disallowed", "not_bound", "block", None),
+        "refused as the owner wished, reported as not bound"
+    );
+}
+
+#[test]
+fn modes_go_from_agent_over_purpose_to_site_per_field() {
+    let policy = with(
+        "{ agents: '*', disallow: [/a/] }",
+        "enforcement:\n  mode: observe\n  disallowed: 404\n  purposes: { training: { mode: enforce }, seo: { mode: off } }\n  agents: { CCBot: { disallowed: { status: 503, retry_after: 1h } }, bingbot: { mode: enforce } }",
+    );
+    let world = World::of(&policy);
+    let answer = |user_agent: &str| match world.ask(user_agent, "/a/").action {
+        Action::Block(index) => world.snapshot.sites()[0].site.answers[usize::from(index)].clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        world.told(GOOGLEBOT, "/a/"),
+        ("disallowed", "unproven", "pass", Some("block")),
+        "observe records what enforce would do"
+    );
+    assert_eq!(world.told("AhrefsBot/7.0", "/a/"), ("disallowed", "unproven", "pass", None), "off records nothing");
+    assert_eq!(answer("GPTBot/1.2").status, 404);
+    assert_eq!(answer("CCBot/2.0 (https://commoncrawl.org/faq/)").retry_after, Some(3_600));
+    assert_eq!(answer(BINGBOT).status, 404);
+}
+
+#[test]
+fn people_are_never_judged_and_tools_and_unlisted_bots_only_as_far_as_meant() {
+    let world = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
+    assert_eq!(world.told(PERSON, "/a/"), ("not_a_crawler", "not_a_crawler", "pass", None));
+    assert_eq!(world.told("curl/8.0", "/a/").0, "not_a_crawler");
+    assert_eq!(world.told(UNLISTED, "/a/"), ("disallowed", "unproven", "pass", Some("block")), "only observed");
+    let meant = World::of(&with(
+        "{ agents: '*', disallow: [/a/] }",
+        "enforcement: { mode: enforce, agents: { curl: {} }, purposes: { other: { mode: enforce } } }",
+    ));
+    assert_eq!(meant.told("curl/8.0", "/a/"), REFUSED);
+    assert_eq!(meant.told("Wget/1.21", "/a/").0, "not_a_crawler");
+    assert_eq!(meant.told(UNLISTED, "/a/"), REFUSED);
+    let grouped = World::of(&enforced("{ agents: Wget, disallow: [/a/] }"));
+    assert_eq!(grouped.told("Wget/1.21.3", "/a/"), REFUSED, "a group that names a tool means it");
+}
+
+#[test]
+fn tokens_that_only_the_policy_knows_join_identification() {
+    let world = World::of(&enforced("{ agents: '*', allow: [/] }, { agents: IntranetBot, disallow: [/a/] }"));
+    assert_eq!(world.told("IntranetBot/3 (intranet)", "/a/"), REFUSED);
+    assert_eq!(world.told("NotIntranetBot/3", "/a/").0, "allowed");
+}
+
+#[test]
+fn what_a_held_version_allowed_is_never_refused() {
+    let closed = enforced("{ agents: '*', disallow: [/a/] }");
+    let open = site(&enforced("{ agents: '*', disallow: [/b/] }"));
+    let entry = |superseded_at: i64| SiteEntry {
+        site: site(&closed),
+        since: Timestamp(superseded_at),
+        held: vec![Held { site: open.clone(), superseded_at: Timestamp(superseded_at) }],
+        forgotten_until: None,
+        pauses: vec![],
+    };
+    assert_eq!(World::with(entry(10 * DAY - 60)).told(BINGBOT, "/a/"), ("disallowed", "stale_copy", "pass", None));
+    assert_eq!(
+        World::with(entry(9 * DAY)).told(BINGBOT, "/a/").1,
+        "stale_copy",
+        "to the last second of the grace time"
+    );
+    assert_eq!(World::with(entry(9 * DAY - 1)).told(BINGBOT, "/a/"), REFUSED);
+    assert_eq!(
+        World::with(entry(10 * DAY)).told(BINGBOT, "//a/").1,
+        "stale_copy",
+        "the older one is not ambiguous about it"
+    );
+    let both = SiteEntry { held: vec![Held { site: site(&closed), superseded_at: Timestamp(10 * DAY) }], ..entry(0) };
+    assert_eq!(World::with(both).told(BINGBOT, "/a/"), REFUSED, "the older one disallows it as well");
+    let forgotten = SiteEntry { held: vec![], forgotten_until: Some(Timestamp(10 * DAY + 1)), ..entry(0) };
+    assert_eq!(World::with(forgotten).told(BINGBOT, "/a/").1, "stale_copy");
+}
+
+#[test]
+fn a_token_is_the_same_crawler_in_another_version() {
+    let before = site(&enforced("{ agents: [FirstBot], disallow: [/x/] }, { agents: [HouseBot], disallow: [/b/] }"));
+    let now = site(&enforced("{ agents: [HouseBot], disallow: [/a/, /b/] }"));
+    let entry = SiteEntry {
+        site: now,
+        since: Timestamp(0),
+        held: vec![Held { site: before, superseded_at: Timestamp(10 * DAY) }],
+        forgotten_until: None,
+        pauses: vec![],
+    };
+    let world = World::with(entry);
+    assert_eq!(world.told("HouseBot/1.0", "/a/").1, "stale_copy");
+    assert_eq!(world.told("HouseBot/1.0", "/b/"), REFUSED);
+}
+
+#[test]
+fn a_pause_stops_its_audience_until_its_end() {
+    let pause = |audience, robots_txt| ActivePause {
+        audience,
+        from: Timestamp(10 * DAY - 100),
+        until: Timestamp(10 * DAY + 50),
+        retry_after: 1_800,
+        robots_txt_until: robots_txt,
+        at_run_time: false,
+    };
+    let world = |pause: ActivePause| {
+        World::with(SiteEntry {
+            site: site(&enforced("{ agents: '*', disallow: [/a/] }")),
+            since: Timestamp(0),
+            held: vec![],
+            forgotten_until: None,
+            pauses: vec![pause],
+        })
+    };
+    let crawlers = world(pause(Audience::Crawlers, None));
+    assert_eq!(crawlers.ask(BINGBOT, "/").action, Action::Pause { retry_after: 50 }, "the time left is shorter");
+    assert_eq!(crawlers.ask(UNLISTED, "/").action.name(), "pause");
+    for passing in [PERSON, "curl/8.0", "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)"] {
+        assert_eq!(crawlers.ask(passing, "/").action, Action::Pass, "{passing}");
+    }
+    assert_eq!(crawlers.ask(BINGBOT, "/robots.txt").action, Action::RobotsTxt);
+    assert_eq!(crawlers.ask(BINGBOT, "/.well-known/acme-challenge/x").action, Action::Pass);
+    let everyone = world(pause(Audience::Everyone, Some(Timestamp(10 * DAY + 10))));
+    assert_eq!(everyone.ask(PERSON, "/").action.name(), "pause");
+    assert_eq!(everyone.ask(BINGBOT, "/robots.txt").action.name(), "pause");
+    let over = World { now: Timestamp(10 * DAY + 50), ..everyone };
+    assert_eq!(over.ask(PERSON, "/").action, Action::Pass);
+    let half = world(pause(Audience::Crawlers, Some(Timestamp(10 * DAY))));
+    assert_eq!(half.ask(BINGBOT, "/robots.txt").action, Action::RobotsTxt, "its part of the pause is over");
+}
+
+#[test]
+fn hosts_choose_the_site() {
+    let texts = [
+        "hosts: [shop.example, 'shop.example:8080']\n",
+        "hosts: '*.shop.example'\n",
+        "hosts: 'shop.example:9090'\n",
+        "",
+        "hosts: ['*.deep.shop.example', '[2001:db8::1]']\n",
+    ];
+    let entries = texts.map(|hosts| {
+        let site = site(&format!("{hosts}robots: {{ origin: replace }}\n"));
+        SiteEntry { site, since: Timestamp(0), held: vec![], forgotten_until: None, pauses: vec![] }
+    });
+    let snapshot = Snapshot::new(entries.to_vec(), 0);
+    for (host, expected) in [
+        ("shop.example", 0),
+        ("SHOP.Example.", 0),
+        ("shop.example:80", 0),
+        ("shop.example:8080", 0),
+        ("shop.example:9090", 2),
+        ("www.shop.example:443", 1),
+        ("a.b.shop.example", 1),
+        ("x.deep.shop.example", 4),
+        ("deep.shop.example", 1),
+        ("[2001:DB8::1]:80", 4),
+        ("other.example", 3),
+        ("", 3),
+        ("shop.example.evil.example", 3),
+    ] {
+        assert_eq!(snapshot.site_for_host(host.as_bytes()), Some(expected), "{host}");
+    }
+    let long = "a".repeat(400) + ".shop.example";
+    assert_eq!(snapshot.site_for_host(long.as_bytes()), Some(3));
+}
+
+fn served(text: &str) -> String {
+    String::from_utf8_lossy(&site(text).robots_txt.body).into_owned()
+}
+
+#[test]
+fn purposes_are_published_for_each_of_their_tokens() {
+    let text = served(
+        "purposes: { training: disallow, archive: allow }\nrobots:\n  origin: replace\n  groups:\n    - { agents: '*', disallow: [/cart/], crawl_delay: 2s }\n    - { agents: CCBot, disallow: [/x/] }\n",
+    );
+    for group in [
+        "User-agent: GPTBot\nDisallow: /\n",
+        "User-agent: Google-Extended\nDisallow: /\n",
+        "User-agent: CCBot\nDisallow: /x/\n",
+        "User-agent: archive.org_bot\nDisallow: /cart/\nCrawl-delay: 2\n",
+    ] {
+        assert!(text.contains(group), "{group} is not in\n{text}");
+    }
+    assert!(!text.to_lowercase().contains("user-agent: bingbot"), "search inherits");
+    let open = served(
+        "purposes: { archive: allow }\nacknowledge: site_disallowed\nrobots: { origin: replace, groups: [{ agents: '*', disallow: ['/', /cart/] }] }\n",
+    );
+    assert!(open.contains("User-agent: archive.org_bot\nDisallow: /cart/\n"), "without the blanket rule: {open}");
+}
+
+#[test]
+fn a_file_above_64_kib_lets_tokens_with_the_same_rules_share_a_group() {
+    let paths: Vec<String> = (0..200).map(|index| format!("/some/rather/long/path/number/{index}/")).collect();
+    let text = format!(
+        "purposes: {{ archive: allow, seo: allow }}\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n",
+        paths.join(", ")
+    );
+    let body = served(&text);
+    assert!(body.len() < 64 * 1024, "{} bytes", body.len());
+    assert!(body.contains("User-agent: AhrefsBot\nUser-agent: "), "they share");
+    assert!(body.contains("User-agent: *\nDisallow: /some"), "`*` stays alone");
+}
+
+#[test]
+fn a_file_above_500_kib_is_refused() {
+    let paths: Vec<String> = (0..6_000).map(|index| format!("/{}{index}", "x".repeat(90))).collect();
+    let text =
+        format!("robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n", paths.join(", "));
+    assert_eq!(errors(&text), [("robots-txt-too-large", 1)]);
+}
+
+#[test]
+fn staging_is_crawlable_and_says_noindex() {
+    let world = World::of(
+        "environment: staging\nrobots: { origin: replace, groups: [{ agents: '*', disallow: [/a/] }] }\nindexing: [{ types: application/pdf, tag: noarchive }]\nenforcement: { mode: enforce }\n",
+    );
+    assert_eq!(world.told(BINGBOT, "/a/"), ALLOWED);
+    assert_eq!(world.tags("/a/", 200, "text/html"), ["noindex"]);
+    assert_eq!(world.tags("/a/x.pdf", 200, "application/pdf"), ["noindex, noarchive"]);
+    let closed = served("environment: staging\nstaging_crawl: disallow\nrobots: { origin: replace }\n");
+    assert!(closed.contains("User-agent: *\nDisallow: /\n"), "{closed}");
+}
+
+#[test]
+fn tags_follow_path_type_and_status() {
+    let world = World::of(&with(
+        "",
+        r#"indexing:
+  - { types: [application/pdf], tag: [noindex, noarchive] }
+  - { types: ["image/*"], tags: { "*": noimageindex, googlebot: nofollow }, not: { paths: [/images/press/] } }
+  - { path_regex: "^/events/.*\\.html$", tag: "max-snippet: 50" }
+  - { paths: ["/events/"], tag: "max-snippet: 0", not: { status: [404], types: [text/html] } }
+  - { status: [4xx], tag: noindex }"#,
+    ));
+    assert_eq!(world.tags("/a.pdf", 200, "Application/PDF; version=1.7"), ["noindex, noarchive"]);
+    assert_eq!(world.tags("/images/a.png", 200, "image/png"), ["noimageindex", "googlebot: nofollow"]);
+    assert!(world.tags("/images/press/a.png", 200, "image/png").is_empty());
+    assert_eq!(
+        world.tags("/events/a.html?q=1", 200, "text/html"),
+        ["max-snippet: 0"],
+        "the strictest value of two rules"
+    );
+    assert_eq!(
+        world.tags("/events/a.html", 404, "text/html"),
+        ["noindex, max-snippet: 50"],
+        "excluded only where all of `not` holds"
+    );
+    assert_eq!(world.tags("/events/a.html", 404, "text/plain"), ["noindex, max-snippet: 0"]);
+    assert!(world.tags("/a.pdf", 103, "application/pdf").is_empty());
+    assert!(world.tags("/", 200, "text/html").is_empty());
+}
+
+#[test]
+fn a_304_gets_the_tags_of_its_200_and_none_where_the_type_decides() {
+    let world = World::of(&with(
+        "",
+        "indexing:\n  - { paths: [/a/], status: [200], tag: noarchive }\n  - { paths: [/a/b/], types: [text/html], tag: nosnippet }",
+    ));
+    assert_eq!(world.tags("/a/", 304, ""), ["noarchive"]);
+    assert!(world.tags("/a/b/", 304, "").is_empty(), "a partial field would replace the stored one");
+}
+
+#[test]
+fn interlocks_keep_a_production_site_from_deindexing_itself() {
+    let closed = "robots: { origin: replace, groups: [{ agents: '*', disallow: / }] }\n";
+    assert_eq!(errors(closed), [("site-disallowed", 1)]);
+    assert!(errors(&format!("{closed}acknowledge: site_disallowed\n")).is_empty());
+    assert_eq!(errors("purposes: { search: disallow }\nrobots: { origin: replace }\n"), [("site-disallowed", 1)]);
+    assert!(errors(&format!("environment: staging\n{closed}")).is_empty());
+    let noindex = "robots: { origin: replace }\nindexing: [{ tag: noindex }]\n";
+    assert_eq!(errors(noindex), [("site-noindex", 2)]);
+    assert_eq!(
+        errors("robots: { origin: replace }\nindexing: [{ tags: { googlebot: none } }]\n"),
+        [("site-noindex", 2)]
+    );
+    assert!(errors(&format!("{noindex}acknowledge: [site_noindex]\n")).is_empty());
+    let pause = "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-03 }\n";
+    assert_eq!(errors(pause), [("long-pause", 2)]);
+    assert!(errors(&format!("{pause}acknowledge: long_pause\n")).is_empty());
+}
+
+#[test]
+fn lints_say_what_an_owner_may_not_have_meant() {
+    assert_eq!(
+        errors(&with("{ agents: '*', disallow: [/drafts/] }", "indexing: [{ paths: [/drafts/], tag: noindex }]")),
+        [("noindex-unseen", 4)]
+    );
+    assert_eq!(
+        errors(
+            "robots:\n  origin: replace\n  groups:\n    - { agents: '*', disallow: [/cart/] }\n    - { agents: Googlebot, disallow: [/x/] }\n    - { agents: [Applebot], extends: '*' }\n"
+        ),
+        [("group-drops-star-rules", 5)]
+    );
+    assert_eq!(
+        errors("robots:\n  origin: replace\n  groups:\n    - { agents: Googlebot, disallow: [/x/] }\n"),
+        [("applebot-follows-googlebot", 4)]
+    );
+    assert_eq!(
+        errors("robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 503 }\n"),
+        [("permanent-error", 0)]
+    );
+    assert_eq!(
+        errors("robots: { origin: replace }\nenforcement: { agents: { Gogglebot: { mode: off } } }\n"),
+        [("unknown-crawler", 2)]
+    );
+}
+
+#[test]
+fn a_policy_whose_tests_fail_is_refused_and_says_which() {
+    let text = with(
+        "{ agents: '*', disallow: [/a/] }",
+        "tests:\n  - { agent: bingbot, path: /a/, expect: allowed }\n  - { agent: bingbot, path: /a/, expect: disallowed }\n  - { agent: bingbot, path: /b, expect: { tag: noindex, action: block } }\n  - { agent: bingbot, path: /b, host: elsewhere.example, expect: allowed }",
+    );
+    let (site, findings) = load_text(&format!("hosts: shop.example\n{text}"));
+    assert!(site.is_none());
+    let lines: Vec<_> =
+        findings.items.iter().map(|item| (item.id, item.span.map(|span| span.line), item.message.as_str())).collect();
+    assert_eq!(
+        lines,
+        [
+            ("test-failed", Some(6), "the verdict is `disallowed`, not `allowed`"),
+            ("test-failed", Some(8), "X-Robots-Tag is nothing"),
+            ("test-failed", Some(8), "the action is `pass`, not `block`"),
+            ("test-failed", Some(9), "this host is not one of the site's"),
+        ]
+    );
+    assert!(
+        findings.items[0].help.as_deref().is_some_and(|help| help.contains("policies/shop.yaml:4:")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn an_explanation_names_the_line_of_the_policy() {
+    let world =
+        World::of("purposes:\n  training: disallow\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n");
+    let question = Question {
+        facts: Facts {
+            host: b"shop.example",
+            target: b"/cart/",
+            method: b"GET",
+            user_agent: b"gptbot",
+            client: None,
+            identity: Identity::Unverified,
+            now: Timestamp(0),
+        },
+        status: 200,
+        content_type: None,
+    };
+    let explanation = explain(&world.snapshot, Registry::builtin(), &question);
+    let json = serde_json::to_value(&explanation).expect("JSON");
+    assert_eq!(json["crawler"]["id"], "gptbot");
+    assert_eq!(json["rule"]["source"], "policies/shop.yaml:2:13");
+    assert_eq!(json["action"], serde_json::json!({ "kind": "block", "status": 403 }));
+    let text = explanation.to_text(&world.snapshot, false);
+    for part in [
+        "GPTBot (OpenAI, training)",
+        "Disallow: /",
+        "training: disallow",
+        "policies/shop.yaml:2:13",
+        "refused with 403",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}

@@ -1,0 +1,208 @@
+//! For random policies, tokens and targets the verdict is that of an independent, naive RFC 9309 matcher run over the
+//! rendered bytes; and `explain` says what `decide` does. Nothing of the engine's own matching is used on the other side.
+
+use crawlgate::crawlers::Registry;
+use crawlgate::policy::{self, SiteEntry, Snapshot};
+use crawlgate::time::Timestamp;
+use crawlgate::verdict::{Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, decide, explain};
+use crawlgate::yaml::Source;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+// ---- the naive matcher -------------------------------------------------------------------------------------------------
+
+/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper case. In a target, raw `*`
+/// and `$` are spelled as escapes, which is what a rule means when it escapes them (figure 6).
+fn normal(text: &[u8], target: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut index = 0;
+    while index < text.len() {
+        let byte = text[index];
+        let escaped = (byte == b'%').then(|| text.get(index + 1..index + 3)).flatten();
+        let value = escaped.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        let (octet, was_escaped) = value.map_or((byte, false), |value| (value, true));
+        index += if was_escaped { 3 } else { 1 };
+        let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
+        let special = target && !was_escaped && (octet == b'*' || octet == b'$');
+        if unreserved || !was_escaped && octet.is_ascii_graphic() && !special && !b"\"<>\\^`{|}#".contains(&octet) {
+            out.push(octet);
+        } else {
+            out.extend(format!("%{octet:02X}").bytes());
+        }
+    }
+    out
+}
+
+fn matches(pattern: &[u8], target: &[u8]) -> bool {
+    match pattern {
+        [] => true,
+        b"$" => target.is_empty(),
+        [b'*', rest @ ..] => (0..=target.len()).any(|skip| matches(rest, &target[skip..])),
+        // A `$` that is not last is itself, which targets spell as an escape.
+        [b'$', rest @ ..] => target.strip_prefix(b"%24").is_some_and(|target| matches(rest, target)),
+        [byte, rest @ ..] => target.first() == Some(byte) && matches(rest, &target[1..]),
+    }
+}
+
+struct Group {
+    agents: Vec<String>,
+    rules: Vec<(bool, Vec<u8>)>,
+}
+
+fn parse(bytes: &[u8]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut open = false;
+    for line in std::str::from_utf8(bytes).expect("UTF-8").lines() {
+        let line = line.split('#').next().unwrap_or("");
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let value = value.trim();
+        match key.trim().to_ascii_lowercase().as_str() {
+            "user-agent" => {
+                if !open {
+                    groups.push(Group { agents: Vec::new(), rules: Vec::new() });
+                }
+                open = true;
+                groups.last_mut().expect("just pushed").agents.push(value.to_ascii_lowercase());
+            }
+            key @ ("allow" | "disallow") => {
+                open = false;
+                if let Some(group) = groups.last_mut() {
+                    group.rules.push((key == "allow", normal(value.as_bytes(), false)));
+                }
+            }
+            _ => {}
+        }
+    }
+    groups
+}
+
+fn naive_allows(robots_txt: &[u8], token: &str, target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or("");
+    if path == "/robots.txt" {
+        return true;
+    }
+    let groups = parse(robots_txt);
+    let of = |agent: &str| -> Option<Vec<&(bool, Vec<u8>)>> {
+        let agent = agent.to_ascii_lowercase();
+        let named: Vec<&Group> = groups.iter().filter(|group| group.agents.contains(&agent)).collect();
+        (!named.is_empty()).then(|| named.into_iter().flat_map(|group| &group.rules).collect())
+    };
+    let rules = of(token).or_else(|| of("*")).unwrap_or_default();
+    let target = normal(target.as_bytes(), true);
+    let longest = rules
+        .iter()
+        .filter(|(_, pattern)| !pattern.is_empty() && matches(pattern, &target))
+        .map(|(allow, pattern)| (pattern.len(), *allow))
+        .max();
+    longest.is_none_or(|(_, allow)| allow)
+}
+
+// ---- random policies ---------------------------------------------------------------------------------------------------
+
+/// Tokens that follow `*`, each its own only one.
+const TOKENS: [&str; 4] = ["GPTBot", "bingbot", "CCBot", "FooBot"];
+
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => Just("a"), 4 => Just("b"), 4 => Just("/"), 2 => Just("*"), 1 => Just("$"), 1 => Just("%61"), 1 => Just("%2A"), 1 => Just("%24"),
+        1 => Just("."), 1 => Just("ä"), 1 => Just("%c3%a4"), 1 => Just("?"), 1 => Just("%2f"), 1 => Just("~")
+    ];
+    proptest::collection::vec(piece, 0..7).prop_map(|pieces| pieces.concat())
+}
+
+fn rules() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec(text().prop_map(|text| format!("/{text}")), 0..5)
+}
+
+fn policy() -> impl Strategy<Value = String> {
+    let group = (rules(), rules(), any::<bool>(), any::<bool>());
+    proptest::collection::vec(group, 1..5).prop_map(|groups| {
+        let list = |rules: &[String]| rules.iter().map(|rule| format!("{rule:?}")).collect::<Vec<_>>().join(", ");
+        let mut text = "robots:\n  origin: replace\n  groups:\n".to_owned();
+        for (index, (allow, disallow, extends, delay)) in groups.iter().enumerate() {
+            let agent = if index == 0 { "*" } else { TOKENS[index - 1] };
+            text.push_str(&format!(
+                "    - agents: [\"{agent}\"]\n      allow: [{}]\n      disallow: [{}]\n",
+                list(allow),
+                list(disallow)
+            ));
+            if *extends && index > 0 {
+                text.push_str("      extends: \"*\"\n");
+            }
+            if *delay {
+                text.push_str("      crawl_delay: 2s\n");
+            }
+        }
+        text
+    })
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    let source = Source { name: "site.yaml".into(), text: text.into() };
+    let (policy, findings) = policy::read("site", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
+    let site = policy::compile(Arc::new(policy), Registry::builtin()).expect("small");
+    let entry =
+        SiteEntry { site: Arc::new(site), since: Timestamp(0), held: vec![], forgotten_until: None, pauses: vec![] };
+    Snapshot::new(vec![entry], 1)
+}
+
+fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
+    Facts {
+        host: b"site.test",
+        target: target.as_bytes(),
+        method: b"GET",
+        user_agent: user_agent.as_bytes(),
+        client: None,
+        identity: Identity::Unverified,
+        now: Timestamp(0),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn the_verdict_is_that_of_the_served_bytes(policy in policy(), token in 0usize..4, target in prop_oneof![8 => text().prop_map(|text| format!("/{text}")), 1 => Just("/robots.txt?a".to_owned())]) {
+        let snapshot = snapshot(&policy);
+        let site = &snapshot.sites()[0].site;
+        let token = TOKENS[token];
+        let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
+        let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, &target), &Holdings::default(), &mut Scratch::default());
+        prop_assume!(decision.kind != Kind::Ambiguous);
+        // A token that neither the registry nor the policy knows is a bot without a name, which follows `*` as well.
+        let expected = if naive_allows(&site.robots_txt.body, token, &target) { Verdict::Allowed } else { Verdict::Disallowed };
+        prop_assert_eq!(decision.verdict, expected, "{} asks for {}\n{}", token, target, String::from_utf8_lossy(&site.robots_txt.body));
+    }
+
+    #[test]
+    fn explain_says_what_decide_does(policy in policy(), token in 0usize..5, target in text().prop_map(|text| format!("/{text}")), status in prop_oneof![Just(200u16), Just(404), Just(304)]) {
+        let policy = format!("{policy}indexing:\n  - {{ paths: [/a], tag: noindex }}\n  - {{ types: [text/html], status: [200], tag: noarchive }}\n");
+        let snapshot = snapshot(&policy);
+        let user_agent = TOKENS.get(token).map_or("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".to_owned(), |token| format!("{token}/1.0"));
+        let facts = facts(&user_agent, &target);
+        let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
+        let explanation = explain(&snapshot, Registry::builtin(), &Question { facts, status, content_type: Some("text/html") });
+        prop_assert_eq!(explanation.verdict, decision.verdict);
+        prop_assert_eq!(explanation.kind, decision.kind);
+        prop_assert_eq!(explanation.action.kind, decision.action.name());
+        prop_assert_eq!(explanation.action.would.is_some(), decision.would.is_some());
+        prop_assert_eq!(explanation.rule.is_some(), decision.rule.is_some_and(|rule| rule.rule.is_some()));
+        if decision.action.name() == "pass" {
+            let lines = snapshot.sites()[0].site.tags.tags(&decision.path_rules, status, Some(b"text/html"));
+            prop_assert_eq!(explanation.x_robots_tag, lines.map(|lines| lines.lines.clone()).unwrap_or_default());
+        }
+    }
+
+    #[test]
+    fn a_policy_gives_the_same_bytes_each_time_and_each_token_one_group(policy in policy()) {
+        let (one, other) = (snapshot(&policy), snapshot(&policy));
+        let body = |snapshot: &Snapshot| snapshot.sites()[0].site.robots_txt.body.clone();
+        prop_assert_eq!(body(&one), body(&other));
+        let mut agents: Vec<String> = parse(&body(&one)).into_iter().flat_map(|group| group.agents).collect();
+        let all = agents.len();
+        agents.sort();
+        agents.dedup();
+        prop_assert_eq!(agents.len(), all);
+    }
+}
