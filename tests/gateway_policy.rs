@@ -144,15 +144,18 @@ fn a_refused_upload_leaves_the_connection_in_order() {
     assert_eq!(connection.response("POST").status, 403);
     connection.send("GET /robots.txt HTTP/1.1\r\nHost: shop.example\r\n\r\n");
     assert_eq!(connection.response("GET").status, 200);
-    // Of unknown length: the connection ends, but not before the client has its answer.
+    // Of unknown length: the connection ends, but not in the face of a client that is still sending.
     let mut connection = gate.connect();
-    connection.send(&format!("POST /a HTTP/1.1\r\nHost: shop.example\r\n{GPTBOT}Transfer-Encoding: chunked\r\n\r\n"));
+    connection.send(&format!(
+        "POST /a HTTP/1.1\r\nHost: shop.example\r\n{GPTBOT}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
+    ));
+    let refused = connection.response("POST");
+    assert_eq!((refused.status, refused.field("connection")), (403, Some("close")));
     for _ in 0..20 {
         connection.send(&format!("{:x}\r\n{body}\r\n", body.len()));
     }
     connection.send("0\r\n\r\n");
-    assert_eq!(connection.response("POST").status, 403);
-    assert!(connection.is_closed());
+    assert!(connection.is_closed() && !connection.was_reset());
     // Too long to be read for nothing: the connection ends, and says so.
     let mut connection = gate.connect();
     connection.send(&format!("POST /a HTTP/1.1\r\nHost: shop.example\r\n{GPTBOT}Content-Length: 10000000\r\n\r\n"));

@@ -56,7 +56,7 @@ pub struct Choice {
 }
 
 impl Origins {
-    /// Prepares groups. Servers given as addresses are ready at once, names once they were resolved.
+    /// Prepares groups. Servers given as addresses are ready at once, names after the first round of a [`Resolver`].
     pub fn new(settings: &[OriginSettings]) -> Origins {
         let groups = settings
             .iter()

@@ -62,6 +62,11 @@ impl Connection {
         matches!(self.stream.fill_buf(), Ok([]))
     }
 
+    /// Whether the other side threw away what was sent to it.
+    pub fn was_reset(&self) -> bool {
+        self.stream.get_ref().take_error().expect("the state of the socket").is_some()
+    }
+
     /// Exactly so many octets, as they come.
     pub fn octets(&mut self, count: usize) -> Vec<u8> {
         let mut octets = vec![0; count];
