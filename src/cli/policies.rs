@@ -8,12 +8,13 @@ use crate::time::Timestamp;
 use crate::verdict;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// More than any policy that a person wrote; a mistaken path to something else ends early.
-const MAX_FILE: u64 = 8 * 1024 * 1024;
+/// What the running crawlgate takes too: more is no policy that a person wrote.
+const MAX_FILE: u64 = 4 * 1024 * 1024;
 
 /// One file, and what came of it.
 pub struct Loaded {
@@ -59,16 +60,20 @@ fn could_not_read(path: &Path, error: &std::io::Error) -> Failure {
     Failure::CouldNot(format!("cannot read {}: {error}", path.display()))
 }
 
-/// A file as text; what is not UTF-8 is shown with replacement characters and refused.
+/// A file as text. What is too large or not UTF-8 is a finding about the file, not a failure to read it.
 pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
-    let size = fs::metadata(path).map_err(|error| could_not_read(path, &error))?.len();
-    if size > MAX_FILE {
-        return Err(Failure::CouldNot(format!("{} is larger than {MAX_FILE} bytes", path.display())));
-    }
-    let bytes = fs::read(path).map_err(|error| could_not_read(path, &error))?;
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
+        .map_err(|error| could_not_read(path, &error))?;
     let mut diagnostics = Diagnostics::default();
+    if bytes.len() as u64 > MAX_FILE {
+        diagnostics.push(Diagnostic::whole_file("too-large", "the file is larger than 4 MiB"));
+        bytes.clear();
+    }
     let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-        diagnostics.push(Diagnostic::whole_file("not-utf8", "the file is not UTF-8"));
+        let place = error.utf8_error().valid_up_to();
+        diagnostics.push(Diagnostic::whole_file("not-utf8", format!("the file is not UTF-8 (byte {place})")));
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     });
     Ok((Source { name: path.display().to_string().into(), text: text.into() }, diagnostics))
@@ -112,7 +117,7 @@ fn conflicts(loaded: &mut [Loaded]) {
 fn conflict(site: &Site, name: &str, other: &Site) -> Option<Diagnostic> {
     if site.policy.hosts.is_empty() && other.policy.hosts.is_empty() {
         return Some(
-            Diagnostic::whole_file("host-conflict", format!("{name} is for every other host too"))
+            Diagnostic::whole_file("host-taken", format!("{name} is for every other host too"))
                 .help("only one policy may leave out `hosts`"),
         );
     }
@@ -120,7 +125,7 @@ fn conflict(site: &Site, name: &str, other: &Site) -> Option<Diagnostic> {
     let place = site.policy.hosts.iter().find(|host| host.value == *shared)?;
     let written = site.policy.source.text.get(place.span.start..place.span.end).unwrap_or(&shared.name);
     Some(
-        Diagnostic::error("host-conflict", place.span, format!("{name} claims the host {written} too"))
+        Diagnostic::error("host-taken", place.span, format!("{name} claims the host {written} too"))
             .help("a host belongs to one site: remove it from one of the two"),
     )
 }
