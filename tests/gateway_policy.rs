@@ -294,3 +294,16 @@ fn the_access_log_says_what_was_decided_and_by_which_rule() {
     assert!(line["rule"].as_str().is_some_and(|rule| rule.contains("shop.yaml:9:")), "{line}");
     assert!(line["version"].as_str().is_some_and(|version| version.len() == 16), "{line}");
 }
+
+#[test]
+fn a_crawler_sees_the_page_whole_where_its_tags_are_new() {
+    let origin = pdf();
+    let gate = shop(&origin);
+    let conditional = "If-None-Match: \"x\"\r\nIf-Modified-Since: Sat, 01 Jan 2000 00:00:00 GMT\r\n";
+    let bingbot = format!("User-Agent: {}\r\n{conditional}", support::BINGBOT);
+    gate.get("shop.example", "/report.pdf", &bingbot);
+    assert_eq!(origin.last().field("if-none-match"), None, "a 304 would hide the new noindex");
+    assert_eq!(origin.last().field("if-modified-since"), None);
+    gate.get("shop.example", "/report.pdf", &format!("User-Agent: {}\r\n{conditional}", support::BROWSER));
+    assert_eq!(origin.last().field("if-none-match"), Some("\"x\""), "people keep their caches");
+}

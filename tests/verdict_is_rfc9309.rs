@@ -142,8 +142,14 @@ fn snapshot(text: &str) -> Snapshot {
     let (policy, findings) = policy::read("site", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
     let site = policy::compile(Arc::new(policy), Registry::builtin()).expect("small");
-    let entry =
-        SiteEntry { site: Arc::new(site), since: Timestamp(0), held: vec![], forgotten_until: None, pauses: vec![] };
+    let entry = SiteEntry {
+        site: Arc::new(site),
+        since: Timestamp(0),
+        held: vec![],
+        forgotten_until: None,
+        tag_ages: Default::default(),
+        pauses: vec![],
+    };
     Snapshot::new(vec![entry], 1)
 }
 

@@ -144,12 +144,9 @@ pub fn report(loaded: &[Loaded], errors_only: bool) {
 
 /// The good sites as if they had come into force at `now`.
 pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
-    let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| SiteEntry {
-        site: site.clone(),
-        since: now,
-        held: Vec::new(),
-        forgotten_until: None,
-        pauses: planned_pause(site, now).into_iter().collect(),
+    let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| {
+        let pauses = planned_pause(site, now).into_iter().collect();
+        SiteEntry { pauses, ..SiteEntry::new(site.clone(), now) }
     });
     Snapshot::new(entries.collect(), 0)
 }

@@ -3,6 +3,7 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::request::host;
+use crate::crawlers::Claim;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use pingora_core::Result;
@@ -39,7 +40,18 @@ pub(super) fn request_header(
             request.insert_header(header::HOST, authority)?;
         }
     }
+    whole_pages_for_crawlers(request, ctx);
     forwarding_headers(request, &original.headers, asked_for, ctx)
+}
+
+/// A 304 would hide a new noindex from a crawler that has the page: where what is said changed lately, it gets the page.
+fn whole_pages_for_crawlers(request: &mut RequestHeader, ctx: &RequestContext) {
+    let Some((decision, entry)) = ctx.judged() else { return };
+    if decision.claim != Claim::Nobody && entry.tags_are_new(&decision.path_rules, ctx.now()) {
+        for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
+            request.remove_header(&name);
+        }
+    }
 }
 
 /// What an untrusted client says about itself is replaced, what a trusted proxy says is kept and extended.

@@ -4,7 +4,7 @@ use super::files::{self, Found};
 use super::state::{Memory, State};
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
-use crate::policy::compiled::{Held, shared_host};
+use crate::policy::compiled::{Held, TagAges, shared_host};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict;
@@ -131,6 +131,8 @@ impl Sites {
             self.loaded.remove(&name);
             self.state.forget(&name);
             self.memory.since.remove(&name);
+            self.memory.tag_rules.remove(&name);
+            self.memory.tag_rule_removed.remove(&name);
             report.sites.push(SiteReload { site: name, outcome: Outcome::Removed, findings: Vec::new() });
         }
         for (name, file) in found {
@@ -245,10 +247,11 @@ impl Sites {
     fn succeed(&mut self, before: Option<SiteEntry>, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let version = site.robots_txt.version;
         self.memory.pauses.note(&site, now);
+        let tag_ages = self.tag_ages(&site, now);
         let Some(before) = before else {
             let remembered = self.memory.since.get(&site.name).filter(|(known, _)| *known == version.to_string());
             let since = remembered.map_or(now, |(_, since)| *since);
-            return SiteEntry { site, since, held: Vec::new(), forgotten_until: None, pauses: Vec::new() };
+            return SiteEntry { site, since, held: Vec::new(), forgotten_until: None, tag_ages, pauses: Vec::new() };
         };
         let mut held = before.held;
         let mut forgotten_until = before.forgotten_until.filter(|until| now < *until);
@@ -264,7 +267,23 @@ impl Sites {
             let until = dropped.superseded_at.plus(longest);
             forgotten_until = Some(forgotten_until.map_or(until, |known| known.max(until)));
         }
-        SiteEntry { site, since, held, forgotten_until, pauses: Vec::new() }
+        SiteEntry { site, since, held, forgotten_until, tag_ages, pauses: Vec::new() }
+    }
+
+    /// Since when the site's tag rules are in force, through restarts; without a memory, since now.
+    fn tag_ages(&mut self, site: &Site, now: Timestamp) -> TagAges {
+        let before = self.memory.tag_rules.remove(&site.name).unwrap_or_default();
+        let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
+        let rules: Vec<u64> = site.tags.identities().collect();
+        let known: BTreeMap<u64, Timestamp> = rules.iter().map(|identity| (*identity, since(*identity))).collect();
+        if before.keys().any(|identity| !known.contains_key(identity)) {
+            self.memory.tag_rule_removed.insert(site.name.clone(), now);
+        }
+        self.memory.tag_rules.insert(site.name.clone(), known);
+        TagAges {
+            since: rules.into_iter().map(since).collect(),
+            removed: self.memory.tag_rule_removed.get(&site.name).copied(),
+        }
     }
 
     /// The sites as requests see them.

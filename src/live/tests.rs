@@ -224,3 +224,28 @@ fn a_change_is_noticed_through_links_and_without_quiet() {
     let ended = std::iter::from_fn(|| Some(changes.recv_timeout(Duration::from_secs(20)))).find_map(Result::err);
     assert_eq!(ended, Some(std::sync::mpsc::RecvTimeoutError::Disconnected), "the thread ends with its guard");
 }
+
+#[test]
+fn new_tags_are_new_for_thirty_days_through_restarts() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let rule = |path: &str| format!("  - {{ paths: [{path}], tag: noindex }}\n");
+    let text = |rules: &str| format!("{}indexing:\n{rules}", policy("/one"));
+    let new_for = |live: &Live, path: &str, now: i64| {
+        let entry = entry(live);
+        let mut scratch = crate::robots::TargetScratch::default();
+        entry.tags_are_new(&entry.site.tags.for_path(scratch.normalise(path.as_bytes())), Timestamp(now))
+    };
+    write(directory.path(), "a.yaml", &text(&rule("/x/")));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert!(new_for(&live, "/x/", 29 * DAY));
+    assert!(!new_for(&live, "/other", 0));
+    drop(live);
+    write(directory.path(), "a.yaml", &text(&(rule("/y/") + &rule("/x/"))));
+    let live = start(directory.path(), Some(state.path()), 30 * DAY);
+    assert!(!new_for(&live, "/x/", 30 * DAY), "this one is old");
+    assert!(new_for(&live, "/y/", 30 * DAY));
+    write(directory.path(), "a.yaml", &text(&rule("/x/")));
+    live.reload(Timestamp(31 * DAY));
+    assert!(new_for(&live, "/y/", 31 * DAY), "a crawler may still remember what was said");
+    assert!(!new_for(&live, "/y/", 61 * DAY));
+}

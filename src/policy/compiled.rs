@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use super::compile::tags::{PathRules, TagLines, TagPlan};
+pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
 
 /// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -169,13 +169,41 @@ pub struct SiteEntry {
     pub held: Vec<Held>,
     /// Older versions had to be dropped: until this moment one of them may be held, so nothing is refused.
     pub forgotten_until: Option<Timestamp>,
+    /// Since when the rules of the tag plan are in force.
+    pub tag_ages: TagAges,
     /// The planned or switched pauses; the first whose time it is counts.
     pub pauses: Vec<ActivePause>,
+}
+
+/// Since when what is said about pages is said. A 304 hides a new noindex from a crawler that has the page already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TagAges {
+    /// By the index of the rule in the plan.
+    pub since: Vec<Timestamp>,
+    /// When a rule was last taken away: what it said may still be remembered for any page.
+    pub removed: Option<Timestamp>,
 }
 
 impl SiteEntry {
     /// Superseded versions kept per site.
     pub const MAX_HELD: usize = 64;
+
+    /// How long crawlers are sent a whole page where what is said about it changed: they come back within weeks.
+    pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
+
+    /// A site that has no past.
+    pub fn new(site: Arc<Site>, since: Timestamp) -> SiteEntry {
+        let (held, pauses) = (Vec::new(), Vec::new());
+        SiteEntry { site, since, held, forgotten_until: None, tag_ages: TagAges::default(), pauses }
+    }
+
+    /// Whether what is said about pages of a path changed so lately that crawlers must see the page whole.
+    pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
+        let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
+        let since = |rule: u16| self.tag_ages.since.get(usize::from(rule)).copied();
+        self.tag_ages.removed.is_some_and(lately)
+            || rules.iter().any(|selected| since(selected.rule).is_some_and(lately))
+    }
 }
 
 /// Everything the request path needs, replaced whole on every change.

@@ -70,6 +70,7 @@ fn alone(site: &Arc<Site>) -> Snapshot {
         since: Timestamp(0),
         held: Vec::new(),
         forgotten_until: None,
+        tag_ages: Default::default(),
         pauses: pauses.collect(),
     };
     Snapshot::new(vec![entry], 0)

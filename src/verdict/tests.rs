@@ -47,6 +47,7 @@ impl World {
             since: Timestamp(0),
             held: vec![],
             forgotten_until: None,
+            tag_ages: Default::default(),
             pauses: vec![],
         })
     }
@@ -198,6 +199,7 @@ fn what_a_held_version_allowed_is_never_refused() {
         since: Timestamp(superseded_at),
         held: vec![Held { site: open.clone(), superseded_at: Timestamp(superseded_at) }],
         forgotten_until: None,
+        tag_ages: Default::default(),
         pauses: vec![],
     };
     assert_eq!(World::with(entry(10 * DAY - 60)).told(BINGBOT, "/a/"), ("disallowed", "stale_copy", "pass", None));
@@ -227,6 +229,7 @@ fn a_token_is_the_same_crawler_in_another_version() {
         since: Timestamp(0),
         held: vec![Held { site: before, superseded_at: Timestamp(10 * DAY) }],
         forgotten_until: None,
+        tag_ages: Default::default(),
         pauses: vec![],
     };
     let world = World::with(entry);
@@ -250,6 +253,7 @@ fn a_pause_stops_its_audience_until_its_end() {
             since: Timestamp(0),
             held: vec![],
             forgotten_until: None,
+            tag_ages: Default::default(),
             pauses: vec![pause],
         })
     };
@@ -281,7 +285,14 @@ fn hosts_choose_the_site() {
     ];
     let entries = texts.map(|hosts| {
         let site = site(&format!("{hosts}robots: {{ origin: replace }}\n"));
-        SiteEntry { site, since: Timestamp(0), held: vec![], forgotten_until: None, pauses: vec![] }
+        SiteEntry {
+            site,
+            since: Timestamp(0),
+            held: vec![],
+            forgotten_until: None,
+            tag_ages: Default::default(),
+            pauses: vec![],
+        }
     });
     let snapshot = Snapshot::new(entries.to_vec(), 0);
     for (host, expected) in [

@@ -5,6 +5,8 @@ use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::decode::compile_path_regex;
 use crate::policy::model::{Conditions, Environment, Policy, StatusCondition};
 use crate::robots::{Pattern, Target};
+use crate::yaml::Located;
+use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -23,7 +25,8 @@ pub struct TagPlan {
 /// A rule that the path selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathRule {
-    rule: u16,
+    /// Its index in the plan.
+    pub rule: u16,
     /// The path conditions of its `not` hold: status and type decide whether it is excluded.
     excludable: bool,
 }
@@ -49,9 +52,33 @@ impl TagLines {
 
 #[derive(Debug)]
 struct Rule {
+    /// What the rule says and when, whatever stands around it in the file.
+    identity: u64,
     when: Compiled,
     unless: Option<Compiled>,
     said: Arc<TagLines>,
+}
+
+impl Rule {
+    fn new(when: &Conditions, unless: Option<&Conditions>, tags: Tags) -> Rule {
+        let said = TagLines::new(tags);
+        let mut digest = Sha256::new();
+        for conditions in std::iter::once(when).chain(unless) {
+            let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
+            let status: Vec<_> = conditions.status.iter().map(|status| status.value).collect();
+            let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
+            digest.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
+        }
+        digest.update(format!("{:?}", said.lines));
+        let mut identity = [0; 8];
+        identity.copy_from_slice(&digest.finalize()[..8]);
+        Rule {
+            identity: u64::from_be_bytes(identity),
+            when: Compiled::new(when),
+            unless: unless.map(Compiled::new),
+            said,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -101,14 +128,15 @@ impl TagPlan {
         if policy.environment == Environment::Staging {
             let mut tags = Tags::default();
             tags.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
-            rules.push(Rule { when: Compiled::new(&Conditions::default()), unless: None, said: TagLines::new(tags) });
+            rules.push(Rule::new(&Conditions::default(), None, tags));
         }
-        rules.extend(policy.indexing.iter().map(|rule| Rule {
-            when: Compiled::new(&rule.when),
-            unless: rule.unless.as_ref().map(Compiled::new),
-            said: TagLines::new(rule.tags.clone()),
-        }));
+        rules.extend(policy.indexing.iter().map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone())));
         TagPlan { rules, combinations: RwLock::default() }
+    }
+
+    /// What tells the rules apart, by their index: equal rules of two versions of a policy have the same identity.
+    pub fn identities(&self) -> impl Iterator<Item = u64> + '_ {
+        self.rules.iter().map(|rule| rule.identity)
     }
 
     /// The rules whose conditions on the path hold. Does not allocate for up to eight of them.
