@@ -66,7 +66,11 @@ impl Demo {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // SIGINT rather than SIGKILL, so that it removes its temporary files.
+        let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        if !asked.is_ok_and(|status| status.success()) {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }
@@ -106,6 +110,34 @@ fn the_demo_refuses_what_its_policy_disallows_and_counts_it() {
     let metrics = get(&demo.admin, "/metrics", "test");
     let counted = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",site=\"demo\",verdict=\"unproven\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
+}
+
+#[test]
+fn wget_crawls_the_demo_within_its_rules_and_is_refused_beyond_them() {
+    let demo = Demo::start();
+    let blocked = |demo: &Demo| {
+        let metrics = get(&demo.admin, "/metrics", "test");
+        let line = metrics.lines().find(|line| line.contains("action=\"block\",crawler=\"wget\"")).map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok()).unwrap_or(0)
+    };
+    let crawl = |options: &[&str]| {
+        let download = tempfile::tempdir().expect("a directory");
+        let url = format!("http://{}/", demo.site);
+        let output = Command::new("wget")
+            .args(["-r", "-nv", "--tries=1", "--no-proxy", "--no-host-directories", "-P"])
+            .arg(download.path())
+            .args(options)
+            .arg(url)
+            .output()
+            .expect("wget runs");
+        assert!(download.path().join("exhibits/ropewalk.html").is_file(), "{}", text(&output.stderr));
+        assert!(!download.path().join("members/minutes.html").exists());
+    };
+    crawl(&[]);
+    assert_eq!(blocked(&demo), 0, "what keeps to robots.txt asks for nothing that is refused");
+    crawl(&["-e", "robots=off"]);
+    // /members/minutes.html, /members/directory.html, and three links to /search.
+    assert_eq!(blocked(&demo), 5);
 }
 
 #[test]
