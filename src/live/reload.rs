@@ -131,6 +131,7 @@ impl Sites {
             self.loaded.remove(&name);
             self.state.forget(&name);
             self.memory.since.remove(&name);
+            self.memory.superseded.remove(&name);
             self.memory.tag_rules.remove(&name);
             self.memory.tag_rule_removed.remove(&name);
             report.sites.push(SiteReload { site: name, outcome: Outcome::Removed, findings: Vec::new() });
@@ -249,14 +250,24 @@ impl Sites {
         self.memory.pauses.note(&site, now);
         let tag_ages = self.tag_ages(&site, now);
         let Some(before) = before else {
-            let remembered = self.memory.since.get(&site.name).filter(|(known, _)| *known == version.to_string());
-            let since = remembered.map_or(now, |(_, since)| *since);
-            return SiteEntry { site, since, held: Vec::new(), forgotten_until: None, tag_ages, pauses: Vec::new() };
+            let remembered = self.memory.since.get(&site.name).cloned();
+            let same = remembered.as_ref().filter(|(known, _)| *known == version.to_string());
+            let since = same.map_or(now, |(_, since)| *since);
+            if remembered.is_some() && same.is_none() {
+                self.memory.superseded.insert(site.name.clone(), now);
+            }
+            // What came before a restart is not there any more, and may be held all the same.
+            let superseded = self.memory.superseded.get(&site.name);
+            let forgotten_until = superseded.map(|moment| moment.plus(site.grace)).filter(|until| now < *until);
+            return SiteEntry { forgotten_until, tag_ages, ..SiteEntry::new(site, since) };
         };
         let mut held = before.held;
         let mut forgotten_until = before.forgotten_until.filter(|until| now < *until);
         let unchanged = before.site.robots_txt.version == version;
         let since = if unchanged { before.since } else { now };
+        if !unchanged {
+            self.memory.superseded.insert(site.name.clone(), now);
+        }
         // The same bytes may bind crawlers otherwise (a registry token named under `enforcement`, say): a policy that
         // changed is kept, whether its bytes did or not. One copy per version is enough.
         held.retain(|older| older.site.robots_txt.version != before.site.robots_txt.version);

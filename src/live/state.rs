@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct Memory {
     /// Per site: the version in force and since when.
     pub since: BTreeMap<String, (String, Timestamp)>,
+    /// Per site: when a version was last superseded by another.
+    pub superseded: BTreeMap<String, Timestamp>,
     /// Per site: since when each rule of its tag plan is in force, by the rule's identity.
     pub tag_rules: BTreeMap<String, BTreeMap<u64, Timestamp>>,
     /// Per site: when a rule of its tag plan was last taken away.

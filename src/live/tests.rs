@@ -249,3 +249,22 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
     assert!(new_for(&live, "/y/", 31 * DAY), "a crawler may still remember what was said");
     assert!(!new_for(&live, "/y/", 61 * DAY));
 }
+
+#[test]
+fn what_was_superseded_before_a_restart_may_still_be_held() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert_eq!(entry(&live).forgotten_until, None, "nothing came before the first");
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(100));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(100 + DAY)));
+    drop(live);
+    write(directory.path(), "a.yaml", &policy("/three"));
+    let live = start(directory.path(), Some(state.path()), 300);
+    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(300 + DAY)), "it changed while nobody ran");
+    drop(live);
+    assert_eq!(entry(&start(directory.path(), Some(state.path()), 300 + DAY)).forgotten_until, None);
+}
