@@ -211,6 +211,22 @@ fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
 }
 
 #[test]
+fn a_list_that_names_nothing_is_never_taken_for_all() {
+    let rule = |rule: &str| format!("robots: {{ origin: replace }}\nindexing: [{{ {rule} }}]\n");
+    for (text, id) in [
+        (rule("paths: [], tag: noindex"), "empty-condition"),
+        (rule("paths: [''], tag: noindex"), "empty-condition"),
+        (rule("types: [], tag: noindex"), "empty-condition"),
+        (rule("tag: noindex, not: { status: [] }"), "empty-condition"),
+        (rule("tag: []"), "rule-without-tags"),
+        ("hosts: []\nrobots: { origin: replace }\n".to_owned(), "bad-host"),
+    ] {
+        let found = findings(&text);
+        assert!(found.has_errors() && found.items.iter().any(|item| item.id == id), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn hosts_are_read_as_clients_send_them() {
     let host = |text: &str| super::decode::parse_host(text).ok().map(|host| (host.wildcard, host.name, host.port));
     assert_eq!(host("Shop.Example."), Some((false, "shop.example".into(), None)));

@@ -1,11 +1,15 @@
 //! `hosts`: names as people write them, kept as clients send them.
 
 use crate::policy::model::HostPattern;
-use crate::yaml::{Decoder, Located, Node};
+use crate::yaml::{Decoder, Located, Node, Value};
 use std::net::{IpAddr, Ipv6Addr};
 
 pub fn hosts(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<HostPattern>> {
     let mut hosts: Vec<Located<HostPattern>> = Vec::new();
+    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
+        decoder.error("bad-host", node.span, "`hosts` names no host").help =
+            Some("leave out `hosts`: a policy without it is for every other host".into());
+    }
     for written in decoder.texts(node, "a list of host names") {
         match parse_host(&written.value) {
             Ok(value) => {

@@ -3,7 +3,7 @@
 use super::robots::patterns;
 use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
-use crate::yaml::{Decoder, Fields, Located, Node, Value};
+use crate::yaml::{Decoder, Fields, Located, Node, Severity, Value};
 
 const CONDITIONS: [&str; 4] = ["paths", "path_regex", "types", "status"];
 
@@ -82,6 +82,10 @@ fn scope(name: &Located<String>, decoder: &mut Decoder<'_>) -> Option<Scope> {
 
 fn directives(node: &Node, decoder: &mut Decoder<'_>) -> Directives {
     let mut all = Directives::default();
+    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
+        decoder.error("rule-without-tags", node.span, "nothing is said here").help =
+            Some("write `noindex`, say".into());
+    }
     for written in decoder.texts(node, "directives, like `noindex, noarchive`") {
         match Directives::parse(&written.value) {
             Ok(directives) => all.extend(&directives),
@@ -93,11 +97,29 @@ fn directives(node: &Node, decoder: &mut Decoder<'_>) -> Directives {
 
 fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions {
     Conditions {
-        paths: fields.take("paths").map(|node| patterns(node, decoder)).unwrap_or_default(),
+        paths: listed(fields, "paths", patterns, decoder),
         path_regex: fields.take("path_regex").and_then(|node| path_regex(node, decoder)),
-        types: fields.take("types").map(|node| types(node, decoder)).unwrap_or_default(),
-        status: fields.take("status").map(|node| statuses(node, decoder)).unwrap_or_default(),
+        types: listed(fields, "types", types, decoder),
+        status: listed(fields, "status", statuses, decoder),
     }
+}
+
+/// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of all.
+fn listed<T>(
+    fields: &mut Fields<'_>,
+    name: &str,
+    decode: fn(&Node, &mut Decoder<'_>) -> Vec<T>,
+    decoder: &mut Decoder<'_>,
+) -> Vec<T> {
+    let Some((key, node)) = fields.take_with_key(name) else { return Vec::new() };
+    let before = decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count();
+    let list = decode(node, decoder);
+    let errors = decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count();
+    if list.is_empty() && errors == before {
+        decoder.error("empty-condition", key.span, format!("`{name}` names nothing")).help =
+            Some(format!("leave out `{name}` to mean all, or say which"));
+    }
+    list
 }
 
 /// The expression as it is compiled, for checking and for use alike.
