@@ -16,6 +16,9 @@ const MAX_LABEL: usize = 64;
 /// The crawler label of what came after the cap.
 const OVERFLOW: &str = "overflow";
 
+/// The site's label for hosts that no site claims, and for requests that were refused unjudged.
+pub const UNCLAIMED: &str = "unclaimed";
+
 /// Counters by label values, remembered by the hash of these.
 struct Counters {
     vector: IntCounterVec,
@@ -262,7 +265,7 @@ impl Metrics {
     /// Sets the gauges of all sites, and removes every series of sites that are gone.
     pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
         self.reload_timestamp.set(reload_timestamp as f64);
-        let keep = |site: &str| sites.iter().any(|known| cut_label(&known.site) == site);
+        let keep = |site: &str| site == UNCLAIMED || sites.iter().any(|known| cut_label(&known.site) == site);
         for gauges in [&self.indexable, &self.paused, &self.reload_success, &self.last_fetch] {
             remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
         }

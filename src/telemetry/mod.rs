@@ -7,7 +7,7 @@ mod metrics;
 mod trace;
 
 pub use access::{AccessLog, AccessRecord};
-pub use metrics::{Metrics, SiteGauges};
+pub use metrics::{Metrics, SiteGauges, UNCLAIMED};
 pub use trace::start_tracing;
 
 #[cfg(test)]

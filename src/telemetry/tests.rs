@@ -15,6 +15,7 @@ fn series_go_with_their_site() {
         metrics.robots_txt(site, "gptbot", 200, 5);
         metrics.violation(site, "gptbot", "unproven");
     }
+    metrics.request(UNCLAIMED, "none", "not_a_crawler", "pass");
     metrics.set_sites(&[gauges("two")], 8);
     let text = metrics.render();
     assert!(!text.contains("site=\"one\""), "{text}");
@@ -22,6 +23,7 @@ fn series_go_with_their_site() {
         r#"crawlgate_requests_total{action="block",crawler="gptbot",site="two",verdict="unproven"} 1"#,
         r#"crawlgate_robots_txt_total{crawler="gptbot",site="two",status="200"} 1"#,
         r#"crawlgate_robots_last_fetch_timestamp_seconds{crawler="gptbot",site="two"} 5"#,
+        r#"crawlgate_requests_total{action="pass",crawler="none",site="unclaimed",verdict="not_a_crawler"} 1"#,
         r#"crawlgate_policy_info{site="two",version="v1"} 1"#,
         "crawlgate_policy_reload_timestamp_seconds 8",
     ] {

@@ -82,7 +82,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
 /// What only the whole file shows.
 fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
     let (grace, max_age) = (policy.enforcement.grace.value, policy.robots.max_age.value);
-    if grace < max_age {
+    if grace < max_age && max_age <= robots::MAX_MAX_AGE {
         let span = policy.enforcement.grace.span.or(policy.robots.max_age.span).unwrap_or_default();
         decoder.error("grace-below-max-age", span, "`grace` is shorter than the `max_age` of robots.txt").help = Some(
             "a crawler may rightly hold the file for as long as max_age says; raise grace or lower max_age".into(),

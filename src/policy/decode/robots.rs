@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Cache-Control of robots.txt when nothing is said: short enough to correct a mistake the same day.
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 /// RFC 9309 section 2.4: crawlers should not use a cached copy for more than 24 hours.
-const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
+pub const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
 
 pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     let mut policy = RobotsPolicy {
