@@ -184,6 +184,14 @@ fn people_are_never_judged_and_tools_and_unlisted_bots_only_as_far_as_meant() {
 }
 
 #[test]
+fn a_policy_token_is_published_and_never_enforced() {
+    let text = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\ntests:\n  - { agent: Google-Extended, path: /, expect: { verdict: disallowed, action: pass } }\n";
+    let world = World::of(text);
+    assert_eq!(world.told("Mozilla/5.0 (X11; Linux) Google-Extended/1.0 Safari/1", "/").0, "not_a_crawler");
+    assert!(served(text).contains("User-agent: Google-Extended\nDisallow: /\n"));
+}
+
+#[test]
 fn tokens_that_only_the_policy_knows_join_identification() {
     let world = World::of(&enforced("{ agents: '*', allow: [/] }, { agents: IntranetBot, disallow: [/a/] }"));
     assert_eq!(world.told("IntranetBot/3 (intranet)", "/a/"), REFUSED);

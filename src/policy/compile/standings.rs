@@ -69,7 +69,9 @@ struct Settle<'a> {
 
 impl Settle<'_> {
     fn known(&mut self, crawler: &Crawler) -> Standing {
-        self.standing(&mut names(crawler), crawler.purpose, crawler.binds, true)
+        let standing = self.standing(&mut names(crawler), crawler.purpose, crawler.binds, true);
+        // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
+        if crawler.marks.is_empty() { Standing { mode: Mode::Off, ..standing } } else { standing }
     }
 
     /// A token that only the policy knows: whoever sends it is what the owner says it is.
