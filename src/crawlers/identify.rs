@@ -3,18 +3,27 @@
 //! Knows user agents as bytes; knows no request. A substring test would take people for crawlers (a CUBOT phone, the
 //! Spider 8, ViewSonic) and libraries for the crawlers that they name.
 
+use super::declared::{self, names_somebody_else};
 use super::{Claim, Crawler, CrawlerIndex, Purpose};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// What is read of a user agent: longer ones are garbage, and garbage must not cost more.
 const MAX_READ: usize = 4_096;
 
-/// Shorter tokens stand in too many user agents of people (`Code`, `LCC` are already long for this).
+/// Shorter tokens of a policy are never looked for: two letters stand in the strings of too many people.
 const MIN_TOKEN: usize = 3;
 
+/// Up to this many bytes of tokens a site has the faster automaton; it takes about 256 bytes a byte.
+const MAX_FAST_TOKENS: usize = 128;
+
 /// The characters of a product token: next to a mark they make it part of another word.
-fn is_token_byte(byte: u8) -> bool {
+pub fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// Whether a text ends in these lower-case letters, without regard to case.
+pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
+    text.len() >= lower.len() && text[text.len() - lower.len()..].eq_ignore_ascii_case(lower)
 }
 
 /// One mark of one record.
@@ -39,20 +48,33 @@ impl Mark {
 }
 
 fn stands_alone(text: &[u8], start: usize, end: usize, before: bool, after: bool) -> bool {
-    if before && start > 0 && is_token_byte(text[start - 1]) || after && end < text.len() && is_token_byte(text[end]) {
-        return false;
-    }
-    // `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
-    !ends_with_word(&text[..start], b"like ") && !ends_with_word(&text[..start], b"following ")
+    let inside_word = before && start > 0 && is_token_byte(text[start - 1])
+        || after && text.get(end).is_some_and(|&next| is_token_byte(next));
+    !inside_word && !names_somebody_else(&text[..start])
 }
 
-fn ends_with_word(text: &[u8], word: &[u8]) -> bool {
-    text.len() >= word.len() && text[text.len() - word.len()..].eq_ignore_ascii_case(word)
+/// The mark that counts: a named crawler's before a tool's, then the longer before the shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Best {
+    named: bool,
+    length: usize,
+    crawler: u16,
+}
+
+/// What one pass over a user agent finds.
+#[derive(Debug, Default)]
+struct Found {
+    best: Option<Best>,
+    /// Where the two marks of Apple Messages begin.
+    messages: [Option<usize>; 2],
+    /// Whether the string may say that it is a bot.
+    hinted: bool,
 }
 
 /// All marks of a registry.
 #[derive(Debug)]
 pub struct Marks {
+    /// The marks, and after them the hints of `declared.rs`: one pass finds both.
     automaton: AhoCorasick,
     marks: Vec<Mark>,
     /// The two that Apple Messages puts into the string of a person's own device.
@@ -85,93 +107,77 @@ impl Marks {
                 });
             }
         }
+        patterns.extend(declared::HINTS);
+        // Every request of a person goes through here. A full automaton is several times as fast as the compact ones and
+        // takes 1.4 MB, of which a browser's string touches little.
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .kind(Some(AhoCorasickKind::DFA))
             .build(&patterns)
-            .expect("a few thousand short marks fit an automaton");
+            .expect("a few hundred short marks fit an automaton");
         let find =
             |id: &str| crawlers.iter().position(|crawler| crawler.id == id).and_then(|index| u16::try_from(index).ok());
         Marks { automaton, marks, messages: [find("facebookexternalhit"), find("twitterbot")] }
     }
 
-    /// The mark that counts: a named crawler's before a tool's, the longer before the shorter.
+    /// What the automaton takes, in bytes.
+    #[cfg(test)]
+    pub fn memory(&self) -> usize {
+        self.automaton.memory_usage()
+    }
+
+    /// Whom a user agent claims to be, by the marks and by the tokens of a site.
     pub fn identify(&self, user_agent: &[u8], tokens: Option<&TokenMarks>) -> Claim {
-        let text = &user_agent[..user_agent.len().min(MAX_READ)];
-        let mut best: Option<(bool, usize, u16)> = None;
-        let mut messages = [false; 2];
-        for found in self.automaton.find_overlapping_iter(text) {
-            let mark = &self.marks[found.pattern().as_usize()];
-            if !mark.stands(text, found.start(), found.end()) {
-                continue;
-            }
-            for (seen, crawler) in messages.iter_mut().zip(self.messages) {
-                *seen |= crawler == Some(mark.crawler);
-            }
-            let length = found.end() - found.start();
-            if best.is_none_or(|(named, longest, _)| (!mark.tool, length) > (named, longest)) {
-                best = Some((!mark.tool, length, mark.crawler));
-            }
-        }
-        // `Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`: a preview on the sender's own device.
-        if messages == [true, true] && contains(text, b"safari/") {
-            best = None;
-            if tokens.is_none_or(|tokens| tokens.find(text).is_none()) {
-                return Claim::Nobody;
-            }
+        let mut text = &user_agent[..user_agent.len().min(MAX_READ)];
+        let mut found = self.scan(text);
+        if let Some(preview) = preview_of_messages(text, found.messages) {
+            text = &text[..preview];
+            found = self.scan(text);
         }
         let token = tokens.and_then(|tokens| tokens.find(text));
-        match (best, token) {
-            (Some((true, length, crawler)), token) if token.is_none_or(|(_, theirs)| theirs <= length) => {
-                Claim::Known(CrawlerIndex(crawler))
+        match (found.best, token) {
+            (Some(best), Some((_, length))) if best.named && best.length >= length => {
+                Claim::Known(CrawlerIndex(best.crawler))
             }
             (_, Some((index, _))) => Claim::Token(index),
-            (Some((_, _, crawler)), None) => Claim::Known(CrawlerIndex(crawler)),
-            (None, None) if declares_itself(text) => Claim::Other,
+            (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
+            (None, None) if found.hinted && declared::says_bot(text) => Claim::Other,
             (None, None) => Claim::Nobody,
         }
     }
-}
 
-fn contains(text: &[u8], lower: &[u8]) -> bool {
-    text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
-}
-
-/// Whether an unlisted user agent says that it is a bot. Strict: phones are called `Spider 8`, `M bot 51`, `POWER BOT`.
-/// A word that ends in bot, crawler or spider counts with a version right behind it (`FooBot/1.0`), or at the end of its
-/// part of the comment where the field also names a page or a mail address. A field that is not a browser's counts when
-/// it names a page the way crawlers do, `+http`.
-fn declares_itself(text: &[u8]) -> bool {
-    let browser =
-        text.len() >= 8 && (text[..8].eq_ignore_ascii_case(b"mozilla/") || text[..6].eq_ignore_ascii_case(b"opera/"));
-    if !browser && contains(text, b"+http") {
-        return true;
-    }
-    let words: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
-    let mut contact = None;
-    for word in words {
-        for start in 0..text.len().saturating_sub(word.len() - 1) {
-            let end = start + word.len();
-            if !text[start..end].eq_ignore_ascii_case(word) || end < text.len() && is_token_byte(text[end]) {
+    fn scan(&self, text: &[u8]) -> Found {
+        let mut found = Found::default();
+        for hit in self.automaton.find_overlapping_iter(text) {
+            let (start, end) = (hit.start(), hit.end());
+            let Some(mark) = self.marks.get(hit.pattern().as_usize()) else {
+                found.hinted = true;
+                continue;
+            };
+            if !mark.stands(text, start, end) {
                 continue;
             }
-            if ends_with_word(&text[..start], b"like ") || ends_with_word(&text[..start], b"no") {
-                continue;
+            for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
+                if crawler == Some(mark.crawler) {
+                    first.get_or_insert(start);
+                }
             }
-            if text.get(end) == Some(&b'/') && text.get(end + 1).is_some_and(u8::is_ascii_digit) {
-                return true;
-            }
-            let ends_part = text.get(end).is_none_or(|byte| matches!(byte, b';' | b')' | b','));
-            let names_contact = *contact.get_or_insert_with(|| {
-                contains(text, b"http://") || contains(text, b"https://") || text.contains(&b'@')
-            });
-            if ends_part && names_contact {
-                return true;
+            let candidate = Best { named: !mark.tool, length: end - start, crawler: mark.crawler };
+            if found.best.is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length)) {
+                found.best = Some(candidate);
             }
         }
+        found
     }
-    false
+}
+
+/// Where Apple Messages names other companies' crawlers in the string of a person's own device:
+/// `... Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0`. What stands before is the device's own.
+fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usize> {
+    let [Some(facebook), Some(twitter)] = messages else { return None };
+    let preview = facebook.min(twitter);
+    text[..preview].windows(7).any(|window| window.eq_ignore_ascii_case(b"safari/")).then_some(preview)
 }
 
 /// Tokens that a policy names and the registry does not know, ready to be found in user agents.
@@ -184,14 +190,10 @@ pub struct TokenMarks {
 impl TokenMarks {
     /// Prepares tokens. Their index is the one in `Claim::Token`.
     pub fn new(tokens: Vec<String>) -> TokenMarks {
+        let bytes = tokens.iter().map(String::len).fold(0, usize::saturating_add);
+        let kind = if bytes <= MAX_FAST_TOKENS { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
         let automaton = (!tokens.is_empty())
-            .then(|| {
-                AhoCorasick::builder()
-                    .ascii_case_insensitive(true)
-                    .kind(Some(AhoCorasickKind::ContiguousNFA))
-                    .build(&tokens)
-                    .ok()
-            })
+            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&tokens).ok())
             .flatten();
         TokenMarks { tokens, automaton }
     }

@@ -3,6 +3,7 @@
 //!
 //! This room knows no policy and no request.
 
+mod declared;
 mod identify;
 mod records;
 mod registry;

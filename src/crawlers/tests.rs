@@ -96,27 +96,135 @@ fn a_named_crawler_beats_a_library_and_the_longer_mark_the_shorter() {
 #[test]
 fn a_preview_from_apple_messages_is_a_person_and_its_parts_are_crawlers() {
     let safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 Safari/601.2.4";
-    assert_eq!(who(&format!("{safari} facebookexternalhit/1.1 Facebot Twitterbot/1.0")), "Nobody");
+    let preview = format!("{safari} facebookexternalhit/1.1 Facebot Twitterbot/1.0");
+    for form in [preview.clone(), preview.to_lowercase(), preview.to_uppercase()] {
+        assert_eq!(who(&form), "Nobody", "{form}");
+    }
+    // An owner who names Facebot means a crawler, not those who send a link to a friend.
+    let tokens = TokenMarks::new(vec!["Facebot".into()]);
+    assert_eq!(registry().identify_with(preview.as_bytes(), &tokens), Claim::Nobody);
+    assert_eq!(registry().identify_with(b"Facebot/1.0", &tokens), Claim::Token(0));
     assert_eq!(who("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)"), "facebookexternalhit");
     assert_eq!(who("Twitterbot/1.0"), "twitterbot");
+    for crawler in [
+        "facebookexternalhit/1.1 Facebot Twitterbot/1.0",
+        "Mozilla/5.0 (compatible; facebookexternalhit/1.1 Twitterbot/1.0) Safari/537.36",
+    ] {
+        assert_eq!(who(crawler), "facebookexternalhit", "only behind Safari it is a person's device: {crawler}");
+    }
 }
 
 #[test]
 fn an_unlisted_bot_that_says_so_is_other() {
     for bot in [
         "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.org/bot)",
-        "examplecrawler/0.1",
+        "Mozilla/5.0 (compatible; RhinoBot; +http://example.org/bot.html)",
+        "Mozilla/5.0 (compatible; ExampleBot +https://example.org)",
+        "Mozilla/5.0 (compatible) ExampleBot (+https://example.org/crawler)",
         "Mozilla/5.0 (compatible; my-spider; me@example.org)",
+        "Mozilla/5.0 (compatible; ExampleFetcher/1.0; +http://example.org/about)",
+        "Mozilla/5.0 (X11; Linux x86_64; ExampleBot/1.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/79.0.3945.88 Safari/537.36",
+        "Mozilla/5.0 (Linux; Android 6.0; ExampleBot/1.0; +http://example.org/bot) AppleWebKit/537.36 (KHTML, like Gecko) Safari/537.36",
+        "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/99.0 Mobile Safari/537.36 (compatible; ExampleBot/2.1; +http://example.org/)",
+        "ExampleBot (https://example.org/bot)",
+        "ExampleSpider/beta (me@example.org)",
+        "examplebot/v2",
+        "examplecrawler/0.1",
         "MyFetcher/1.0 (+https://example.org/fetcher)",
     ] {
         assert_eq!(who(bot), "Other", "{bot}");
     }
-    for person in [
-        "Mozilla/5.0 (Linux; Android 13; robot) Chrome/1 Safari/1",
+}
+
+#[test]
+fn people_whose_strings_hold_the_words_of_bots_are_nobody() {
+    let browser = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/88.0.4324.152 Mobile Safari/537.36";
+    let mut people: Vec<String> = [
         "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+        "Mozilla/5.0 (Mobile; CUBOT; rv:48.0) Gecko/48.0 Firefox/48.0 KAIOS/2.5 me@example.org",
+        "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; Embedded Web Browser from: http://example.org/)",
+        "Dalvik/2.1.0 (Linux; U; Android 6.0; POWER BOT Build/MRA58K)",
+        "MyApp/1.0 (Linux; Android 8.1.0; CUBOT) support@example.org",
+        "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 (like ExampleBot/2.1)",
+        "OurCompany Test Spider",
+        "Spider",
+        "bot",
+        "Bot (see https://example.org/)",
+    ]
+    .map(str::to_owned)
+    .into();
+    for model in [
+        "POWER BOT",
+        "CUBOT",
+        "CUBOT/1.0",
+        "M bot",
+        "Spider",
+        "Spider 8",
+        "C Bot Tab 100",
+        "robot",
+        "moto (2022); IDbot",
     ] {
-        assert_eq!(who(person), "Nobody", "{person}");
+        for system in ["Linux; Android 13", "Linux; U; Android 8.1.0; en-us", "Linux; Andr0id 9"] {
+            // Apps of people add versions with an @, addresses and pages behind.
+            for rest in [
+                "",
+                " (Ecosia android@87.0.4280.101)",
+                " ExampleApp/1.0 (support@example.org)",
+                " https://app.example/",
+            ] {
+                people.push(format!("Mozilla/5.0 ({system}; {model}) {browser}{rest}"));
+                people.push(format!("Mozilla/5.0 ({system}; {model}; Build/O11019) {browser}{rest}"));
+            }
+        }
     }
+    for person in people {
+        assert_eq!(who(&person), "Nobody", "{person}");
+    }
+}
+
+#[test]
+fn a_policy_token_in_a_user_agent_is_not_its_operator() {
+    let without_marks: Vec<_> = registry().crawlers().iter().filter(|crawler| crawler.marks.is_empty()).collect();
+    assert!(without_marks.iter().any(|crawler| crawler.id == "google-extended"));
+    for crawler in without_marks {
+        for token in &crawler.tokens {
+            assert_ne!(who(token), crawler.id);
+            assert_ne!(who(&format!("Mozilla/5.0 (compatible; {token}/1.0)")), crawler.id);
+        }
+    }
+    assert_eq!(who("Google-Extended/1.0"), "Nobody");
+    assert_eq!(who("Mozilla/5.0 (compatible; Applebot-Extended/1.0)"), "Nobody");
+}
+
+#[test]
+fn every_record_is_found_by_its_id_and_name() {
+    for (index, crawler) in registry().crawlers().iter().enumerate() {
+        for name in [crawler.id.clone(), crawler.id.to_uppercase(), crawler.name.to_lowercase()] {
+            assert_eq!(registry().find(&name).map(|found| usize::from(found.0)), Some(index), "{name}");
+        }
+    }
+    assert_eq!(registry().find("slurp"), registry().find("yahoo-slurp"), "by its token");
+    assert_eq!(registry().find("no such crawler"), None);
+}
+
+#[test]
+fn documented_caching_times_are_read_and_others_are_unknown() {
+    let hours = |id: &str| {
+        let crawler = registry().get(registry().find(id).expect("listed"));
+        crawler.robots_cache.map(|time| time.as_secs() / 3_600)
+    };
+    assert_eq!(hours("gptbot"), Some(24), "about 24 h");
+    assert_eq!(hours("amazonbot"), Some(24), "24 h, with a remark");
+    assert_eq!(hours("duckassistbot"), Some(72));
+    assert_eq!(hours("ahrefsbot"), Some(7 * 24), "up to a week");
+    assert_eq!(hours("seznambot"), None, "days to weeks");
+    assert_eq!(hours("perplexity-user"), None, "not applicable");
+}
+
+#[test]
+fn the_marks_leave_room_in_the_memory_of_an_idle_process() {
+    let memory = identify::Marks::new(registry().crawlers()).memory();
+    assert!(memory < 2 * 1_024 * 1_024, "{memory} bytes");
 }
 
 #[test]
@@ -130,6 +238,12 @@ fn tokens_of_a_policy_join_identification() {
     assert_eq!(who("GPTBot-Extra/1.0"), Claim::Token(2));
     assert_eq!(who("GPTBot/1.0"), registry().identify(b"GPTBot/1.0"));
     assert_eq!(who("curl/8.0 curlish"), Claim::Token(3), "a token of the owner's beats a library");
+    assert_eq!(who("Mozilla/5.0 (X11) like IntranetBot"), Claim::Nobody);
+    assert_eq!(who("IntranetBot-Images/2.0"), registry().identify(b"IntranetBot-Images/2.0"));
+    // So many that the compact automaton is taken.
+    let many = TokenMarks::new((0..500).map(|number| format!("Intranet{number}Bot")).collect());
+    assert_eq!(registry().identify_with(b"x intranet77bot/1.0", &many), Claim::Token(77));
+    assert_eq!(registry().identify_with(b"Mozilla/5.0 (X11) Firefox/140.0", &many), Claim::Nobody);
 }
 
 #[test]
@@ -143,6 +257,11 @@ proptest! {
     fn any_bytes_are_somebody(bytes in proptest::collection::vec(any::<u8>(), 0..300), near in "[a-z/;()+.: ]{0,40}(bot|spider|GPTBot|http://)[a-z/;()+.: ]{0,20}") {
         let tokens = TokenMarks::new(vec!["spider".into()]);
         registry().identify(&bytes);
+        // The same around words that make the string worth a closer look.
+        for hint in ["bot/1.0", "(Linux; spider;", "a@bot", " +http://", "Safari/ facebookexternalhit Twitterbot"] {
+            let (before, after) = bytes.split_at(bytes.len() / 2);
+            registry().identify_with(&[before, hint.as_bytes(), after].concat(), &tokens);
+        }
         registry().identify_with(near.as_bytes(), &tokens);
     }
 }
