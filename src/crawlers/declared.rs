@@ -15,30 +15,35 @@ pub const HINTS: [&str; 4] = ["bot", "crawler", "spider", "+http"];
 /// browser; or one of its product tokens ends in bot, crawler or spider and has a version right behind it
 /// (`FooBot/1.0`), or ends its part of the string with a page or a mail address somewhere after it.
 pub fn says_bot(text: &[u8]) -> bool {
-    if !has_shape_of_browser(text) && contains(text, b"+http") {
+    if contains(text, b"+http") && !has_shape_of_browser(text) {
         return true;
     }
-    let device = device_part(text);
-    // In the device part a model's name may look like anything, so only a bot that gives its page there counts:
-    // `(Linux; Android 6.0; FooBot/1.0; +http://foo.example)`.
-    let device_has_page = text.get(device.clone()).is_some_and(has_page);
-    let last_contact = last_contact(text);
+    // Found when first asked for: most strings need neither.
+    let (mut device, mut contact) = (None, None);
     let mut start = 0;
     for token in text.split(|&byte| !is_token_byte(byte)) {
         let (begin, end) = (start, start + token.len());
         start = end + 1;
         let Some(word) = WORDS.iter().find(|word| ends_with(token, word)) else { continue };
-        let before = &text[..begin];
+        let (before, after) = (&text[..begin], &text[end..]);
         // Part of an address, or `like FooBot`, which names somebody else.
         if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_somebody_else(before) {
             continue;
         }
-        let version = has_version(&text[end..]);
-        let counts = if device.contains(&begin) {
-            version && device_has_page
-        } else {
-            let ends = ends_part(&text[end..]) || token.len() > word.len() && introduces_itself(&text[end..]);
-            version || ends && last_contact.is_some_and(|contact| contact >= end)
+        let version = has_version(after);
+        let ends = ends_part(after) || token.len() > word.len() && introduces_itself(after);
+        if !version && !ends {
+            continue;
+        }
+        let (device, device_has_page) = device.get_or_insert_with(|| {
+            let part = device_part(text);
+            (part.clone(), has_page(&text[part]))
+        });
+        // In the device part a model's name may look like anything, so only a bot that gives its page there counts:
+        // `(Linux; Android 6.0; FooBot/1.0; +http://foo.example)`.
+        let counts = match device.contains(&begin) {
+            true => version && *device_has_page,
+            false => version || contact.get_or_insert_with(|| last_contact(text)).is_some_and(|contact| contact >= end),
         };
         if counts {
             return true;
