@@ -102,7 +102,7 @@ impl Compiled {
 
     fn path(&self, target: Target<'_>) -> bool {
         let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(target.sent));
-        listed && self.path_regex.as_ref().is_none_or(|regex| regex.is_match(without_query(target.sent)))
+        listed && self.path_regex.as_ref().is_none_or(|regex| regex.is_match(&decoded_path(target.sent)))
     }
 
     fn response(&self, status: u16, content_type: Option<&[u8]>) -> bool {
@@ -212,9 +212,26 @@ impl TagPlan {
     }
 }
 
-fn without_query(target: &[u8]) -> &[u8] {
+/// The path without the query, its escapes decoded: what a person writes an expression for. No allocation for paths of
+/// ordinary length.
+fn decoded_path(target: &[u8]) -> SmallVec<[u8; 256]> {
     let end = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
-    &target[..end]
+    let mut path = SmallVec::new();
+    let mut rest = &target[..end];
+    while let Some((first, after)) = rest.split_first() {
+        let hex = |index: usize| after.get(index).and_then(|digit| char::from(*digit).to_digit(16));
+        match (first, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                path.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                path.push(*first);
+                rest = after;
+            }
+        }
+    }
+    path
 }
 
 /// `image/png; charset=x` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
