@@ -50,6 +50,9 @@ fn ends_with_word(text: &[u8], word: &[u8]) -> bool {
     text.len() >= word.len() && text[text.len() - word.len()..].eq_ignore_ascii_case(word)
 }
 
+/// Words at the end of which an unlisted user agent may say that it is a bot; they follow the marks in the automaton.
+const BOT_WORDS: [&str; 3] = ["bot", "crawler", "spider"];
+
 /// All marks of a registry.
 #[derive(Debug)]
 pub struct Marks {
@@ -85,10 +88,12 @@ impl Marks {
                 });
             }
         }
+        patterns.extend(BOT_WORDS);
+        // A DFA: built once, and every browser's request is read by it.
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .kind(Some(AhoCorasickKind::DFA))
             .build(&patterns)
             .expect("a few thousand short marks fit an automaton");
         let find =
@@ -101,8 +106,12 @@ impl Marks {
         let text = &user_agent[..user_agent.len().min(MAX_READ)];
         let mut best: Option<(bool, usize, u16)> = None;
         let mut messages = [false; 2];
+        let mut said = Said::Nothing;
         for found in self.automaton.find_overlapping_iter(text) {
-            let mark = &self.marks[found.pattern().as_usize()];
+            let Some(mark) = self.marks.get(found.pattern().as_usize()) else {
+                said = said.max(Said::by_word(text, found.start(), found.end()));
+                continue;
+            };
             if !mark.stands(text, found.start(), found.end()) {
                 continue;
             }
@@ -128,7 +137,7 @@ impl Marks {
             }
             (_, Some((index, _))) => Claim::Token(index),
             (Some((_, _, crawler)), None) => Claim::Known(CrawlerIndex(crawler)),
-            (None, None) if declares_itself(text) => Claim::Other,
+            (None, None) if declares_itself(text, said) => Claim::Other,
             (None, None) => Claim::Nobody,
         }
     }
@@ -138,40 +147,41 @@ fn contains(text: &[u8], lower: &[u8]) -> bool {
     text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
 }
 
-/// Whether an unlisted user agent says that it is a bot. Strict: phones are called `Spider 8`, `M bot 51`, `POWER BOT`.
-/// A word that ends in bot, crawler or spider counts with a version right behind it (`FooBot/1.0`), or at the end of its
-/// part of the comment where the field also names a page or a mail address. A field that is not a browser's counts when
-/// it names a page the way crawlers do, `+http`.
-fn declares_itself(text: &[u8]) -> bool {
-    let browser =
-        text.len() >= 8 && (text[..8].eq_ignore_ascii_case(b"mozilla/") || text[..6].eq_ignore_ascii_case(b"opera/"));
-    if !browser && contains(text, b"+http") {
-        return true;
-    }
-    let words: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
-    let mut contact = None;
-    for word in words {
-        for start in 0..text.len().saturating_sub(word.len() - 1) {
-            let end = start + word.len();
-            if !text[start..end].eq_ignore_ascii_case(word) || end < text.len() && is_token_byte(text[end]) {
-                continue;
-            }
-            if ends_with_word(&text[..start], b"like ") || ends_with_word(&text[..start], b"no") {
-                continue;
-            }
-            if text.get(end) == Some(&b'/') && text.get(end + 1).is_some_and(u8::is_ascii_digit) {
-                return true;
-            }
-            let ends_part = text.get(end).is_none_or(|byte| matches!(byte, b';' | b')' | b','));
-            let names_contact = *contact.get_or_insert_with(|| {
-                contains(text, b"http://") || contains(text, b"https://") || text.contains(&b'@')
-            });
-            if ends_part && names_contact {
-                return true;
-            }
+/// How clearly a word says that its user agent is a bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Said {
+    Nothing,
+    /// At the end of its part of the comment, `...; my-spider;`: where the field also names a page or a mail address.
+    WithContact,
+    /// With a version right behind it, `FooBot/1.0`.
+    Clearly,
+}
+
+impl Said {
+    /// Strict: phones are called `Spider 8`, `M bot 51`, `POWER BOT`.
+    fn by_word(text: &[u8], start: usize, end: usize) -> Said {
+        let before = &text[..start];
+        if ends_with_word(before, b"like ") || ends_with_word(before, b"no") {
+            return Said::Nothing;
+        }
+        match text.get(end) {
+            Some(b'/') if text.get(end + 1).is_some_and(u8::is_ascii_digit) => Said::Clearly,
+            None | Some(b';' | b')' | b',') => Said::WithContact,
+            Some(_) => Said::Nothing,
         }
     }
-    false
+}
+
+/// Whether an unlisted user agent says that it is a bot: by a word, or, where it is not shaped like a browser's, by naming
+/// a page the way crawlers do, `+http`.
+fn declares_itself(text: &[u8], said: Said) -> bool {
+    let begins = |word: &[u8]| text.len() >= word.len() && text[..word.len()].eq_ignore_ascii_case(word);
+    let browser = begins(b"mozilla/") || begins(b"opera/");
+    match said {
+        Said::Clearly => true,
+        Said::WithContact if contains(text, b"http://") || contains(text, b"https://") || text.contains(&b'@') => true,
+        Said::WithContact | Said::Nothing => !browser && contains(text, b"+http"),
+    }
 }
 
 /// Tokens that a policy names and the registry does not know, ready to be found in user agents.

@@ -1,0 +1,117 @@
+//! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
+
+use crawlgate::crawlers::Registry;
+use crawlgate::policy::{SiteEntry, Snapshot};
+use crawlgate::time::Timestamp;
+use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::yaml::Source;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use std::fmt::Write;
+use std::hint::black_box;
+
+const BROWSER: &str =
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+
+/// A policy with this many rules: prefixes, some with wildcards, some anchored.
+fn policy(rules: usize) -> String {
+    let mut text = "purposes: { training: disallow }\nrobots:\n  origin: replace\n  groups:\n    - agents: ['*']\n      disallow:\n".to_owned();
+    for rule in 0..rules {
+        let _ = match rule % 5 {
+            0 => writeln!(text, "        - '/section-{rule}/*/print'"),
+            1 => writeln!(text, "        - '/*?ref={rule}'"),
+            2 => writeln!(text, "        - '/page-{rule}.html$'"),
+            _ => writeln!(text, "        - '/section-{rule}/private/'"),
+        };
+    }
+    text.push_str("indexing:\n  - { types: [application/pdf], tag: noindex }\n  - { paths: [/drafts/], tag: noindex }\nenforcement: { mode: enforce }\n");
+    text
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    let (site, findings) = load("site", &Source { name: "site.yaml".into(), text: text.into() }, Registry::builtin());
+    let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+    Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0)
+}
+
+fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
+    Facts {
+        host: b"www.shop.example",
+        target: target.as_bytes(),
+        method: b"GET",
+        user_agent: user_agent.as_bytes(),
+        client: None,
+        identity: Identity::Unverified,
+        now: Timestamp(0),
+    }
+}
+
+fn judging(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("decide");
+    for rules in [10, 1_000, 10_000] {
+        let snapshot = snapshot(&policy(rules));
+        for (name, user_agent, target) in [
+            ("crawler, no rule", BINGBOT, "/some/ordinary/article.html?id=7"),
+            ("crawler, a rule", BINGBOT, "/section-8/private/minutes.html"),
+            ("browser", BROWSER, "/some/ordinary/article.html?id=7"),
+        ] {
+            let mut scratch = Scratch::default();
+            group.bench_function(BenchmarkId::new(name, rules), |bencher| {
+                bencher.iter(|| {
+                    decide(
+                        &snapshot,
+                        Registry::builtin(),
+                        black_box(&facts(user_agent, target)),
+                        &Holdings::default(),
+                        &mut scratch,
+                    )
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+fn identification(criterion: &mut Criterion) {
+    let garbage = "x;(bot http://".repeat(600);
+    let mut group = criterion.benchmark_group("identify");
+    for (name, user_agent) in [("browser", BROWSER), ("crawler", BINGBOT), ("8 KiB of garbage", garbage.as_str())] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| Registry::builtin().identify(black_box(user_agent.as_bytes())))
+        });
+    }
+    group.finish();
+}
+
+fn tagging(criterion: &mut Criterion) {
+    let snapshot = snapshot(&policy(10));
+    let decision = decide(
+        &snapshot,
+        Registry::builtin(),
+        &facts(BROWSER, "/drafts/a.pdf"),
+        &Holdings::default(),
+        &mut Scratch::default(),
+    );
+    let plan = &snapshot.sites()[0].site.tags;
+    let mut group = criterion.benchmark_group("tags");
+    group.bench_function("a page without", |bencher| {
+        bencher.iter(|| plan.tags(black_box(&decision.path_rules), 404, None))
+    });
+    group.bench_function("two rules united", |bencher| {
+        bencher.iter(|| plan.tags(black_box(&decision.path_rules), 200, Some(b"application/pdf")))
+    });
+    group.finish();
+}
+
+fn compiling(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("load");
+    group.sample_size(20);
+    for rules in [10, 1_000] {
+        let text = policy(rules);
+        group.bench_function(BenchmarkId::from_parameter(rules), |bencher| bencher.iter(|| snapshot(black_box(&text))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, judging, identification, tagging, compiling);
+criterion_main!(benches);
