@@ -117,7 +117,7 @@ fn a_request_that_is_too_long_or_never_ends_is_refused() {
     let began = std::time::Instant::now();
     stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("set");
     let mut byte = [0];
-    while stream.write_all(b" ").is_ok() && !matches!(stream.read(&mut byte), Ok(_)) {
+    while stream.write_all(b" ").is_ok() && stream.read(&mut byte).is_err() {
         assert!(began.elapsed().as_secs() < 20, "it goes on for ever");
     }
 }

@@ -9,6 +9,7 @@ mod pauses;
 mod reload;
 mod state;
 mod status;
+mod succession;
 mod watch;
 
 pub use pauses::{PauseError, PauseRequest};
