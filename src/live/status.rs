@@ -116,7 +116,7 @@ fn indexable(site: &Site) -> bool {
             return false;
         }
     }
-    let selected = site.tags.for_path(target);
+    let selected = site.tags.for_path(target, &mut Vec::new());
     !site
         .tags
         .tags(&selected, 200, Some(b"text/html"))

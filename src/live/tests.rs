@@ -233,7 +233,10 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
     let new_for = |live: &Live, path: &str, now: i64| {
         let entry = entry(live);
         let mut scratch = crate::robots::TargetScratch::default();
-        entry.tags_are_new(&entry.site.tags.for_path(scratch.normalise(path.as_bytes())), Timestamp(now))
+        entry.tags_are_new(
+            &entry.site.tags.for_path(scratch.normalise(path.as_bytes()), &mut Vec::new()),
+            Timestamp(now),
+        )
     };
     write(directory.path(), "a.yaml", &text(&rule("/x/")));
     let live = start(directory.path(), Some(state.path()), 0);

@@ -76,7 +76,7 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
         return;
     }
     let mut scratch = TargetScratch::default();
-    let selected = site.tags.for_path(scratch.normalise(b"/"));
+    let selected = site.tags.for_path(scratch.normalise(b"/"), &mut Vec::new());
     let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else { return };
     let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| lines.tags.effective(engine).forbids_indexing()) else {
         return;
