@@ -5,14 +5,14 @@ use crate::live::{PauseRequest, ReloadReport, Status};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A request is short; an answer holds the findings of all sites.
-const MAX_REQUEST: u64 = 64 * 1024;
+const MAX_REQUEST: usize = 64 * 1024;
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 /// For a client to send its line, or to take the answer.
 const CLIENT_TIME: Duration = Duration::from_secs(5);
@@ -79,18 +79,25 @@ pub enum ControlError {
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Which file it is: another process may have taken the name since.
+    identity: Option<(u64, u64)>,
 }
 
 impl ControlSocket {
     /// Opens the socket with mode 0600. A socket that a dead process left behind is replaced.
     ///
     /// # Errors
-    /// Somebody listens there, or the place cannot be written.
+    /// Somebody listens there, something else than a socket is there, or the place cannot be written.
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
         let name = path.display().to_string();
         let failed = |error: std::io::Error| ControlError::Io { path: name.clone(), error };
         if UnixStream::connect(path).is_ok() {
             return Err(ControlError::AlreadyRunning(name));
+        }
+        // A name that was mistyped: a policy is not to be replaced by a socket.
+        if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
+            let error = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "there is a file that is no socket");
+            return Err(failed(error));
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory).map_err(failed)?;
@@ -104,8 +111,9 @@ impl ControlSocket {
         let hidden = private.path().join("s");
         let listener = UnixListener::bind(&hidden).map_err(failed)?;
         std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let identity = identity(&hidden);
         std::fs::rename(&hidden, path).map_err(failed)?;
-        Ok(ControlSocket { listener, path: path.to_owned() })
+        Ok(ControlSocket { listener, path: path.to_owned(), identity })
     }
 
     /// Answers until the process ends, in threads of its own: a slow client keeps nobody waiting, and a reload keeps no
@@ -136,10 +144,17 @@ impl ControlSocket {
         Ok(())
     }
 
-    /// Removes the socket's name, so that nobody finds it any more.
+    /// Removes the socket's name, so that nobody finds it any more; not if the name is another socket's by now.
     pub fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        if self.identity.is_some() && identity(&self.path) == self.identity {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 impl Drop for ControlSocket {
@@ -148,19 +163,45 @@ impl Drop for ControlSocket {
     }
 }
 
-fn answer(stream: &UnixStream, operations: &Operations) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(CLIENT_TIME))?;
-    stream.set_write_timeout(Some(CLIENT_TIME))?;
-    let mut line = Vec::new();
-    BufReader::new(stream.take(MAX_REQUEST)).read_until(b'\n', &mut line)?;
-    let response = match serde_json::from_slice(&line) {
-        Ok(request) => perform(&request, operations),
-        Err(error) => Response::Refused { error: format!("this is no request: {error}") },
+fn answer(mut stream: &UnixStream, operations: &Operations) -> std::io::Result<()> {
+    let response = match read_line(stream)? {
+        Some(line) => match serde_json::from_slice(&line) {
+            Ok(request) => perform(&request, operations),
+            Err(error) => Response::Refused { error: format!("this is no request: {error}") },
+        },
+        None => Response::Refused { error: format!("the request is longer than {MAX_REQUEST} bytes") },
     };
     let mut bytes = serde_json::to_vec(&response)?;
     bytes.push(b'\n');
-    let mut stream = stream;
+    stream.set_write_timeout(Some(CLIENT_TIME))?;
     stream.write_all(&bytes)
+}
+
+/// Reads up to the end of the line or of the stream; `None` when that is too far. One deadline for the whole line: a
+/// timeout of each read would let a client go on for ever.
+fn read_line(mut stream: &UnixStream) -> std::io::Result<Option<Vec<u8>>> {
+    let end = Instant::now() + CLIENT_TIME;
+    let mut line = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let count = match stream.read(&mut buffer) {
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let read = &buffer[..count];
+        let newline = read.iter().position(|byte| *byte == b'\n');
+        // The rest is read and dropped: closing on unread bytes would take the answer away from the client.
+        line.extend_from_slice(&read[..newline.unwrap_or(count).min(MAX_REQUEST + 1 - line.len())]);
+        if newline.is_some() || count == 0 {
+            return Ok((line.len() <= MAX_REQUEST).then_some(line));
+        }
+    }
 }
 
 fn perform(request: &Request, operations: &Operations) -> Response {

@@ -4,17 +4,28 @@
 //! rebinding): only addresses and the names of this machine are answered.
 
 use super::Operations;
+use crate::live::Status;
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
 use async_trait::async_trait;
 use pingora_core::apps::http_app::ServeHttp;
 use pingora_core::protocols::http::ServerSession;
+use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>crawlgate</title>\n<h1>crawlgate</h1>\n\
 <ul>\n<li><a href=\"/api/status\">status</a>\n<li><a href=\"/metrics\">metrics</a>\n<li><a href=\"/healthz\">healthz</a>\n\
 <li><a href=\"/readyz\">readyz</a>\n</ul>\n</html>\n";
+
+/// The answer to `/api/status`.
+#[derive(Serialize)]
+struct Instance {
+    version: &'static str,
+    uptime_seconds: u64,
+    #[serde(flatten)]
+    status: Status,
+}
 
 /// The application behind the admin listener, for Pingora's `ServerApp`.
 pub struct AdminApp {
@@ -52,7 +63,11 @@ impl AdminApp {
                     self.operations.metrics.render().into(),
                 )
             }
-            "/api/status" => match serde_json::to_vec_pretty(&self.operations.status()) {
+            "/api/status" => match serde_json::to_vec_pretty(&Instance {
+                version: env!("CARGO_PKG_VERSION"),
+                uptime_seconds: self.operations.uptime().as_secs(),
+                status: self.operations.status(),
+            }) {
                 Ok(mut body) => {
                     body.push(b'\n');
                     typed(StatusCode::OK, "application/json", body)

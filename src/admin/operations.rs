@@ -1,11 +1,12 @@
 //! What an operator can do, with its traces in metrics and logs.
 
-use crate::live::{Live, PauseError, PauseRequest, ReloadReport, Status};
+use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
 use crate::telemetry::{Metrics, SiteGauges};
 use crate::time::Timestamp;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
@@ -14,12 +15,28 @@ pub struct Operations {
     /// Where they leave traces.
     pub metrics: Arc<Metrics>,
     ready: AtomicBool,
+    started: Instant,
+    /// What was said last of each site's file and of the directory: it is not said again every half minute.
+    told: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
     pub fn new(live: Arc<Live>, metrics: Arc<Metrics>) -> Arc<Operations> {
-        let operations = Operations { live, metrics, ready: AtomicBool::new(false) };
+        let operations = Operations {
+            live,
+            metrics,
+            ready: AtomicBool::new(false),
+            started: Instant::now(),
+            told: Mutex::default(),
+        };
+        for site in operations.status().sites {
+            // What is refused was said by the start itself.
+            if site.reload_ok && !site.findings.is_empty() {
+                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy is in force, with warnings");
+            }
+            operations.is_news(&site.site, &site.findings);
+        }
         operations.refresh();
         Arc::new(operations)
     }
@@ -38,25 +55,41 @@ impl Operations {
     pub fn reload(&self) -> ReloadReport {
         let report = self.live.reload(now());
         for site in &report.sites {
-            use crate::live::Outcome;
+            let (name, findings) = (&site.site, &site.findings);
+            let news = self.is_news(name, findings);
             match site.outcome {
-                Outcome::Unchanged => {}
-                Outcome::Added | Outcome::Replaced | Outcome::Removed => {
-                    tracing::info!(site = %site.site, outcome = ?site.outcome, "policy");
+                Outcome::Added | Outcome::Replaced if findings.is_empty() => {
+                    tracing::info!(site = %name, outcome = ?site.outcome, "policy");
                 }
-                Outcome::Kept => {
-                    tracing::error!(site = %site.site, findings = ?site.findings, "the new policy is refused: the old one stays")
+                Outcome::Added | Outcome::Replaced => {
+                    tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "policy, with warnings");
                 }
-                Outcome::Refused => {
-                    tracing::error!(site = %site.site, findings = ?site.findings, "the policy is refused, and there is no old one")
+                Outcome::Removed => tracing::info!(site = %name, "the policy is removed"),
+                Outcome::Kept if news => {
+                    tracing::error!(site = %name, ?findings, "the new policy is refused: the old one stays");
                 }
+                Outcome::Refused if news => {
+                    tracing::error!(site = %name, ?findings, "the policy is refused, and there is no old one");
+                }
+                Outcome::Unchanged | Outcome::Kept | Outcome::Refused => {}
             }
         }
-        if let Some(problem) = &report.problem {
-            tracing::error!(%problem, "nothing was reloaded");
+        let problem: Vec<String> = report.problem.iter().cloned().collect();
+        if self.is_news("", &problem) && !problem.is_empty() {
+            tracing::error!(?problem, "nothing was reloaded");
         }
         self.refresh();
         report
+    }
+
+    /// Whether something else is to be said than the last time. No site has an empty name.
+    fn is_news(&self, site: &str, findings: &[String]) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match findings {
+            [] => told.remove(site),
+            findings => told.insert(site.to_owned(), findings.to_vec()),
+        };
+        before.as_deref().unwrap_or_default() != findings
     }
 
     /// Pauses.
@@ -81,6 +114,11 @@ impl Operations {
         Ok(sites)
     }
 
+    /// For how long it runs.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// How things stand.
     pub fn status(&self) -> Status {
         self.live.status(now())
@@ -89,6 +127,7 @@ impl Operations {
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn refresh(&self) {
         let status = self.status();
+        self.metrics.warnings(status.warnings.len());
         let sites: Vec<SiteGauges> = status
             .sites
             .into_iter()

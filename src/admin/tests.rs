@@ -76,3 +76,88 @@ fn a_socket_left_behind_is_replaced() {
     assert!(path.exists(), "nobody listens behind it any more");
     ControlSocket::bind(&path).expect("bound again");
 }
+
+#[test]
+fn a_file_that_is_no_socket_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("shop.yaml");
+    std::fs::write(&path, "precious").expect("written");
+    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::Io { .. })));
+    assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
+}
+
+#[test]
+fn a_socket_removes_its_own_name_and_nobody_else_s() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("control.sock");
+    let first = ControlSocket::bind(&path).expect("bound");
+    std::fs::remove_file(&path).expect("removed");
+    let second = ControlSocket::bind(&path).expect("bound by another process");
+    drop(first);
+    assert!(path.exists(), "it is the other's");
+    drop(second);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_request_that_is_too_long_or_never_ends_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let operations = operations(directory.path());
+    let path = directory.path().join("control.sock");
+    let socket = Arc::new(ControlSocket::bind(&path).expect("bound"));
+    socket.clone().serve(operations).expect("served");
+    let mut stream = UnixStream::connect(&path).expect("connected");
+    stream.write_all(&[b' '; 70 * 1024]).expect("sent");
+    stream.write_all(b"\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    assert!(answer.contains("longer than"), "{answer}");
+    // A byte now and then does not keep a thread for ever.
+    let mut stream = UnixStream::connect(&path).expect("connected");
+    let began = std::time::Instant::now();
+    stream.set_read_timeout(Some(std::time::Duration::from_millis(200))).expect("set");
+    let mut byte = [0];
+    while stream.write_all(b" ").is_ok() && stream.read(&mut byte).is_err() {
+        assert!(began.elapsed().as_secs() < 20, "it goes on for ever");
+    }
+}
+
+#[test]
+fn the_status_says_which_crawlgate_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let app = AdminApp::new(operations(directory.path()), AccessLog::off());
+    let answer = app.answer(&Method::GET, Some("localhost"), "/api/status");
+    let status: serde_json::Value = serde_json::from_slice(answer.body()).expect("JSON");
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert!(status["uptime_seconds"].is_u64());
+    assert_eq!(status["sites"][0]["site"], "shop");
+}
+
+#[test]
+fn a_broken_file_is_logged_once_not_at_every_look() {
+    #[derive(Clone, Default)]
+    struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let operations = operations(directory.path());
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        let write = |text: &str| std::fs::write(directory.path().join("shop.yaml"), text).expect("a policy");
+        write("robots: {}\n");
+        operations.reload();
+        operations.reload();
+        write("robots: [\n");
+        operations.reload();
+    });
+    let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
+    assert_eq!(text.matches("the new policy is refused").count(), 2, "once for each way of being broken: {text}");
+}

@@ -18,8 +18,9 @@ pub type Found = Result<Source, String>;
 /// The directory cannot be read.
 pub fn policies(directory: &Path) -> std::io::Result<BTreeMap<String, Found>> {
     let mut found: BTreeMap<String, Found> = BTreeMap::new();
+    // An entry that cannot be read might be a site: better no answer than one that lacks it.
     let mut entries: Vec<PathBuf> =
-        fs::read_dir(directory)?.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     entries.sort();
     for path in entries {
         let is_policy = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
@@ -46,6 +47,10 @@ pub fn policies(directory: &Path) -> std::io::Result<BTreeMap<String, Found>> {
 /// Reads one file.
 pub fn read(path: &Path) -> Found {
     let name = path.display();
+    // Opening a pipe waits until somebody writes into it.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(format!("{name}: is no file"));
+    }
     let file = fs::File::open(path).map_err(|error| format!("{name}: cannot be read: {error}"))?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| format!("{name}: cannot be read: {error}"))?;

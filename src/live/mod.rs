@@ -4,10 +4,12 @@
 //! Knows files and the policy language; knows no request, no proxy and no clock (`now` is an argument).
 
 mod files;
+mod hosts;
 mod pauses;
 mod reload;
 mod state;
 mod status;
+mod succession;
 mod watch;
 
 pub use pauses::{PauseError, PauseRequest};
@@ -18,10 +20,12 @@ pub use watch::WatchGuard;
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
 use crate::time::Timestamp;
+use crate::verdict;
 use arc_swap::ArcSwap;
-use reload::Sites;
+use reload::{Read, Sites};
+use status::Files;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 /// What to load from, and where to remember.
 #[derive(Clone, Debug)]
@@ -48,7 +52,16 @@ pub enum StartError {
 /// The sites, alive: readers take the snapshot without a lock, changes are made one after the other.
 pub struct Live {
     snapshot: ArcSwap<Snapshot>,
-    sites: Mutex<Sites>,
+    /// The same snapshot, with how the files stand: no status waits for a reload.
+    overview: ArcSwap<(Files, Arc<Snapshot>)>,
+    changes: Mutex<Changes>,
+}
+
+/// What only a change may touch.
+struct Changes {
+    sites: Sites,
+    /// Snapshots that requests may still hold. The last share is given up here: a request never pays for freeing one.
+    retired: Vec<Arc<Snapshot>>,
 }
 
 impl Live {
@@ -57,9 +70,22 @@ impl Live {
     /// # Errors
     /// See [`StartError`].
     pub fn start(options: LiveOptions, registry: &'static Registry, now: Timestamp) -> Result<Arc<Live>, StartError> {
-        let sites = Sites::start(options, registry, now)?;
-        let snapshot = ArcSwap::from_pointee(sites.snapshot(now));
-        Ok(Arc::new(Live { snapshot, sites: Mutex::new(sites) }))
+        Live::start_reading(options, registry, verdict::load, now)
+    }
+
+    fn start_reading(
+        options: LiveOptions,
+        registry: &'static Registry,
+        read: Read,
+        now: Timestamp,
+    ) -> Result<Arc<Live>, StartError> {
+        let mut sites = Sites::start(options, registry, read, now)?;
+        let snapshot = Arc::new(sites.snapshot());
+        Ok(Arc::new(Live {
+            overview: ArcSwap::from_pointee((sites.files(), snapshot.clone())),
+            snapshot: ArcSwap::new(snapshot),
+            changes: Mutex::new(Changes { sites, retired: Vec::new() }),
+        }))
     }
 
     /// The snapshot in force. Neither locks nor waits.
@@ -69,10 +95,7 @@ impl Live {
 
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
-        let mut sites = self.lock();
-        let report = sites.reload(now);
-        self.publish(&sites, now);
-        report
+        self.change(|sites| sites.reload(now))
     }
 
     /// Pauses; outranks the file until it ends, and survives a restart. Returns when it ends.
@@ -80,10 +103,11 @@ impl Live {
     /// # Errors
     /// No such site, or longer than 36 hours without `long`.
     pub fn pause(&self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
-        let mut sites = self.lock();
-        let until = sites.pause(request, now)?;
-        self.publish(&sites, now);
-        Ok(until)
+        self.change(|sites| {
+            let until = sites.pause(request, now);
+            let is_new = until.is_ok();
+            (until, is_new)
+        })
     }
 
     /// Ends pauses, planned ones too; returns the sites that were paused.
@@ -91,26 +115,31 @@ impl Live {
     /// # Errors
     /// No such site.
     pub fn resume(&self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
-        let mut sites = self.lock();
-        let resumed = sites.resume(site, now)?;
-        self.publish(&sites, now);
-        Ok(resumed)
+        self.change(|sites| {
+            let resumed = sites.resume(site, now);
+            let is_new = resumed.as_ref().is_ok_and(|sites| !sites.is_empty());
+            (resumed, is_new)
+        })
     }
 
-    /// How things stand.
+    /// How things stand. Neither locks nor waits.
     pub fn status(&self, now: Timestamp) -> Status {
-        self.lock().status(&self.snapshot(), now)
+        let overview = self.overview.load_full();
+        status::status(&overview.0, &overview.1, now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Sites> {
-        // A panic while reloading leaves the sites as they were between two steps, each of them whole.
-        self.sites.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn publish(&self, sites: &Sites, now: Timestamp) {
-        let before = self.snapshot.swap(Arc::new(sites.snapshot(now)));
-        // Requests that still hold it drop their share; the last one to go frees it, which is not much: sites are shared.
-        drop(before);
+    /// Makes a change, and publishes a new snapshot when it is one for requests.
+    fn change<T>(&self, change: impl FnOnce(&mut Sites) -> (T, bool)) -> T {
+        // A panic in a change leaves the sites as they were between two steps, each of them whole.
+        let mut changes = self.changes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (result, is_new) = change(&mut changes.sites);
+        if is_new {
+            let snapshot = Arc::new(changes.sites.snapshot());
+            changes.retired.push(self.snapshot.swap(snapshot));
+        }
+        self.overview.store(Arc::new((changes.sites.files(), self.snapshot.load_full())));
+        changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        result
     }
 }
 

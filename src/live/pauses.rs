@@ -7,7 +7,7 @@ use crate::policy::model::{Acknowledgement, Audience, PausePolicy};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A pause without an end ends after 12 hours; so does the pause of robots.txt, after which Google stops crawling the
@@ -57,7 +57,7 @@ pub struct Switched {
 pub struct Remembered {
     /// Switched at run time, by site.
     pub switched: BTreeMap<String, Switched>,
-    /// When a planned pause without a beginning first came into force, by site and what it says.
+    /// When a policy with a planned pause was first in force, by site and what the pause says.
     pub first_seen: BTreeMap<String, Timestamp>,
     /// Planned pauses that were ended by hand, by site and what they say.
     pub ended: BTreeMap<String, Timestamp>,
@@ -83,7 +83,8 @@ impl Remembered {
         if self.ended.contains_key(&key) {
             return None;
         }
-        let from = pause.from.or_else(|| self.first_seen.get(&key).copied())?;
+        // One that was to begin before anybody knew of it begins when it is known: it would be over otherwise, unseen.
+        let from = pause.from.max(self.first_seen.get(&key).copied())?;
         let acknowledged = site.policy.acknowledge.iter().any(|item| item.value == Acknowledgement::LongPause);
         let until = pause.until.unwrap_or(from.plus(DEFAULT));
         // With a beginning, a long one was refused when the policy was checked; without one, nobody could tell.
@@ -100,18 +101,21 @@ impl Remembered {
 
     /// Notes a policy's pause that came into force now.
     pub fn note(&mut self, site: &Site, now: Timestamp) {
-        if let Some(pause) = site.policy.pause.as_ref().filter(|pause| pause.from.is_none()) {
+        if let Some(pause) = &site.policy.pause {
             self.first_seen.entry(key(&site.name, pause)).or_insert(now);
         }
     }
 
-    /// Drops what is over, so that the file does not grow: notes of pauses that no policy holds any more are kept for a
-    /// month, lest a policy that comes back pause anew.
-    pub fn prune(&mut self, now: Timestamp) {
+    /// Drops what is over, so that the file does not grow. What is noted of a pause stays as long as a policy in force
+    /// holds it, or it would begin anew; otherwise for a month, for the policy that comes back.
+    pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
         let month = Duration::from_secs(31 * 86_400);
+        let planned: BTreeSet<String> =
+            in_force.filter_map(|site| Some(key(&site.name, site.policy.pause.as_ref()?))).collect();
         self.switched.retain(|_, pause| now < pause.until);
-        self.first_seen.retain(|_, since| now.since(*since) < month);
-        self.ended.retain(|_, since| now.since(*since) < month);
+        for noted in [&mut self.first_seen, &mut self.ended] {
+            noted.retain(|key, since| planned.contains(key) || now.since(*since) < month);
+        }
     }
 }
 

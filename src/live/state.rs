@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Everything but the last good copies, which are files of their own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,8 +32,12 @@ pub struct Memory {
 pub struct State {
     directory: Option<PathBuf>,
     written: Option<Vec<u8>>,
-    /// Why the last write failed.
-    pub warning: Option<String>,
+    /// The copies that are kept as they should be.
+    kept: BTreeMap<String, Arc<str>>,
+    /// What was wrong with the state at the start.
+    set_aside: Option<String>,
+    /// What cannot be written, by file, and why.
+    failing: BTreeMap<PathBuf, String>,
 }
 
 impl State {
@@ -42,7 +47,8 @@ impl State {
     /// # Errors
     /// The directory cannot be made or written.
     pub fn open(directory: Option<PathBuf>) -> Result<(State, Memory), String> {
-        let mut state = State { directory, written: None, warning: None };
+        let mut state =
+            State { directory, written: None, kept: BTreeMap::new(), set_aside: None, failing: BTreeMap::new() };
         let Some(directory) = &state.directory else { return Ok((state, Memory::default())) };
         let failed =
             |error: std::io::Error| format!("the state directory {} cannot be used: {error}", directory.display());
@@ -50,17 +56,17 @@ impl State {
         tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let file = directory.join("state.json");
         let memory = match fs::read(&file) {
-            Err(_) => Memory::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Memory::default(),
+            Err(error) => return Err(failed(error)),
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(memory) => memory,
                 Err(error) => {
                     let aside = directory.join("state.json.unreadable");
                     let _ = fs::rename(&file, &aside);
-                    state.warning = Some(format!(
-                        "{}: cannot be understood ({error}); set aside as {}",
-                        file.display(),
-                        aside.display()
-                    ));
+                    let warning =
+                        format!("{}: cannot be understood ({error}); set aside as {}", file.display(), aside.display());
+                    tracing::warn!("{warning}");
+                    state.set_aside = Some(warning);
                     Memory::default()
                 }
             },
@@ -68,29 +74,45 @@ impl State {
         Ok((state, memory))
     }
 
-    /// Remembers, if anything changed. A failure is a warning: the proxy runs on.
+    /// What is wrong with the state, for a person.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.set_aside.iter().chain(self.failing.values()).map(String::as_str)
+    }
+
+    /// Remembers, if anything changed. A failure is a warning, and is tried again: the proxy runs on.
     pub fn remember(&mut self, memory: &Memory) {
         let Some(directory) = &self.directory else { return };
         let Ok(bytes) = serde_json::to_vec_pretty(memory) else { return };
-        if self.written.as_ref() == Some(&bytes) {
-            return;
-        }
-        match write_whole(&directory.join("state.json"), &bytes) {
-            Ok(()) => {
-                self.written = Some(bytes);
-                self.warning = None;
-            }
-            Err(error) => {
-                self.warning = Some(format!("{}: cannot be written: {error}", directory.join("state.json").display()))
-            }
+        if self.written.as_ref() != Some(&bytes) && self.write(&directory.join("state.json"), &bytes) {
+            self.written = Some(bytes);
         }
     }
 
-    /// Keeps a policy that was accepted.
+    /// Keeps a policy that was accepted, unless it is kept already.
     pub fn keep(&mut self, site: &str, source: &Source) {
         let Some(file) = self.copy_of(site) else { return };
-        if let Err(error) = write_whole(&file, source.text.as_bytes()) {
-            self.warning = Some(format!("{}: cannot be written: {error}", file.display()));
+        if self.kept.get(site).is_some_and(|kept| *kept == source.text) {
+            return;
+        }
+        let is_there = fs::read(&file).is_ok_and(|bytes| bytes == source.text.as_bytes());
+        if is_there || self.write(&file, source.text.as_bytes()) {
+            self.kept.insert(site.to_owned(), source.text.clone());
+        }
+    }
+
+    fn write(&mut self, file: &Path, bytes: &[u8]) -> bool {
+        match write_whole(file, bytes) {
+            Ok(()) => {
+                self.failing.remove(file);
+                true
+            }
+            Err(error) => {
+                let warning = format!("{}: cannot be written: {error}", file.display());
+                if self.failing.insert(file.to_owned(), warning.clone()).as_ref() != Some(&warning) {
+                    tracing::warn!("{warning}");
+                }
+                false
+            }
         }
     }
 
@@ -101,7 +123,9 @@ impl State {
 
     /// Forgets a site that is gone.
     pub fn forget(&mut self, site: &str) {
+        self.kept.remove(site);
         if let Some(file) = self.copy_of(site) {
+            self.failing.remove(&file);
             let _ = fs::remove_file(file);
         }
     }

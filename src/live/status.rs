@@ -1,12 +1,12 @@
 //! How things stand, for `status`, the API and the metrics.
 
-use super::reload::Sites;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::{Binding, SiteEntry};
 use crate::policy::{Site, Snapshot};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// How things stand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,23 +50,36 @@ pub struct SiteStatus {
     pub indexable: bool,
 }
 
-impl Sites {
-    pub(super) fn status(&self, snapshot: &Snapshot, now: Timestamp) -> Status {
-        let sites = self.files().map(|(name, accepted, last_good_copy, findings)| {
-            let entry = snapshot.site_named(name).map(|index| &snapshot.sites()[index]);
-            SiteStatus {
-                reload_ok: accepted,
-                last_good_copy,
-                findings: findings.to_vec(),
-                ..of_entry(name, entry, now)
-            }
-        });
-        Status {
-            generation: snapshot.generation,
-            last_reload: self.last_reload,
-            sites: sites.collect(),
-            warnings: self.warning().map(str::to_owned).into_iter().collect(),
-        }
+/// How the files stood after the last reload, for a status that waits for no reload.
+pub struct Files {
+    pub last_reload: Timestamp,
+    /// In the order of their names.
+    pub files: Vec<FileStatus>,
+    pub warnings: Vec<String>,
+}
+
+pub struct FileStatus {
+    pub site: String,
+    /// Whether the file as it stands is in force.
+    pub in_force: bool,
+    pub last_good_copy: bool,
+    pub findings: Vec<String>,
+}
+
+pub fn status(files: &Files, snapshot: &Snapshot, now: Timestamp) -> Status {
+    let entries: HashMap<&str, &SiteEntry> =
+        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
+    let sites = files.files.iter().map(|file| SiteStatus {
+        reload_ok: file.in_force,
+        last_good_copy: file.last_good_copy,
+        findings: file.findings.clone(),
+        ..of_entry(&file.site, entries.get(file.site.as_str()).copied(), now)
+    });
+    Status {
+        generation: snapshot.generation,
+        last_reload: files.last_reload,
+        sites: sites.collect(),
+        warnings: files.warnings.clone(),
     }
 }
 
@@ -103,7 +116,7 @@ fn indexable(site: &Site) -> bool {
             return false;
         }
     }
-    let selected = site.tags.for_path(target);
+    let selected = site.tags.for_path(target, &mut Vec::new());
     !site
         .tags
         .tags(&selected, 200, Some(b"text/html"))

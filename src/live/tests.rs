@@ -233,7 +233,10 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
     let new_for = |live: &Live, path: &str, now: i64| {
         let entry = entry(live);
         let mut scratch = crate::robots::TargetScratch::default();
-        entry.tags_are_new(&entry.site.tags.for_path(scratch.normalise(path.as_bytes())), Timestamp(now))
+        entry.tags_are_new(
+            &entry.site.tags.for_path(scratch.normalise(path.as_bytes()), &mut Vec::new()),
+            Timestamp(now),
+        )
     };
     write(directory.path(), "a.yaml", &text(&rule("/x/")));
     let live = start(directory.path(), Some(state.path()), 0);
@@ -267,4 +270,230 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
     assert_eq!(entry(&live).forgotten_until, Some(Timestamp(300 + DAY)), "it changed while nobody ran");
     drop(live);
     assert_eq!(entry(&start(directory.path(), Some(state.path()), 300 + DAY)).forgotten_until, None);
+}
+
+#[test]
+fn a_host_moves_from_one_site_to_another_in_one_reload() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let hosts = |hosts: &str| policy("/one").replace("a.example", hosts);
+    write(root, "a.yaml", &hosts("one.example"));
+    write(root, "b.yaml", &hosts("[two.example, moved.example]"));
+    let live = start(root, None, 0);
+    write(root, "a.yaml", &hosts("[one.example, moved.example]"));
+    write(root, "b.yaml", &hosts("two.example"));
+    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", Outcome::Replaced), ("b", Outcome::Replaced)]);
+    write(root, "a.yaml", &hosts("two.example"));
+    write(root, "b.yaml", &hosts("one.example"));
+    assert_eq!(outcomes(&live.reload(Timestamp(2))), [("a", Outcome::Replaced), ("b", Outcome::Replaced)]);
+    let snapshot = live.snapshot();
+    assert_eq!(snapshot.site_for_host(b"one.example"), snapshot.site_named("b"), "they have changed places");
+}
+
+#[test]
+fn of_two_new_claims_to_a_host_the_later_name_is_refused_and_no_claim_drives_out_what_is_in_force() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    write(root, "m.yaml", &policy("/m"));
+    let live = start(root, None, 0);
+    write(root, "b.yaml", "robots: { origin: replace }\n");
+    write(root, "c.yaml", "robots: { origin: replace }\n");
+    write(root, "a.yaml", &policy("/a"));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(
+        outcomes(&report),
+        [("a", Outcome::Refused), ("b", Outcome::Added), ("c", Outcome::Refused), ("m", Outcome::Unchanged)]
+    );
+    assert!(report.sites[0].findings[0].contains("`m`"), "{report:?}");
+    assert!(report.sites[2].findings[0].contains("`b`"), "{report:?}");
+    assert!(served(&live, "m").contains("/m"));
+}
+
+#[test]
+fn a_change_that_leaves_robots_txt_as_it_was_makes_no_version() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    write(directory.path(), "a.yaml", &format!("{}enforcement: {{ mode: enforce }}\n", policy("/one")));
+    assert_eq!(outcomes(&live.reload(Timestamp(5))), [("a", Outcome::Replaced)]);
+    assert_eq!((entry(&live).held.len(), entry(&live).since), (0, Timestamp(0)));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(6));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    live.reload(Timestamp(7));
+    assert_eq!(entry(&live).held.len(), 1, "the version in force is not held besides");
+}
+
+#[test]
+fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(10));
+    let generation = live.snapshot().generation;
+    live.reload(Timestamp(20));
+    assert_eq!(live.snapshot().generation, generation, "nothing changed, nothing is replaced");
+    live.reload(Timestamp(11 + DAY));
+    assert_eq!(entry(&live).held.len(), 0);
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_keeps_all_sites_and_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().join("policies");
+    fs::create_dir(&root).expect("a folder");
+    write(&root, "a.yaml", &policy("/one"));
+    let live = start(&root, None, 0);
+    fs::rename(&root, directory.path().join("away")).expect("renamed");
+    let report = live.reload(Timestamp(1));
+    assert!(report.problem.is_some() && report.sites.is_empty());
+    assert!(served(&live, "a").contains("/one"));
+    let status = live.status(Timestamp(1));
+    assert!(status.warnings[0].contains("cannot be read"), "{status:?}");
+    assert!(!status.sites[0].reload_ok);
+    fs::rename(directory.path().join("away"), &root).expect("renamed");
+    live.reload(Timestamp(2));
+    let status = live.status(Timestamp(2));
+    assert!(status.warnings.is_empty() && status.sites[0].reload_ok);
+}
+
+#[test]
+fn what_is_no_file_is_a_finding_and_holds_nothing_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    let made = std::process::Command::new("mkfifo").arg(directory.path().join("b.yaml")).status().expect("mkfifo");
+    assert!(made.success());
+    std::os::unix::fs::symlink("nowhere.yaml", directory.path().join("c.yaml")).expect("a link");
+    let report = live.reload(Timestamp(1));
+    assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
+    assert!(report.sites[1].findings[0].contains("is no file"), "{report:?}");
+}
+
+#[test]
+fn a_planned_pause_whose_beginning_is_past_lasts_twelve_hours_from_when_it_came_into_force() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &format!("{}pause: {{ from: 1970-01-02T00:00:00Z }}\n", policy("/one")));
+    let live = start(directory.path(), None, 10 * DAY);
+    assert_eq!(live.status(Timestamp(10 * DAY)).sites[0].paused_until, Some(Timestamp(10 * DAY + DAY / 2)));
+}
+
+#[test]
+fn a_planned_pause_that_is_over_does_not_begin_again_however_long_it_stays_in_the_file() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &format!("{}pause: {{ audience: everyone }}\n", policy("/one")));
+    let live = start(directory.path(), Some(state.path()), 0);
+    live.reload(Timestamp(40 * DAY));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 41 * DAY);
+    assert_eq!(live.status(Timestamp(41 * DAY)).sites[0].paused_until, None);
+    live.reload(Timestamp(80 * DAY));
+    write(directory.path(), "a.yaml", &format!("{}pause: {{ audience: everyone }}\n", policy("/two")));
+    live.reload(Timestamp(81 * DAY));
+    assert_eq!(live.status(Timestamp(81 * DAY)).sites[0].paused_until, None);
+}
+
+#[test]
+fn a_planned_pause_that_was_ended_stays_ended_until_its_end() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let planned = "pause: { from: 1970-01-01T00:00:00Z, until: 1970-03-15T00:00:00Z }\nacknowledge: long_pause\n";
+    write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
+    let live = start(directory.path(), Some(state.path()), 10);
+    assert_eq!(live.resume(Some("a"), Timestamp(20)), Ok(vec!["a".to_owned()]));
+    live.reload(Timestamp(40 * DAY));
+    assert_eq!(live.status(Timestamp(40 * DAY)).sites[0].paused_until, None);
+}
+
+#[test]
+fn a_state_that_was_set_aside_is_said_and_one_that_cannot_be_written_too() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    fs::write(state.path().join("state.json"), "{ torn").expect("written");
+    let live = start(directory.path(), Some(state.path()), 5);
+    assert!(live.status(Timestamp(5)).warnings[0].contains("set aside"), "{:?}", live.status(Timestamp(5)));
+    let away = state.path().join("last-good");
+    fs::remove_dir_all(&away).expect("removed");
+    fs::write(&away, "in the way").expect("written");
+    write(directory.path(), "a.yaml", &policy("/two"));
+    assert_eq!(outcomes(&live.reload(Timestamp(6))), [("a", Outcome::Replaced)], "the proxy runs on");
+    assert!(live.status(Timestamp(6)).warnings.iter().any(|warning| warning.contains("cannot be written")));
+    fs::remove_file(&away).expect("removed");
+    fs::create_dir(&away).expect("a folder");
+    live.reload(Timestamp(7));
+    assert!(!live.status(Timestamp(7)).warnings.iter().any(|warning| warning.contains("cannot be written")));
+    assert!(away.join("a.yaml").exists(), "it is tried again");
+}
+
+#[test]
+fn a_directory_that_is_a_link_is_watched_through_a_swap() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let (releases, site) = (root.join("releases"), root.join("site"));
+    for release in ["1", "2"] {
+        fs::create_dir_all(releases.join(release)).expect("a folder");
+        write(&releases.join(release), "a.yaml", &policy(&format!("/{release}")));
+    }
+    fs::create_dir(&site).expect("a folder");
+    let link = site.join("policies");
+    std::os::unix::fs::symlink(releases.join("1"), &link).expect("a link");
+    let live = start(&link, None, 0);
+    let (heard, changes) = std::sync::mpsc::channel();
+    let _guard = live
+        .watch(&link, Duration::from_millis(50), move || {
+            let _ = heard.send(());
+        })
+        .expect("watched");
+    let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
+    std::os::unix::fs::symlink(releases.join("2"), site.join("new")).expect("a link");
+    fs::rename(site.join("new"), &link).expect("swapped");
+    assert!(noticed(), "the link leads elsewhere");
+    write(&releases.join("2"), "a.yaml", &policy("/three"));
+    assert!(noticed(), "what it leads to now is watched");
+}
+
+#[test]
+fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let read: reload::Read = |name, source, registry| match source.text.contains("# fatal") {
+        true => panic!("a mistake in the compiler"),
+        false => crate::verdict::load(name, source, registry),
+    };
+    let live =
+        Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
+    write(directory.path(), "a.yaml", "# fatal\n");
+    write(directory.path(), "b.yaml", &policy("/b").replace("a.example", "b.example"));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Added)]);
+    assert!(report.sites[0].findings[0].contains("internal-error"), "{report:?}");
+}
+
+#[test]
+fn a_status_waits_for_no_reload() {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let read: reload::Read = |name, source, registry| {
+        if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
+            reading.send(()).expect("awaited");
+            go_on.recv().expect("sent");
+        }
+        crate::verdict::load(name, source, registry)
+    };
+    let live =
+        Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
+    let ((reading, is_reading), (go_on, may_go_on)) = (channel(), channel());
+    *GATE.lock().expect("no panic") = Some((reading, may_go_on));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    let reload = std::thread::spawn({
+        let live = live.clone();
+        move || live.reload(Timestamp(1))
+    });
+    is_reading.recv().expect("reading");
+    assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(0));
+    go_on.send(()).expect("waited for");
+    assert_eq!(outcomes(&reload.join().expect("reloaded")), [("a", Outcome::Replaced)]);
+    assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(1));
 }

@@ -1,10 +1,11 @@
 //! Noticing that policies changed: notifications for speed, a look every half minute for file systems that give none.
 
 use super::Live;
-use notify::{EventKind, RecursiveMode, Watcher};
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// Network and overlay file systems notify nobody.
@@ -12,59 +13,106 @@ const NET: Duration = Duration::from_secs(30);
 
 /// Keeps the watch alive; dropped, it ends.
 pub struct WatchGuard {
-    _watcher: notify::RecommendedWatcher,
-    _stop: Sender<Heard>,
+    _watch: Arc<Mutex<Watch>>,
 }
 
-enum Heard {
-    Change,
+/// The watcher, and the directory that it watches at the moment: another one may get its name.
+struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    directory: PathBuf,
+    watched: Option<(u64, u64)>,
 }
+
+struct Change;
 
 impl Live {
-    /// Watches the directory in a thread of its own, and its parent too (a mounted ConfigMap or a deployment replaces the
-    /// directory by a link to another). Calls `changed` when nothing more happened for `quiet`, or after ten times that
-    /// when it never gets quiet. Never a file itself: the watch would be lost with the first rename.
+    /// Watches the directory in a thread of its own, and its parent too (a deployment replaces the directory, or the link
+    /// to it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets quiet,
+    /// and every half minute. Never watches a file itself: the watch would be lost with the first rename. Where nothing
+    /// can be watched, the look every half minute remains.
     ///
     /// # Errors
-    /// The watch cannot be set up.
+    /// The thread cannot be started.
     pub fn watch(
         self: &Arc<Live>,
         directory: &Path,
         quiet: Duration,
         changed: impl Fn() + Send + 'static,
     ) -> Result<WatchGuard, notify::Error> {
-        let (sender, receiver) = mpsc::channel();
-        let heard = sender.clone();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Our own reading is no change.
-            if event.is_ok_and(|event| !matches!(event.kind, EventKind::Access(_))) {
-                let _ = heard.send(Heard::Change);
+        let directory = std::path::absolute(directory)?;
+        // One change that waits says as much as a thousand.
+        let (sender, changes) = mpsc::sync_channel(1);
+        let of_interest = directory.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if event.map_or(true, |event| concerns(&event, &of_interest)) {
+                let _ = sender.try_send(Change);
             }
-        })?;
-        watcher.watch(directory, RecursiveMode::NonRecursive)?;
-        if let Some(parent) = directory.canonicalize().ok().as_deref().and_then(Path::parent) {
-            watcher.watch(parent, RecursiveMode::NonRecursive)?;
-        }
-        std::thread::Builder::new().name("policy-watch".into()).spawn(move || {
-            loop {
-                match receiver.recv_timeout(NET) {
-                    Err(RecvTimeoutError::Disconnected) => return,
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Ok(Heard::Change) => {
-                        let began = Instant::now();
-                        loop {
-                            match receiver.recv_timeout(quiet) {
-                                Err(RecvTimeoutError::Disconnected) => return,
-                                Err(RecvTimeoutError::Timeout) => break,
-                                Ok(Heard::Change) if began.elapsed() > quiet * 10 => break,
-                                Ok(Heard::Change) => {}
-                            }
-                        }
-                    }
-                }
-                changed();
-            }
-        })?;
-        Ok(WatchGuard { _watcher: watcher, _stop: sender })
+        });
+        let watcher = watcher
+            .map_err(|error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds"))
+            .ok();
+        let mut watch = Watch { watcher, directory, watched: None };
+        watch.follow();
+        let watch = Arc::new(Mutex::new(watch));
+        let followed = Arc::downgrade(&watch);
+        std::thread::Builder::new()
+            .name("policy-watch".into())
+            .spawn(move || run(&changes, quiet, &followed, changed))?;
+        Ok(WatchGuard { _watch: watch })
     }
+}
+
+/// Until the guard is dropped, and with it the sender.
+fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
+    loop {
+        match changes.recv_timeout(NET) {
+            // Without a watcher there is no sender either: the guard alone says when to end.
+            Err(RecvTimeoutError::Disconnected) if watch.strong_count() == 0 => return,
+            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(NET),
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Change) => {
+                let began = Instant::now();
+                while changes.recv_timeout(quiet).is_ok() && began.elapsed() <= quiet * 10 {}
+            }
+        }
+        match watch.upgrade() {
+            // Before the directory is read, or a change between the two would be missed.
+            Some(watch) => lock(&watch).follow(),
+            None => return,
+        }
+        changed();
+    }
+}
+
+impl Watch {
+    /// Watches the directory that has the name now, if that is another than before.
+    fn follow(&mut self) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let is = std::fs::metadata(&self.directory).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        if is == self.watched {
+            return;
+        }
+        // The system forgot a directory that is gone; then there is nothing to end.
+        let _ = watcher.unwatch(&self.directory);
+        self.watched = is;
+        if let Err(error) = watcher.watch(&self.directory, RecursiveMode::NonRecursive) {
+            tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
+        }
+        if let Some(parent) = self.directory.parent()
+            && let Err(error) = watcher.watch(parent, RecursiveMode::NonRecursive)
+        {
+            tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds");
+        }
+    }
+}
+
+/// Whether an event says something about the directory. Our own reading is no change, and what else lies beside the
+/// directory (a log, say) is no policy. An event without paths means that some were lost.
+fn concerns(event: &Event, directory: &Path) -> bool {
+    !matches!(event.kind, EventKind::Access(_))
+        && (event.paths.is_empty() || event.paths.iter().any(|path| path.starts_with(directory)))
+}
+
+fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
+    watch.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

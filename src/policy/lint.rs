@@ -25,6 +25,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     applebot_follows_googlebot(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
+    names_that_are_no_tokens(site, registry, diagnostics);
 }
 
 fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
@@ -75,7 +76,7 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
         return;
     }
     let mut scratch = TargetScratch::default();
-    let selected = site.tags.for_path(scratch.normalise(b"/"));
+    let selected = site.tags.for_path(scratch.normalise(b"/"), &mut Vec::new());
     let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else { return };
     let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| lines.tags.effective(engine).forbids_indexing()) else {
         return;
@@ -196,6 +197,25 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         )
         .help("they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good");
         diagnostics.push(if span.is_none() { Diagnostic { span: None, ..diagnostic } } else { diagnostic });
+    }
+}
+
+/// A crawler looks for its token; a group for what people call it is read by nobody.
+fn names_that_are_no_tokens(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    for agent in site.policy.robots.groups.iter().flat_map(|group| &group.agents) {
+        let is = |name: &String| name.eq_ignore_ascii_case(&agent.value);
+        if registry.crawlers().iter().any(|crawler| crawler.tokens.iter().any(is)) {
+            continue;
+        }
+        let Some(crawler) = registry.crawlers().iter().find(|crawler| is(&crawler.name) || is(&crawler.id)) else {
+            continue;
+        };
+        if let Some(token) = crawler.tokens.first() {
+            diagnostics.push(
+                Diagnostic::warning("not-a-token", agent.span, format!("`{}` is no product token", agent.value))
+                    .help(format!("{} looks for `{token}` in robots.txt", crawler.name)),
+            );
+        }
     }
 }
 

@@ -7,12 +7,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError, TrySendError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Lines that may wait: some seconds of a busy server, some MiB.
 const QUEUE: usize = 16_384;
+/// Between two tries to get into a full queue.
+const FULL_QUEUE: Duration = Duration::from_millis(2);
 
 /// One line.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -47,19 +49,28 @@ pub struct AccessRecord {
 
 enum Message {
     Line(Box<AccessRecord>),
-    Reopen,
+    /// Look whether the file is to be opened again.
+    Wake,
     Flush(Sender<()>),
+}
+
+/// What the writer shares with those who write.
+#[derive(Default)]
+struct Shared {
+    dropped: AtomicU64,
+    /// Apart from the queue: a full one must not keep a rotated file in use.
+    reopen: AtomicBool,
 }
 
 /// The log; cheap to clone.
 #[derive(Clone)]
 pub struct AccessLog {
     queue: Option<SyncSender<Message>>,
-    dropped: Arc<AtomicU64>,
+    shared: Arc<Shared>,
 }
 
 enum Output {
-    Stdout(Stdout),
+    Stdout(BufWriter<Stdout>),
     File(BufWriter<File>, PathBuf),
 }
 
@@ -71,17 +82,21 @@ impl AccessLog {
     pub fn open(destination: &AccessDestination) -> std::io::Result<AccessLog> {
         let output = match destination {
             AccessDestination::Off => return Ok(AccessLog::off()),
-            AccessDestination::Stdout => Output::Stdout(std::io::stdout()),
+            AccessDestination::Stdout => Output::Stdout(BufWriter::new(std::io::stdout())),
             AccessDestination::File(path) => Output::File(append(path)?, path.clone()),
         };
         let (queue, messages) = mpsc::sync_channel(QUEUE);
-        std::thread::Builder::new().name("access-log".into()).spawn(move || write_lines(output, &messages))?;
-        Ok(AccessLog { queue: Some(queue), dropped: Arc::default() })
+        let shared = Arc::<Shared>::default();
+        std::thread::Builder::new().name("access-log".into()).spawn({
+            let shared = shared.clone();
+            move || write_lines(output, &messages, &shared)
+        })?;
+        Ok(AccessLog { queue: Some(queue), shared })
     }
 
     /// A log that goes nowhere.
     pub fn off() -> AccessLog {
-        AccessLog { queue: None, dropped: Arc::default() }
+        AccessLog { queue: None, shared: Arc::default() }
     }
 
     /// Whether lines go anywhere, so that nobody builds a record for nothing.
@@ -95,28 +110,41 @@ impl AccessLog {
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
             queue.try_send(Message::Line(Box::new(record)))
         {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Lines dropped because the queue was full.
+    /// Lines dropped because the queue was full, or that could not be written.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.shared.dropped.load(Ordering::Relaxed)
     }
 
     /// Waits until everything queued is written, for at most `limit`.
     pub fn flush(&self, limit: Duration) {
         let Some(queue) = &self.queue else { return };
+        let end = Instant::now() + limit;
         let (done, wait) = mpsc::channel();
-        if queue.try_send(Message::Flush(done)).is_ok() {
-            let _ = wait.recv_timeout(limit);
+        let mut message = Message::Flush(done);
+        loop {
+            match queue.try_send(message) {
+                Ok(()) => break,
+                // The writer is at it; the standard library has no sending with a deadline.
+                Err(TrySendError::Full(again)) if Instant::now() < end => {
+                    message = again;
+                    std::thread::park_timeout(FULL_QUEUE);
+                }
+                Err(_) => return,
+            }
         }
+        let _ = wait.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 
     /// Opens the file again (after rotation, on SIGHUP).
     pub fn reopen(&self) {
+        self.shared.reopen.store(true, Ordering::Release);
         if let Some(queue) = &self.queue {
-            let _ = queue.try_send(Message::Reopen);
+            // When it is full the writer is awake.
+            let _ = queue.try_send(Message::Wake);
         }
     }
 }
@@ -125,37 +153,45 @@ fn append(path: &Path) -> std::io::Result<BufWriter<File>> {
     Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
 }
 
-fn write_lines(mut output: Output, messages: &Receiver<Message>) {
+fn write_lines(mut output: Output, messages: &Receiver<Message>, shared: &Shared) {
     let mut failing = false;
+    let mut note = |result: std::io::Result<()>| match result {
+        Ok(()) => failing = false,
+        Err(error) if !failing => {
+            failing = true;
+            tracing::error!(%error, "the access log cannot be written; lines are lost until it can");
+        }
+        Err(_) => {}
+    };
     loop {
         // What is written stays in the buffer while more is waiting, and goes out when the queue is empty.
         let message = match messages.try_recv() {
             Ok(message) => message,
             Err(TryRecvError::Disconnected) => break,
             Err(TryRecvError::Empty) => {
-                let _ = output.flush();
+                note(output.flush());
                 match messages.recv() {
                     Ok(message) => message,
                     Err(_) => break,
                 }
             }
         };
-        let written = match message {
-            Message::Line(record) => output.line(&record),
-            Message::Reopen => output.reopen(),
+        if shared.reopen.swap(false, Ordering::AcqRel) {
+            note(output.reopen());
+        }
+        match message {
+            Message::Wake => {}
+            Message::Line(record) => {
+                let written = output.line(&record);
+                if written.is_err() {
+                    shared.dropped.fetch_add(1, Ordering::Relaxed);
+                    note(written);
+                }
+            }
             Message::Flush(done) => {
-                let flushed = output.flush();
+                note(output.flush());
                 let _ = done.send(());
-                flushed
             }
-        };
-        match written {
-            Ok(()) => failing = false,
-            Err(error) if !failing => {
-                failing = true;
-                tracing::error!(%error, "the access log cannot be written; lines are lost until it can");
-            }
-            Err(_) => {}
         }
     }
     let _ = output.flush();
@@ -180,8 +216,10 @@ impl Output {
 
     fn reopen(&mut self) -> std::io::Result<()> {
         if let Output::File(file, path) = self {
-            file.flush()?;
+            // The old file may be what cannot be written.
+            let flushed = file.flush();
             *file = append(path)?;
+            flushed?;
         }
         Ok(())
     }

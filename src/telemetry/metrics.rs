@@ -5,11 +5,13 @@ use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// Series of all counters together: about 4 MiB, and a scrape of some tens of milliseconds.
+/// Series of all counters with a crawler together: some MiB, and a scrape of some tens of milliseconds. Beyond it there
+/// are those with `overflow` for a crawler, which are few.
 const MAX_SERIES: usize = 20_000;
 /// Longer labels are cut: a policy may name tokens of 100 characters.
 const MAX_LABEL: usize = 64;
@@ -22,43 +24,67 @@ pub const UNCLAIMED: &str = "unclaimed";
 /// Counters by label values, remembered by the hash of these.
 struct Counters {
     vector: IntCounterVec,
-    known: RwLock<HashMap<u64, IntCounter>>,
+    known: RwLock<HashMap<u64, Series>>,
     hasher: RandomState,
+    /// Series of all counters that share it.
+    series: Arc<AtomicUsize>,
+}
+
+struct Series {
+    labels: Vec<Box<str>>,
+    counter: IntCounter,
 }
 
 impl Counters {
-    fn new(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> Counters {
+    fn new(registry: &Registry, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: &[&str]) -> Counters {
         let vector = IntCounterVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
         register(registry, vector.clone());
-        Counters { vector, known: RwLock::default(), hasher: RandomState::new() }
+        Counters { vector, known: RwLock::default(), hasher: RandomState::new(), series: series.clone() }
     }
 
-    /// Counts one. The crawler is the second label; beyond the cap it becomes `overflow`.
-    fn count(&self, labels: &[&str]) {
+    /// Counts one. The crawler is the second label; beyond the cap it becomes `overflow`, and the answer `false`.
+    fn count(&self, labels: &[&str]) -> bool {
         let hash = self.hasher.hash_one(labels);
-        let known = self.known.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(counter) = known.get(&hash) {
-            counter.inc();
-            return;
+        if let Some(series) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&hash) {
+            series.counter.inc();
+            return true;
         }
-        let full = known.len() >= MAX_SERIES;
-        drop(known);
+        // Made and counted under the lock, lest it be removed in between and come back with nobody to remove it.
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let mut cut: Vec<&str> = labels.iter().map(|label| cut_label(label)).collect();
-        if full {
-            cut[1] = OVERFLOW;
-        }
-        let counter = self.vector.with_label_values(&cut);
-        counter.inc();
-        if !full {
-            self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(hash, counter);
-        }
+        let (hash, by_name) = match known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
+            true => (hash, true),
+            false => {
+                cut[1] = OVERFLOW;
+                (self.hasher.hash_one(cut.as_slice()), false)
+            }
+        };
+        let series = known.entry(hash).or_insert_with(|| {
+            self.series.fetch_add(1, Ordering::Relaxed);
+            Series {
+                labels: cut.iter().map(|label| (*label).into()).collect(),
+                counter: self.vector.with_label_values(&cut),
+            }
+        });
+        series.counter.inc();
+        by_name
     }
 
     fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
+        if self.known.read().unwrap_or_else(PoisonError::into_inner).values().all(|series| keep(&series.labels[0])) {
+            return;
+        }
         // Nobody may count into a handle whose series is gone.
-        let mut known = self.known.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        known.clear();
-        remove(&self.vector, keep, |labels| self.vector.remove_label_values(labels).is_ok());
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, series| {
+            let kept = keep(&series.labels[0]);
+            if !kept {
+                self.series.fetch_sub(1, Ordering::Relaxed);
+                // Another key may have led to the same series: labels are cut.
+                let _ = self.vector.remove_label_values(&series.labels);
+            }
+            kept
+        });
     }
 }
 
@@ -113,7 +139,10 @@ pub struct Metrics {
     upstream_requests: IntCounterVec,
     upstream_failures: IntCounterVec,
     connections: IntGauge,
-    access_log_dropped: IntGauge,
+    access_log_dropped: IntCounter,
+    warnings: IntGauge,
+    /// The gauges of the sites are set by one at a time.
+    setting: Mutex<()>,
 }
 
 /// What is known of a site when its policy changes.
@@ -121,6 +150,7 @@ pub struct Metrics {
 #[allow(missing_docs)]
 pub struct SiteGauges {
     pub site: String,
+    /// Empty when no policy of it is in force.
     pub version: String,
     pub indexable: bool,
     pub paused: bool,
@@ -164,7 +194,7 @@ impl Metrics {
         register(&registry, reload_timestamp.clone());
         let decision = Histogram::with_opts(
             HistogramOpts::new("crawlgate_decision_seconds", "Time to judge a request.")
-                .buckets(vec![2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3]),
+                .buckets(vec![1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3]),
         )
         .expect("the name is valid");
         register(&registry, decision.clone());
@@ -177,12 +207,19 @@ impl Metrics {
         let connections = IntGauge::new("crawlgate_connections", "Requests in flight.").expect("the name is valid");
         register(&registry, connections.clone());
         let access_log_dropped =
-            IntGauge::new("crawlgate_access_log_dropped", "Lines of the access log that found its queue full.")
+            IntCounter::new("crawlgate_access_log_dropped_total", "Lines of the access log that were not written.")
                 .expect("the name is valid");
         register(&registry, access_log_dropped.clone());
+        let warnings = IntGauge::new(
+            "crawlgate_warnings",
+            "What is wrong with the policy directory or the state directory; `crawlgate status` says what.",
+        )
+        .expect("the name is valid");
+        register(&registry, warnings.clone());
         #[cfg(target_os = "linux")]
         register(&registry, prometheus::process_collector::ProcessCollector::for_self());
-        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(&registry, name, help, labels);
+        let series = Arc::default();
+        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(&registry, &series, name, help, labels);
         Arc::new(Metrics {
             requests: count(
                 "crawlgate_requests_total",
@@ -211,6 +248,8 @@ impl Metrics {
             upstream_failures,
             connections,
             access_log_dropped,
+            warnings,
+            setting: Mutex::default(),
             registry,
         })
     }
@@ -224,9 +263,9 @@ impl Metrics {
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, now: i64) {
         let mut digits = [0; 3];
-        self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
-        // Bounded by the counters above: a crawler that is not counted by name is not timed by name.
-        if matches!(status, 200 | 304) {
+        let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
+        // A crawler that is not counted by name is not timed by name.
+        if by_name && matches!(status, 200 | 304) {
             self.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
         }
     }
@@ -257,15 +296,23 @@ impl Metrics {
         self.connections.add(change);
     }
 
-    /// `crawlgate_access_log_dropped`.
+    /// `crawlgate_access_log_dropped_total`: lines since the start. Never goes back.
     pub fn access_log_dropped(&self, lines: u64) {
-        self.access_log_dropped.set(i64::try_from(lines).unwrap_or(i64::MAX));
+        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.access_log_dropped.inc_by(lines.saturating_sub(self.access_log_dropped.get()));
+    }
+
+    /// `crawlgate_warnings`.
+    pub fn warnings(&self, warnings: usize) {
+        self.warnings.set(i64::try_from(warnings).unwrap_or(i64::MAX));
     }
 
     /// Sets the gauges of all sites, and removes every series of sites that are gone.
     pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
+        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         self.reload_timestamp.set(reload_timestamp as f64);
-        let keep = |site: &str| site == UNCLAIMED || sites.iter().any(|known| cut_label(&known.site) == site);
+        let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
+        let keep = |site: &str| site == UNCLAIMED || names.contains(site);
         for gauges in [&self.indexable, &self.paused, &self.reload_success, &self.last_fetch] {
             remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
         }
@@ -278,7 +325,9 @@ impl Metrics {
             self.indexable.with_label_values(&[name]).set(site.indexable.into());
             self.paused.with_label_values(&[name]).set(site.paused.into());
             self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
-            self.policy_info.with_label_values(&[name, &site.version]).set(1);
+            if !site.version.is_empty() {
+                self.policy_info.with_label_values(&[name, &site.version]).set(1);
+            }
         }
     }
 

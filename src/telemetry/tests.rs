@@ -66,3 +66,46 @@ fn lines_reach_the_file_and_the_new_one_after_rotation() {
     assert!(read(&file).contains("/two"));
     assert_eq!(log.dropped(), 0);
 }
+
+#[test]
+fn the_cap_outlasts_scrapes() {
+    let metrics = Metrics::new();
+    for round in 0..3 {
+        metrics.set_sites(&[gauges("site")], 1);
+        for crawler in 0..10_000 {
+            metrics.request("site", &format!("token-{round}-{crawler}"), "allowed", "pass");
+        }
+    }
+    let text = metrics.render();
+    assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
+    assert!(text.contains(r#"crawler="overflow",site="site",verdict="allowed"} 10000"#));
+    metrics.robots_txt("site", "late", 200, 5);
+    assert!(!metrics.render().contains(r#"crawler="late""#), "one cap for all, the time of the last fetch included");
+    metrics.set_sites(&[gauges("other")], 1);
+    metrics.request("other", "late", "allowed", "pass");
+    assert!(metrics.render().contains(r#"crawler="late",site="other""#), "what went makes room");
+}
+
+#[test]
+fn a_full_queue_drops_and_counts_lines_and_still_flushes_and_reopens() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("access.log");
+    let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
+    assert!(made.success());
+    // A reader that does not read: the pipe fills, the writer waits, the queue fills.
+    let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&file).expect("opened");
+    let log = AccessLog::open(&AccessDestination::File(file.clone())).expect("opened");
+    let record = AccessRecord { target: "/".repeat(100), ..AccessRecord::default() };
+    while log.dropped() == 0 {
+        log.write(record.clone());
+    }
+    std::fs::rename(&file, directory.path().join("access.log.1")).expect("rotated");
+    log.reopen();
+    let drain = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    log.flush(Duration::from_secs(20));
+    assert!(file.exists(), "the new file is there though the queue was full");
+    log.write(AccessRecord { target: "/after".into(), ..AccessRecord::default() });
+    log.flush(Duration::from_secs(20));
+    assert!(std::fs::read_to_string(&file).expect("read").contains("/after"));
+    drop((log, drain));
+}

@@ -96,7 +96,7 @@ pub(super) fn decide_as(
         rule: judged.rule,
         action,
         would,
-        path_rules: site.tags.for_path(target),
+        path_rules: site.tags.for_path(target, &mut scratch.decoded),
     }
 }
 

@@ -70,6 +70,8 @@ impl<'a> Holdings<'a> {
 pub struct Scratch {
     /// For the normalised target.
     pub target: TargetScratch,
+    /// For the decoded path.
+    pub decoded: Vec<u8>,
 }
 
 impl Verdict {

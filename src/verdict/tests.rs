@@ -407,6 +407,8 @@ fn tags_follow_path_type_and_status() {
     );
     assert_eq!(world.tags("/events/a.html", 404, "text/plain"), ["noindex, max-snippet: 0"]);
     assert!(world.tags("/a.pdf", 103, "application/pdf").is_empty());
+    let escaped = World::of(&with("", r#"indexing: { path_regex: "^/bücher/.*\\*$", tag: noindex }"#));
+    assert_eq!(escaped.tags("/b%C3%BCcher/a*?x", 200, "text/html"), ["noindex"], "expressions are for decoded paths");
     assert!(world.tags("/", 200, "text/html").is_empty());
 }
 
@@ -441,6 +443,7 @@ fn interlocks_keep_a_production_site_from_deindexing_itself() {
 
 #[test]
 fn lints_say_what_an_owner_may_not_have_meant() {
+    assert_eq!(errors(&with("{ agents: archive-org-bot, disallow: [/x/] }", "")), [("not-a-token", 3)]);
     assert_eq!(
         errors(&with("{ agents: '*', disallow: [/drafts/] }", "indexing: [{ paths: [/drafts/], tag: noindex }]")),
         [("noindex-unseen", 4)]

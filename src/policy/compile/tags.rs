@@ -18,6 +18,7 @@ const MAX_COMBINATIONS: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct TagPlan {
     rules: Vec<Rule>,
+    has_path_regex: bool,
     /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
     combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
 }
@@ -100,9 +101,9 @@ impl Compiled {
         }
     }
 
-    fn path(&self, target: Target<'_>) -> bool {
+    fn path(&self, target: Target<'_>, decoded: &[u8]) -> bool {
         let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(target.sent));
-        listed && self.path_regex.as_ref().is_none_or(|regex| regex.is_match(without_query(target.sent)))
+        listed && self.path_regex.as_ref().is_none_or(|regex| regex.is_match(decoded))
     }
 
     fn response(&self, status: u16, content_type: Option<&[u8]>) -> bool {
@@ -131,7 +132,9 @@ impl TagPlan {
             rules.push(Rule::new(&Conditions::default(), None, tags));
         }
         rules.extend(policy.indexing.iter().map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone())));
-        TagPlan { rules, combinations: RwLock::default() }
+        let asks = |conditions: &Compiled| conditions.path_regex.is_some();
+        let has_path_regex = rules.iter().any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));
+        TagPlan { rules, has_path_regex, combinations: RwLock::default() }
     }
 
     /// What tells the rules apart, by their index: equal rules of two versions of a policy have the same identity.
@@ -139,14 +142,19 @@ impl TagPlan {
         self.rules.iter().map(|rule| rule.identity)
     }
 
-    /// The rules whose conditions on the path hold. Does not allocate for up to eight of them.
-    pub fn for_path(&self, target: Target<'_>) -> PathRules {
+    /// The rules whose conditions on the path hold. `decoded` is memory to be used again; with room for the path in it,
+    /// nothing is allocated for up to eight rules.
+    pub fn for_path(&self, target: Target<'_>, decoded: &mut Vec<u8>) -> PathRules {
         let mut selected = PathRules::new();
+        if self.has_path_regex {
+            decode_path(target.sent, decoded);
+        }
+        let decoded = decoded.as_slice();
         for (index, rule) in self.rules.iter().enumerate() {
-            if !rule.when.path(target) {
+            if !rule.when.path(target, decoded) {
                 continue;
             }
-            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target));
+            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target, decoded));
             // A `not` that asks for nothing but the path is decided here.
             if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
                 continue;
@@ -212,9 +220,24 @@ impl TagPlan {
     }
 }
 
-fn without_query(target: &[u8]) -> &[u8] {
+/// Writes the path without the query, its escapes decoded: what a person writes an expression for.
+fn decode_path(target: &[u8], path: &mut Vec<u8>) {
+    path.clear();
     let end = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
-    &target[..end]
+    let mut rest = &target[..end];
+    while let Some((first, after)) = rest.split_first() {
+        let hex = |index: usize| after.get(index).and_then(|digit| char::from(*digit).to_digit(16));
+        match (first, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                path.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                path.push(*first);
+                rest = after;
+            }
+        }
+    }
 }
 
 /// `image/png; charset=x` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
