@@ -2,7 +2,7 @@
 
 use super::compiled::{Binding, RuleSource, Site};
 use super::model::{Acknowledgement, Environment, GroupPolicy, Mode};
-use crate::crawlers::{Claim, Purpose, Registry};
+use crate::crawlers::{Claim, Purpose, Registry, TokenMarks};
 use crate::indexing::Scope;
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Span};
@@ -26,6 +26,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
     names_that_are_no_tokens(site, registry, diagnostics);
+    tokens_of_browsers(site, registry, diagnostics);
 }
 
 fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
@@ -197,6 +198,36 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         )
         .help("they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good");
         diagnostics.push(if span.is_none() { Diagnostic { span: None, ..diagnostic } } else { diagnostic });
+    }
+}
+
+/// What people's browsers say of themselves.
+const BROWSERS: [&str; 6] = [
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Safari/605.1.15",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1",
+    "Mozilla/5.0 (Linux; Android 10; K; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/141.0.0.0 Mobile Safari/537.36 OPR/90.0",
+    "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0; SamsungBrowser/28.0; CrOS x86_64)",
+];
+
+/// An interlock: a token that stands in the user agents of people would have people judged as crawlers.
+fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let policy = &site.policy;
+    let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
+    for agent in groups.chain(policy.enforcement.agents.iter().map(|(agent, _)| agent)) {
+        if !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value)) {
+            continue;
+        }
+        let alone = TokenMarks::new(vec![agent.value.clone()]);
+        if BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0)) {
+            let message = format!("`{}` stands in the user agents of people's browsers", agent.value);
+            diagnostics.push(
+                Diagnostic::error("token-of-browsers", agent.span, message)
+                    .label("people would be taken for a crawler")
+                    .help("write the product token that the crawler's operator documents"),
+            );
+        }
     }
 }
 

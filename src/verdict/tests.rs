@@ -442,6 +442,16 @@ fn interlocks_keep_a_production_site_from_deindexing_itself() {
 }
 
 #[test]
+fn a_token_that_people_s_browsers_send_is_refused() {
+    for token in ["Chrome", "mozilla", "Safari", "Firefox", "iPhone", "Linux"] {
+        assert_eq!(errors(&with(&format!("{{ agents: {token}, disallow: [/x/] }}"), "")), [("token-of-browsers", 3)]);
+    }
+    let named = "robots: { origin: replace }\nenforcement: { agents: { Edg: { mode: enforce } } }\n";
+    assert!(errors(named).contains(&("token-of-browsers", 2)));
+    assert!(errors(&with("{ agents: ChromeBot, disallow: [/x/] }", "")).is_empty());
+}
+
+#[test]
 fn lints_say_what_an_owner_may_not_have_meant() {
     assert_eq!(errors(&with("{ agents: archive-org-bot, disallow: [/x/] }", "")), [("not-a-token", 3)]);
     assert_eq!(
