@@ -124,7 +124,8 @@ fn echo_after_upgrade(mut stream: TcpStream) {
         head.push(byte[0]);
     }
     assert!(String::from_utf8_lossy(&head).to_lowercase().contains("upgrade: websocket"));
-    let _ = stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
+    let _ = stream
+        .write_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nwelcome");
     let mut message = [0; 4];
     if stream.read_exact(&mut message).is_ok() {
         let _ = stream.write_all(&message);
@@ -148,6 +149,10 @@ fn tunnel(gate: &Gate) -> Option<[u8; 4]> {
         head.push(byte[0]);
     }
     assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+    // What the origin says right behind its 101 is the tunnel's already.
+    let mut greeting = [0; 7];
+    client.read_exact(&mut greeting).ok()?;
+    assert_eq!(&greeting, b"welcome");
     client.write_all(b"ping").ok()?;
     let mut echo = [0; 4];
     client.read_exact(&mut echo).ok()?;
