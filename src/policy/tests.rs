@@ -219,6 +219,7 @@ fn a_list_that_names_nothing_is_never_taken_for_all() {
         (rule("types: [], tag: noindex"), "empty-condition"),
         (rule("tag: noindex, not: { status: [] }"), "empty-condition"),
         (rule("tag: []"), "rule-without-tags"),
+        (rule("status: 304, tag: noindex"), "bad-status"),
         ("hosts: []\nrobots: { origin: replace }\n".to_owned(), "bad-host"),
     ] {
         let found = findings(&text);

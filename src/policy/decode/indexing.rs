@@ -169,6 +169,11 @@ fn statuses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<StatusConditi
                 .and_then(|class| class.parse().ok())
                 .filter(|class| (2..=5).contains(class));
             let code = status.value.parse().ok().filter(|code| (200..=599).contains(code));
+            if code == Some(304) {
+                decoder.error("bad-status", status.span, "a 304 is tagged as the 200 it speaks of").help =
+                    Some("write 200: what holds for the page holds for its confirmation".into());
+                return None;
+            }
             let value = class.map(StatusCondition::Class).or(code.map(StatusCondition::Code));
             if value.is_none() {
                 decoder.error("bad-status", status.span, format!("`{}` is not a status", status.value)).help =
