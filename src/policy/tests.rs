@@ -211,6 +211,13 @@ fn grace_covers_max_age_and_extends_does_not_run_in_circles() {
 }
 
 #[test]
+fn a_token_with_a_version_is_refused() {
+    let text = "robots: { origin: replace, groups: [{ agents: Googlebot/2.1, disallow: / }] }\n";
+    assert_eq!(ids(text), [("bad-token", 1, 47)]);
+    assert_eq!(findings(text).items[0].help.as_deref(), Some("write `Googlebot`"));
+}
+
+#[test]
 fn a_list_that_names_nothing_is_never_taken_for_all() {
     let rule = |rule: &str| format!("robots: {{ origin: replace }}\nindexing: [{{ {rule} }}]\n");
     for (text, id) in [

@@ -124,6 +124,11 @@ fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
         "a product token is at most 100 characters long".to_owned()
     } else if text.contains('*') {
         format!("`{text}`: `*` is a token only by itself")
+    } else if let Some((name, _)) = text.split_once('/') {
+        // Crawlers look for their name alone, and a name with a version would be found in their user agents all the same.
+        decoder.error("bad-token", agent.span, format!("`{text}` has a version; a product token has none")).help =
+            Some(format!("write `{name}`"));
+        return false;
     } else if !text.chars().all(valid) {
         format!("`{text}` is not a product token")
     } else {
