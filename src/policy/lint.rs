@@ -97,6 +97,16 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
 
 fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(pause) = &site.policy.pause else { return };
+    if pause.from.is_none() && pause.until.is_some() && !acknowledged(site, Acknowledgement::LongPause) {
+        diagnostics.push(
+            Diagnostic::warning(
+                "pause-without-from",
+                pause.span,
+                "without `from` this pause ends 36 hours after it came into force, if not before",
+            )
+            .help("write `from`, so that its length can be checked; or `acknowledge: [long_pause]`"),
+        );
+    }
     let (Some(from), Some(until)) = (pause.from, pause.until) else { return };
     if until.since(from) > LONG_PAUSE && !acknowledged(site, Acknowledgement::LongPause) {
         diagnostics.push(

@@ -60,6 +60,11 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
                 decoder.diagnostics.push(diagnostic);
                 continue;
             }
+            if let Some((name, _)) = agent.value.split_once('/') {
+                let message = format!("`{}` has a version; a product token has none", agent.value);
+                decoder.error("bad-token", agent.span, message).help = Some(format!("write `{name}`"));
+                continue;
+            }
             if agent.value == "*" {
                 decoder.error("bad-token", agent.span, "`*` is not a crawler").help =
                     Some("write the field directly under `enforcement`: it is for all".into());
