@@ -9,6 +9,7 @@ mod pattern;
 mod render;
 mod rules;
 mod target;
+mod windows;
 
 pub use document::{Document, Group, Rule};
 pub use matcher::Matcher;

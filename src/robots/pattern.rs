@@ -66,6 +66,11 @@ impl Pattern {
         &self.literal()[..self.prefix]
     }
 
+    /// The texts after the first `*`, between the wildcards; some may be empty.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.literal().get(self.prefix + 1..).into_iter().flat_map(|rest| rest.split(|octet| *octet == b'*'))
+    }
+
     /// [`matches`](Pattern::matches) for a target that is known to begin with [`prefix`](Pattern::prefix).
     pub(super) fn matches_beyond_prefix(&self, target: &[u8]) -> bool {
         let (Some(mut rest), literal) = (target.get(self.prefix..), self.literal()) else { return false };

@@ -1,14 +1,20 @@
 //! The rules of one group, ready for the longest match.
 
 use super::Rule;
+use super::windows::Windows;
 use std::cmp::Reverse;
 
-/// Rules in the order given, with an index for matching.
+/// Patterns with wildcards and the same beginning that are tried one by one; more are told apart by what follows.
+const TRIED_ONE_BY_ONE: usize = 4;
+
+/// Rules in the order given, with two indexes for matching.
 ///
-/// The index is the sorted list of what the patterns begin with (their octets before the first `*`). Everything in that
+/// The first is the sorted list of what the patterns begin with (their octets before the first `*`). Everything in that
 /// list that a target begins with is the target's nearest predecessor in sorted order, or a beginning of it: whatever
 /// sorts between a beginning of the target and the target begins alike. So one binary search and a walk over ever
 /// shorter beginnings meet every rule that can match, and pass over nearly all that cannot.
+///
+/// The second, [`Windows`], has the patterns with wildcards that begin like many others.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,
@@ -19,6 +25,7 @@ pub struct RuleSet {
     beginnings: Box<[Beginning]>,
     /// Ranks, by beginning, rising.
     ranks: Box<[u32]>,
+    windows: Windows,
 }
 
 /// What one or more patterns begin with.
@@ -46,6 +53,10 @@ impl RuleSet {
         let prefix = |rank: u32| rules[ranked[rank as usize] as usize].pattern.prefix();
         let mut ranks: Vec<u32> = (0u32..).zip(&ranked).map(|(rank, _)| rank).collect();
         ranks.sort_by_key(|&rank| (prefix(rank), rank));
+        let pattern = |rank: u32| &rules[ranked[rank as usize] as usize].pattern;
+        let (ranks, crowded) = part_crowded(ranks, |a, b| prefix(a) == prefix(b), |rank| Windows::fit(pattern(rank)));
+        let crowded: Vec<_> = crowded.into_iter().map(|rank| (rank, pattern(rank))).collect();
+        let windows = Windows::new(&crowded);
 
         let mut beginnings: Vec<Beginning> = Vec::new();
         // The beginnings that the current one begins with, the longest last.
@@ -62,7 +73,7 @@ impl RuleSet {
             beginnings.push(Beginning { text: text.into(), first, end, shorter, best });
             first = end;
         }
-        RuleSet { ranked: ranked.into(), beginnings: beginnings.into(), ranks: ranks.into(), rules }
+        RuleSet { ranked: ranked.into(), beginnings: beginnings.into(), ranks: ranks.into(), windows, rules }
     }
 
     /// The rules in the order they were given.
@@ -93,10 +104,27 @@ impl RuleSet {
             }
             next = beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
         }
+        let found = self.windows.find(target, found, |rank| self.rule(rank).pattern.matches(target));
         found.map(|rank| self.ranked[rank as usize] as usize)
     }
 
     fn rule(&self, rank: u32) -> &Rule {
         &self.rules[self.ranked[rank as usize] as usize]
     }
+}
+
+/// Parts ranks in order of their beginnings: those that stay, and those that fit the other index and begin like too many.
+fn part_crowded(
+    ranks: Vec<u32>,
+    alike: impl Fn(u32, u32) -> bool,
+    fits: impl Fn(u32) -> bool,
+) -> (Vec<u32>, Vec<u32>) {
+    let (mut stay, mut crowded) = (Vec::with_capacity(ranks.len()), Vec::new());
+    for same in ranks.chunk_by(|a, b| alike(*a, *b)) {
+        let many = same.iter().filter(|rank| fits(**rank)).nth(TRIED_ONE_BY_ONE).is_some();
+        let (go, keep): (Vec<u32>, Vec<u32>) = same.iter().partition(|rank| many && fits(**rank));
+        stay.extend(keep);
+        crowded.extend(go);
+    }
+    (stay, crowded)
 }

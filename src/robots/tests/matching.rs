@@ -1,7 +1,7 @@
 //! Patterns and rule sets: the figures of RFC 9309 and the tables of Google's documentation.
 
 use super::{deciding, matches, rules};
-use crate::robots::{Pattern, RuleSet};
+use crate::robots::{Pattern, Rule, RuleSet};
 use std::time::{Duration, Instant};
 
 fn assert_matches(pattern: &str, matching: &[&str], others: &[&str]) {
@@ -213,6 +213,18 @@ fn many_wildcards_take_linear_time() {
     assert!(!Pattern::new(&format!("/*{}b", "a".repeat(30_000))).matches(target.as_bytes()));
     assert!(Pattern::new(&format!("/{}$", "*a".repeat(1_000))).matches(target.as_bytes()));
     assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+/// Were a rule tried wherever something of it stands in the target, these would take hours.
+#[test]
+fn a_target_made_of_what_the_rules_contain_takes_linear_time() {
+    let rules: Vec<Rule> = (0..1_000)
+        .map(|n| Rule { allow: n % 2 == 0, pattern: Pattern::new(&format!("/*abab*{}{n}b$", "baba*".repeat(n % 50))) })
+        .collect();
+    let target = format!("/{}", "ab".repeat(30_000));
+    let began = Instant::now();
+    assert_eq!(RuleSet::new(rules).find(target.as_bytes()), None);
+    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

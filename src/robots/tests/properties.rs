@@ -198,6 +198,26 @@ proptest! {
         }
     }
 
+    /// So many begin alike that they are told apart by what they contain, and targets in which that stands often.
+    #[test]
+    fn crowded_rules_are_found_as_by_trying_every_one(
+        rules in vec((any::<bool>(), "(/|/a|)\\*[ab/*]{0,6}\\$?"), 5..150),
+        targets in vec("/[ab/]{0,60}", 1..8),
+    ) {
+        let rules: Vec<Rule> =
+            rules.iter().map(|(allow, text)| Rule { allow: *allow, pattern: Pattern::new(text) }).collect();
+        let set = RuleSet::new(rules.clone());
+        for target in targets {
+            let best = rules
+                .iter()
+                .enumerate()
+                .filter(|(_, rule)| rule.pattern.matches(target.as_bytes()))
+                .max_by_key(|(index, rule)| (rule.pattern.priority(), rule.allow, std::cmp::Reverse(*index)))
+                .map(|(index, _)| index);
+            prop_assert_eq!(set.find(target.as_bytes()), best);
+        }
+    }
+
     #[test]
     fn normalising_again_changes_nothing(text in any_text()) {
         let pattern = Pattern::new(&text);
