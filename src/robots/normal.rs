@@ -43,7 +43,7 @@ const VERBATIM: [bool; 256] = {
 };
 
 /// The value of an upper or lower case hex digit.
-const fn hex_value(digit: u8) -> Option<u8> {
+pub(super) const fn hex_value(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),

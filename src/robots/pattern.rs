@@ -28,16 +28,32 @@ impl Pattern {
     /// assert_eq!(Pattern::new("/%70rivate/ツ").as_str(), "/private/%E3%83%84");
     /// ```
     pub fn new(written: &str) -> Pattern {
+        Pattern::from_bytes(written.trim_matches([' ', '\t']).as_bytes())
+    }
+
+    /// The same for the value of a line, which need not be UTF-8.
+    pub(super) fn from_bytes(written: &[u8]) -> Pattern {
         let mut normalised = Vec::with_capacity(written.len());
-        normalise_into(written.trim_matches([' ', '\t']).as_bytes(), Side::Pattern, &mut normalised);
+        normalise_into(written, Side::Pattern, &mut normalised);
+        let mut pattern = Pattern::verbatim(&normalised);
+        let body = pattern.literal();
+        if memchr(b'$', body).is_some() {
+            let body: String = body.iter().copied().map(char::from).collect();
+            let respelled = body.replace('$', "%24").into_bytes().into_boxed_slice();
+            pattern.prefix = memchr(b'*', &respelled).unwrap_or(respelled.len());
+            pattern.respelled = Some(respelled);
+        }
+        pattern
+    }
+
+    /// ASCII that is compared as it is: the caller has escaped what it wants escaped.
+    pub(super) fn verbatim(escaped: &[u8]) -> Pattern {
         // Every octet is ASCII, so each is a character.
-        let normalised: Box<str> = normalised.into_iter().map(char::from).collect();
+        let normalised: Box<str> = escaped.iter().copied().map(char::from).collect();
         let anchored = normalised.ends_with('$');
-        let body = normalised.strip_suffix('$').unwrap_or(&normalised);
-        let respelled = body.contains('$').then(|| body.replace('$', "%24").into_bytes().into_boxed_slice());
-        let literal = respelled.as_deref().unwrap_or(body.as_bytes());
-        let prefix = memchr(b'*', literal).unwrap_or(literal.len());
-        Pattern { normalised, respelled, prefix, anchored }
+        let body = &normalised.as_bytes()[..normalised.len() - usize::from(anchored)];
+        let prefix = memchr(b'*', body).unwrap_or(body.len());
+        Pattern { normalised, respelled: None, prefix, anchored }
     }
 
     /// The normalised pattern, as it is rendered. Giving it to [`new`](Pattern::new) gives the same pattern.

@@ -114,11 +114,7 @@ impl RuleSet {
 }
 
 /// Parts ranks in order of their beginnings: those that stay, and those that fit the other index and begin like too many.
-fn part_crowded(
-    ranks: Vec<u32>,
-    alike: impl Fn(u32, u32) -> bool,
-    fits: impl Fn(u32) -> bool,
-) -> (Vec<u32>, Vec<u32>) {
+fn part_crowded(ranks: Vec<u32>, alike: impl Fn(u32, u32) -> bool, fits: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<u32>) {
     let (mut stay, mut crowded) = (Vec::with_capacity(ranks.len()), Vec::new());
     for same in ranks.chunk_by(|a, b| alike(*a, *b)) {
         let many = same.iter().filter(|rank| fits(**rank)).nth(TRIED_ONE_BY_ONE).is_some();

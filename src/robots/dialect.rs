@@ -1,0 +1,167 @@
+//! The two ways in which a robots.txt is read: what the standard says, and what Google's open-source library does.
+//!
+//! Everything in which they differ is in this file. Where the RFC is silent both do as Google does: a colon left out,
+//! the misspellings of keys, a byte order mark, lines of more than 16,663 octets.
+
+use super::Pattern;
+use super::normal::hex_value;
+use super::target::TargetScratch;
+use memchr::memchr;
+
+/// Whose reading it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed, tokens may have digits,
+    /// and what lies beyond 500 KiB is not read.
+    #[default]
+    Rfc9309,
+    /// <https://github.com/google/robotstxt> to the letter. Googlebot itself normalises URLs before it asks the library.
+    Google,
+}
+
+impl Dialect {
+    /// Both.
+    pub const ALL: [Dialect; 2] = [Dialect::Rfc9309, Dialect::Google];
+
+    /// As it is written on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dialect::Rfc9309 => "rfc9309",
+            Dialect::Google => "google",
+        }
+    }
+}
+
+/// The value of a User-agent line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent<'a> {
+    /// `*`.
+    Star,
+    /// The product token that is left after the dialect's cut. An empty one names nobody (in the Google dialect: who
+    /// calls itself nothing).
+    Token(&'a [u8]),
+}
+
+/// Blanks as C's `isspace` has them: both dialects strip these.
+pub(super) const fn is_blank(octet: u8) -> bool {
+    matches!(octet, b' ' | b'\t' | b'\n' | 0x0B | 0x0C | b'\r')
+}
+
+impl Dialect {
+    /// Whom a User-agent line names. `spaced` are the tokens with blanks in them that exist (`Sogou web spider`); the
+    /// Google dialect knows none.
+    ///
+    /// ```
+    /// use crawlgate::robots::{Agent, Dialect};
+    /// assert_eq!(Dialect::Rfc9309.agent(b"MJ12bot/v1.4", &[]), Agent::Token(b"MJ12bot"));
+    /// assert_eq!(Dialect::Google.agent(b"MJ12bot/v1.4", &[]), Agent::Token(b"MJ"));
+    /// ```
+    pub fn agent<'a>(self, value: &'a [u8], spaced: &[&str]) -> Agent<'a> {
+        // `*` followed by a blank and more is still everybody.
+        if value.first() == Some(&b'*') && value.get(1).is_none_or(|octet| is_blank(*octet)) {
+            return Agent::Star;
+        }
+        let end = |ends: fn(u8) -> bool| value.iter().position(|octet| ends(*octet)).unwrap_or(value.len());
+        match self {
+            Dialect::Google => {
+                Agent::Token(&value[..end(|octet| !(octet.is_ascii_alphabetic() || octet == b'-' || octet == b'_'))])
+            }
+            Dialect::Rfc9309 => {
+                let known = spaced.iter().map(|token| token.len()).filter(|&length| {
+                    value
+                        .get(..length)
+                        .is_some_and(|start| spaced.iter().any(|token| start.eq_ignore_ascii_case(token.as_bytes())))
+                        && value.get(length).is_none_or(|next| is_blank(*next) || *next == b'/')
+                });
+                if let Some(length) = known.max() {
+                    return Agent::Token(&value[..length]);
+                }
+                // No token has a comma or a semicolon: `One, Two` names One, as it does for Google.
+                let mut token = &value[..end(|octet| is_blank(octet) || matches!(octet, b'/' | b',' | b';'))];
+                while let Some(rest) = token.strip_suffix(b"*") {
+                    token = rest;
+                }
+                Agent::Token(token)
+            }
+        }
+    }
+
+    /// The pattern of an Allow or Disallow line.
+    pub fn pattern(self, value: &[u8]) -> Pattern {
+        match self {
+            Dialect::Rfc9309 => Pattern::from_bytes(value),
+            Dialect::Google => Pattern::verbatim(&google_escape(value)),
+        }
+    }
+
+    /// For `Allow: /dir/index.html` Google also allows the directory itself (any ending that begins with `/index.htm`).
+    pub(super) fn directory_of_index(self, value: &[u8]) -> Option<Pattern> {
+        if self != Dialect::Google {
+            return None;
+        }
+        let escaped = google_escape(value);
+        let slash = escaped.iter().rposition(|octet| *octet == b'/')?;
+        escaped[slash..].starts_with(b"/index.htm").then(|| {
+            let mut directory = escaped[..=slash].to_vec();
+            directory.push(b'$');
+            Pattern::verbatim(&directory)
+        })
+    }
+
+    /// What rules are compared with, of a URL's [path and query](path_of_url).
+    pub(super) fn target<'a>(self, path: &'a [u8], scratch: &'a mut TargetScratch) -> &'a [u8] {
+        match self {
+            Dialect::Rfc9309 => scratch.normalise(path).sent,
+            // The library is written in C++ and takes a path for over at a NUL.
+            Dialect::Google => &path[..memchr(0, path).unwrap_or(path.len())],
+        }
+    }
+}
+
+/// Rules as Google compares them: octets above ASCII are escaped, escapes get upper-case digits, nothing is decoded.
+fn google_escape(value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(value.len());
+    let mut at = 0;
+    while let Some(&octet) = value.get(at) {
+        match value.get(at + 1..at + 3) {
+            Some(&[high, low]) if octet == b'%' && hex_value(high).is_some() && hex_value(low).is_some() => {
+                out.extend([b'%', high.to_ascii_uppercase(), low.to_ascii_uppercase()]);
+                at += 3;
+                continue;
+            }
+            _ if octet.is_ascii() => out.push(octet),
+            _ => out.extend(format!("%{octet:02X}").into_bytes()),
+        }
+        at += 1;
+    }
+    out
+}
+
+/// Path and query of a URL, beginning with `/`, as Google's library takes them out: without scheme, authority and
+/// fragment; `/` when there is no path. `example.com/a` and `/a` are `/a`; so is `a/a`.
+///
+/// ```
+/// use crawlgate::robots::path_of_url;
+/// assert_eq!(&*path_of_url(b"https://shop.example?a=b#c"), b"/?a=b");
+/// ```
+pub fn path_of_url(url: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    let begins_path = |octet: &u8| matches!(octet, b'/' | b'?' | b';');
+    let start = if url.starts_with(b"//") { 2 } else { 0 };
+    let path_at = |from: usize| url.iter().skip(from).position(begins_path).map(|place| from + place);
+    // A `://` after the path began belongs to the path.
+    let scheme = memchr::memmem::find(&url[start..], b"://").map(|place| start + place);
+    let authority = match (scheme, path_at(start)) {
+        (Some(scheme), early) if early.is_none_or(|early| early >= scheme) => scheme + 3,
+        _ => start,
+    };
+    let Some(path) = path_at(authority) else { return b"/".into() };
+    let end = match memchr(b'#', &url[start..]).map(|place| start + place) {
+        Some(fragment) if fragment < path => return b"/".into(),
+        Some(fragment) => fragment,
+        None => url.len(),
+    };
+    match url[path] {
+        b'/' => url[path..end].into(),
+        _ => [b"/", &url[path..end]].concat().into(),
+    }
+}

@@ -1,0 +1,324 @@
+//! A robots.txt as somebody wrote it: every line with its kind, its place, its comment and what is odd about it.
+//!
+//! Nothing is lost: the lines put together are the bytes. What a line means to a dialect is in `reading.rs`.
+
+use super::dialect::is_blank;
+use memchr::{memchr, memchr2};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What Google's library keeps of a line, in octets; the rest is dropped and what is left is used.
+pub const MAX_LINE: usize = 2083 * 8 - 1;
+
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// How a line ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum LineEnd {
+    Lf,
+    Cr,
+    CrLf,
+    /// The file ends here.
+    Nothing,
+}
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Key {
+    UserAgent,
+    Allow,
+    Disallow,
+    Sitemap,
+    CrawlDelay,
+    RequestRate,
+    VisitTime,
+    Host,
+    CleanParam,
+    ContentSignal,
+    ContentUsage,
+    License,
+    /// Once read by Google, in nobody's documentation: `Noindex`, and `Nofollow` and `Noarchive` like it.
+    Noindex,
+    /// Any other name.
+    Unknown,
+}
+
+/// How a key is spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Spelling {
+    /// As it should be, in any case.
+    Exact,
+    /// A known misspelling that parsers accept: `Dissallow`.
+    Typo,
+    /// A known key with more behind it, which Google's library takes for the key: `Disallowed`.
+    Longer,
+}
+
+/// What is odd about a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Oddity {
+    /// The key is misspelled, see [`Spelling`].
+    Typo,
+    /// Two words without a colon between them, read as if there were one.
+    MissingColon,
+    /// Neither a record nor a comment.
+    NoRecord,
+    /// More than [`MAX_LINE`] octets.
+    TooLong,
+    /// A NUL octet; what follows in the line is not read.
+    Nul,
+    /// Not UTF-8.
+    NotUtf8,
+    /// A byte order mark that is not at the beginning of the file, or a broken one; it spoils its line.
+    StrayBom,
+}
+
+/// `key: value`. Ranges are those of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What the key means.
+    pub key: Key,
+    /// How it is spelled.
+    pub spelling: Spelling,
+    /// Where the key stands.
+    pub name: Range<usize>,
+    /// Where the value stands, without blanks around it.
+    pub value: Range<usize>,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// From 1, as editors and Google's library count.
+    pub number: usize,
+    /// Where its text stands in the file, without the line's end; a byte order mark is part of it.
+    pub text: Range<usize>,
+    /// How it ends.
+    pub end: LineEnd,
+    /// What it says, if it says something.
+    pub record: Option<Record>,
+    /// Where its comment stands, after the `#`.
+    pub comment: Option<Range<usize>>,
+    /// What is odd about it.
+    pub oddities: Vec<Oddity>,
+}
+
+/// What a file as a whole looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Text, perhaps empty.
+    Text,
+    /// A page of HTML in place of a robots.txt.
+    Html,
+    /// UTF-16, which no crawler reads: nothing in it is a rule.
+    Utf16,
+}
+
+/// A whole file.
+#[derive(Clone, Debug)]
+pub struct File {
+    bytes: Arc<[u8]>,
+    lines: Vec<Line>,
+    /// Octets of a byte order mark at the beginning: 3, or fewer when it is broken off. They are skipped.
+    bom: usize,
+    shape: Shape,
+}
+
+impl File {
+    /// Reads any bytes. Takes linear time, and memory linear in the number of lines; never fails.
+    ///
+    /// ```
+    /// use crawlgate::robots::{File, Key, Oddity};
+    /// let file = File::parse(*b"User agent: *\nDissalow /a # why\n");
+    /// let line = &file.lines()[1];
+    /// assert_eq!(line.record.as_ref().map(|record| record.key), Some(Key::Disallow));
+    /// assert_eq!(line.oddities, [Oddity::Typo, Oddity::MissingColon]);
+    /// ```
+    pub fn parse(bytes: impl Into<Arc<[u8]>>) -> File {
+        let bytes: Arc<[u8]> = bytes.into();
+        let bom = bytes.iter().zip(BOM).take_while(|(octet, bom)| octet == bom).count();
+        let mut lines = Vec::new();
+        let mut start = 0;
+        while start < bytes.len() {
+            let end = memchr2(b'\n', b'\r', &bytes[start..]).map_or(bytes.len(), |place| start + place);
+            let line_end = match bytes.get(end..) {
+                Some([b'\r', b'\n', ..]) => LineEnd::CrLf,
+                Some([b'\r', ..]) => LineEnd::Cr,
+                Some([b'\n', ..]) => LineEnd::Lf,
+                _ => LineEnd::Nothing,
+            };
+            let skipped = if start == 0 { bom } else { 0 };
+            lines.push(line(&bytes, lines.len() + 1, start..end, skipped, line_end));
+            start = end
+                + match line_end {
+                    LineEnd::Nothing => 0,
+                    LineEnd::Lf | LineEnd::Cr => 1,
+                    LineEnd::CrLf => 2,
+                };
+        }
+        let shape = shape(&bytes, bom);
+        File { bytes, lines, bom, shape }
+    }
+
+    /// The bytes it was read from.
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// All lines. Their texts and ends, one after the other, are the bytes.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The line of this number, from 1.
+    pub fn line(&self, number: usize) -> Option<&Line> {
+        self.lines.get(number.checked_sub(1)?)
+    }
+
+    /// A part of the file as text; what is not UTF-8 is replaced.
+    pub fn text(&self, range: &Range<usize>) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(self.octets(range))
+    }
+
+    /// A part of the file.
+    pub fn octets(&self, range: &Range<usize>) -> &[u8] {
+        self.bytes.get(range.clone()).unwrap_or_default()
+    }
+
+    /// The length of the byte order mark at the beginning: 0 without one, 3 with a whole one.
+    pub fn bom(&self) -> usize {
+        self.bom
+    }
+
+    /// What it looks like.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+}
+
+fn line(bytes: &[u8], number: usize, text: Range<usize>, skipped: usize, end: LineEnd) -> Line {
+    let mut oddities = Vec::new();
+    let start = (text.start + skipped).min(text.end);
+    let mut read = start..text.end;
+    if read.len() > MAX_LINE {
+        read.end = start + MAX_LINE;
+        oddities.push(Oddity::TooLong);
+    }
+    if let Some(nul) = memchr(0, &bytes[read.clone()]) {
+        read.end = start + nul;
+        oddities.push(Oddity::Nul);
+    }
+    if std::str::from_utf8(&bytes[start..text.end]).is_err() {
+        oddities.push(Oddity::NotUtf8);
+    }
+    let comment = memchr(b'#', &bytes[read.clone()]).map(|place| read.start + place);
+    let content = strip(bytes, read.start..comment.unwrap_or(read.end));
+    if bytes[content.clone()].starts_with(&BOM[..2]) {
+        oddities.push(Oddity::StrayBom);
+    }
+    let record = record(bytes, content.clone(), &mut oddities);
+    if record.is_none() && !content.is_empty() {
+        oddities.push(Oddity::NoRecord);
+    }
+    Line { number, text, end, record, comment: comment.map(|place| place + 1..read.end), oddities }
+}
+
+/// Without blanks at both ends.
+fn strip(bytes: &[u8], range: Range<usize>) -> Range<usize> {
+    let text = &bytes[range.clone()];
+    let before = text.iter().take_while(|octet| is_blank(**octet)).count();
+    let after = text[before..].iter().rev().take_while(|octet| is_blank(**octet)).count();
+    range.start + before..range.end - after
+}
+
+fn record(bytes: &[u8], content: Range<usize>, oddities: &mut Vec<Oddity>) -> Option<Record> {
+    let text = &bytes[content.clone()];
+    let (separator, missing) = match memchr(b':', text) {
+        Some(colon) => (colon, false),
+        None => {
+            let blank = memchr2(b' ', b'\t', text)?;
+            let second = text[blank..].iter().position(|octet| !matches!(octet, b' ' | b'\t'))?;
+            // Two words only: a sentence is no record.
+            if memchr2(b' ', b'\t', &text[blank + second..]).is_some() {
+                return None;
+            }
+            (blank, true)
+        }
+    };
+    let name = strip(bytes, content.start..content.start + separator);
+    if name.is_empty() {
+        return None;
+    }
+    let value = strip(bytes, content.start + separator + 1..content.end);
+    let (key, spelling) = key(&bytes[name.clone()]);
+    if missing && key == Key::Unknown {
+        return None;
+    }
+    if spelling != Spelling::Exact {
+        oddities.push(Oddity::Typo);
+    }
+    if missing {
+        oddities.push(Oddity::MissingColon);
+    }
+    Some(Record { key, spelling, name, value })
+}
+
+/// Keys that Google's library takes by their beginnings, the right spelling first.
+const KEYS: [(Key, &[&str]); 4] = [
+    (Key::UserAgent, &["user-agent", "useragent", "user agent"]),
+    (Key::Allow, &["allow"]),
+    (Key::Disallow, &["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"]),
+    (Key::Sitemap, &["sitemap", "site-map"]),
+];
+
+const OTHER_KEYS: [(Key, &str); 11] = [
+    (Key::CrawlDelay, "crawl-delay"),
+    (Key::RequestRate, "request-rate"),
+    (Key::VisitTime, "visit-time"),
+    (Key::Host, "host"),
+    (Key::CleanParam, "clean-param"),
+    (Key::ContentSignal, "content-signal"),
+    (Key::ContentUsage, "content-usage"),
+    (Key::License, "license"),
+    (Key::Noindex, "noindex"),
+    (Key::Noindex, "nofollow"),
+    (Key::Noindex, "noarchive"),
+];
+
+fn key(name: &[u8]) -> (Key, Spelling) {
+    for (key, spellings) in KEYS {
+        for (place, spelling) in spellings.iter().enumerate() {
+            if name.get(..spelling.len()).is_some_and(|start| start.eq_ignore_ascii_case(spelling.as_bytes())) {
+                let how = match (name.len() == spelling.len(), place) {
+                    (true, 0) => Spelling::Exact,
+                    (true, _) => Spelling::Typo,
+                    (false, _) => Spelling::Longer,
+                };
+                return (key, how);
+            }
+        }
+    }
+    let other = OTHER_KEYS.iter().find(|(_, spelling)| name.eq_ignore_ascii_case(spelling.as_bytes()));
+    (other.map_or(Key::Unknown, |(key, _)| *key), Spelling::Exact)
+}
+
+fn shape(bytes: &[u8], bom: usize) -> Shape {
+    if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
+        return Shape::Utf16;
+    }
+    // Without a mark, ASCII letters with a NUL before or after each.
+    let start = &bytes[bom..bytes.len().min(64)];
+    let pairs = start.chunks_exact(2);
+    let (count, nul) = (pairs.len(), |place: usize| {
+        start.chunks_exact(2).filter(|pair| pair[place] == 0 && pair[1 - place] != 0).count()
+    });
+    if count >= 4 && (nul(0) == count || nul(1) == count) {
+        return Shape::Utf16;
+    }
+    let text = bytes[bom..].trim_ascii_start();
+    let begins = |tag: &[u8]| text.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag));
+    let tag = [&b"<!doctype"[..], b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<script", b"<meta", b"<title"];
+    if tag.iter().any(|tag| begins(tag)) { Shape::Html } else { Shape::Text }
+}

@@ -1,0 +1,239 @@
+//! A file read in one dialect: its groups, the rules that bind a token, and the verdict on a URL.
+
+use super::dialect::path_of_url;
+use super::file::{File, Key, Spelling};
+use super::target::TargetScratch;
+use super::{Agent, Dialect, MAX_BYTES, Rule, RuleSet};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+/// A User-agent line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentLine {
+    /// `*`, or the token as the dialect cuts it.
+    pub token: String,
+    /// Whether it is `*`.
+    pub star: bool,
+    /// The line's number.
+    pub line: usize,
+}
+
+/// An Allow or Disallow line of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleLine {
+    /// The rule.
+    pub rule: Rule,
+    /// The line's number.
+    pub line: usize,
+}
+
+/// Agents and the rules after them, as they stand in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileGroup {
+    /// In their order.
+    pub agents: Vec<AgentLine>,
+    /// In their order; a rule that a dialect adds (Google's index.htm) has the line of the one it comes from.
+    pub rules: Vec<RuleLine>,
+    /// Numbers of the lines inside the group that are neither: Crawl-delay and other extensions.
+    pub others: Vec<usize>,
+}
+
+/// A file as a dialect reads it, ready for verdicts.
+#[derive(Debug)]
+pub struct Reading {
+    dialect: Dialect,
+    groups: Vec<FileGroup>,
+    /// Indexes of the groups that name a token, by the token in lower case.
+    named: HashMap<Vec<u8>, usize>,
+    /// Groups that are read together, each combination once.
+    unions: Vec<Union>,
+    star: Option<usize>,
+    scratch: std::cell::RefCell<TargetScratch>,
+}
+
+#[derive(Debug)]
+struct Union {
+    groups: Vec<usize>,
+    /// Prepared when first asked for: a file may have hundreds of groups and be asked about one.
+    rules: OnceCell<Prepared>,
+}
+
+#[derive(Debug)]
+struct Prepared {
+    rules: RuleSet,
+    /// Lines by rule.
+    lines: Vec<usize>,
+    /// The first empty Allow, else the first empty Disallow: what Google names when nothing else matches.
+    empty: Option<usize>,
+}
+
+/// Whose rules decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Groups that name the token.
+    Named,
+    /// `*` groups.
+    Star,
+    /// Nothing is said about the token.
+    Nothing,
+}
+
+/// What a file says about a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileVerdict {
+    /// Whether it may be fetched.
+    pub allowed: bool,
+    /// The number of the line that decided; `None` when no rule matched.
+    pub line: Option<usize>,
+    /// By whose rules.
+    pub bound: Bound,
+}
+
+impl Reading {
+    /// Reads a file. `spaced` are the tokens with blanks in them that exist, see [`Dialect::agent`].
+    ///
+    /// ```
+    /// use crawlgate::robots::{Dialect, File, Reading};
+    /// let file = File::parse(*b"User-agent: *\nDisallow: /a\nAllow: /a/b\n");
+    /// let reading = Reading::new(&file, Dialect::Rfc9309, &[]);
+    /// let verdict = reading.verdict(b"GPTBot", b"https://shop.example/a/%62");
+    /// assert_eq!((verdict.allowed, verdict.line), (true, Some(3)));
+    /// ```
+    pub fn new(file: &File, dialect: Dialect, spaced: &[&str]) -> Reading {
+        let groups = groups(file, dialect, spaced);
+        let (mut by_token, mut star) = (HashMap::<Vec<u8>, Vec<usize>>::new(), Vec::new());
+        for (index, group) in groups.iter().enumerate() {
+            for agent in &group.agents {
+                let list = match agent.star {
+                    true => &mut star,
+                    false => by_token.entry(agent.token.to_ascii_lowercase().into_bytes()).or_default(),
+                };
+                if list.last() != Some(&index) {
+                    list.push(index);
+                }
+            }
+        }
+        let (mut unions, mut known) = (Vec::new(), HashMap::<Vec<usize>, usize>::new());
+        let mut union = |groups: Vec<usize>| {
+            *known.entry(groups).or_insert_with_key(|groups| {
+                unions.push(Union { groups: groups.clone(), rules: OnceCell::new() });
+                unions.len() - 1
+            })
+        };
+        let star = (!star.is_empty()).then(|| union(star));
+        // Over the groups, not over the map, whose order is another one each time.
+        let mut named = HashMap::new();
+        for agent in groups.iter().flat_map(|group| &group.agents).filter(|agent| !agent.star) {
+            let token = agent.token.to_ascii_lowercase().into_bytes();
+            if let Some(groups) = by_token.remove(&token) {
+                named.insert(token, union(groups));
+            }
+        }
+        Reading { dialect, groups, named, unions, star, scratch: std::cell::RefCell::default() }
+    }
+
+    /// The groups as they stand in the file.
+    pub fn groups(&self) -> &[FileGroup] {
+        &self.groups
+    }
+
+    /// The groups whose rules bind a token, and why these.
+    pub fn binding(&self, token: &[u8]) -> (Bound, &[usize]) {
+        match self.union(token) {
+            (bound, Some(union)) => (bound, &union.groups),
+            (bound, None) => (bound, &[]),
+        }
+    }
+
+    fn union(&self, token: &[u8]) -> (Bound, Option<&Union>) {
+        // The RFC's tokens are never empty; Google's library compares even these.
+        let named = (self.dialect == Dialect::Google || !token.is_empty())
+            .then(|| self.named.get(token.to_ascii_lowercase().as_slice()))
+            .flatten();
+        match (named, self.star) {
+            (Some(&union), _) => (Bound::Named, self.unions.get(union)),
+            (None, Some(union)) => (Bound::Star, self.unions.get(union)),
+            (None, None) => (Bound::Nothing, None),
+        }
+    }
+
+    /// Whether the crawler of this token may fetch a URL (or a path).
+    pub fn verdict(&self, token: &[u8], url: &[u8]) -> FileVerdict {
+        let (bound, union) = self.union(token);
+        let free = FileVerdict { allowed: true, line: None, bound };
+        let Some(union) = union else { return free };
+        let path = path_of_url(url);
+        if self.dialect == Dialect::Rfc9309 {
+            let mut scratch = self.scratch.borrow_mut();
+            if scratch.normalise(&path).is_robots_txt() {
+                return free;
+            }
+        }
+        let prepared = union.rules.get_or_init(|| prepare(&self.groups, &union.groups));
+        let mut scratch = self.scratch.borrow_mut();
+        match prepared.rules.find(self.dialect.target(&path, &mut scratch)) {
+            Some(rule) => FileVerdict {
+                allowed: prepared.rules.rules().get(rule).is_none_or(|rule| rule.allow),
+                line: prepared.lines.get(rule).copied(),
+                bound,
+            },
+            None => FileVerdict { line: prepared.empty, ..free },
+        }
+    }
+}
+
+fn prepare(groups: &[FileGroup], union: &[usize]) -> Prepared {
+    let rules = || union.iter().filter_map(|&group| groups.get(group)).flat_map(|group| &group.rules);
+    let empty = |allow: bool| {
+        rules().find(|line| line.rule.allow == allow && line.rule.pattern.is_empty()).map(|line| line.line)
+    };
+    Prepared {
+        lines: rules().map(|line| line.line).collect(),
+        empty: empty(true).or_else(|| empty(false)),
+        rules: RuleSet::new(rules().map(|line| line.rule.clone()).collect()),
+    }
+}
+
+/// The groups of a file. Only Allow and Disallow close a list of agents (RFC 9309 section 2.2.1 and 2.2.4); rules before
+/// the first agent belong to nobody.
+fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
+    let mut groups: Vec<FileGroup> = Vec::new();
+    let mut open = false;
+    for line in file.lines() {
+        if dialect == Dialect::Rfc9309 && line.text.end > MAX_BYTES {
+            break;
+        }
+        let Some(record) = &line.record else { continue };
+        if dialect == Dialect::Rfc9309 && record.spelling == Spelling::Longer {
+            continue;
+        }
+        let value = file.octets(&record.value);
+        match (record.key, groups.last_mut()) {
+            (Key::UserAgent, _) => {
+                let (token, star) = match dialect.agent(value, spaced) {
+                    Agent::Star => ("*".to_owned(), true),
+                    Agent::Token(token) => (String::from_utf8_lossy(token).into_owned(), false),
+                };
+                let agent = AgentLine { token, star, line: line.number };
+                match groups.last_mut() {
+                    Some(group) if open => group.agents.push(agent),
+                    _ => groups.push(FileGroup { agents: vec![agent], ..FileGroup::default() }),
+                }
+                open = true;
+            }
+            (Key::Allow | Key::Disallow, Some(group)) => {
+                open = false;
+                let allow = record.key == Key::Allow;
+                let mut push =
+                    |pattern| group.rules.push(RuleLine { rule: Rule { allow, pattern }, line: line.number });
+                push(dialect.pattern(value));
+                if let Some(directory) = dialect.directory_of_index(value).filter(|_| allow) {
+                    push(directory);
+                }
+            }
+            (Key::Sitemap, _) | (_, None) => {}
+            (_, Some(group)) => group.others.push(line.number),
+        }
+    }
+    groups
+}
