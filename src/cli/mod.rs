@@ -15,6 +15,7 @@ mod render;
 mod resume;
 mod run;
 mod status;
+mod tester;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, IsTerminal, Write};
@@ -37,6 +38,7 @@ enum Command {
     Check(check::Arguments),
     Render(render::Arguments),
     Explain(explain::Arguments),
+    Tester(tester::Arguments),
     Crawlers(crawlers::Arguments),
     Pause(pause::Arguments),
     Resume(resume::Arguments),
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::run(arguments),
         Command::Render(arguments) => render::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
+        Command::Tester(arguments) => tester::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),
         Command::Pause(arguments) => pause::run(arguments),
         Command::Resume(arguments) => resume::run(arguments),

@@ -4,12 +4,14 @@
 //! a request: what the request path sees are ready [`HttpPeer`]s (`HttpPeer::new` with a name resolves it blockingly and
 //! panics when that fails, pingora issues 570 and 921).
 
+mod fetch;
 mod hosts;
 mod resolve;
 
 #[cfg(test)]
 mod tests;
 
+pub use fetch::{FetchError, Fetched, fetch};
 pub use resolve::Resolver;
 
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};

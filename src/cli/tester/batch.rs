@@ -1,0 +1,113 @@
+//! Millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
+
+use super::{Failure, spaced_tokens};
+use crate::robots::{Dialect, File, Reading};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+/// Octets of files that are kept prepared; beyond it, all are forgotten and read again when asked about.
+const KEPT: usize = 256 * 1024 * 1024;
+/// How often a terminal is told how far it is.
+const TOLD_EVERY: Duration = Duration::from_millis(250);
+
+/// Answers what stands on standard input. A line that is no question, and a file that cannot be read, get `error` and
+/// the reason in place of the verdict, so that lines in and out stay side by side.
+pub fn run(dialect: Dialect) -> Result<(), Failure> {
+    let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
+    let spaced = spaced_tokens();
+    let mut files = Files::default();
+    let mut progress = Progress::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if questions.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let question = line.strip_suffix(b"\n").unwrap_or(&line);
+        let mut parts = question.splitn(3, |octet| *octet == b'\t');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(file), Some(token), Some(url)) => match files.reading(file, dialect, &spaced) {
+                Ok(reading) => {
+                    let verdict = reading.verdict(token, url);
+                    let word = if verdict.allowed { "allow" } else { "deny" };
+                    writeln!(out, "{word}\t{}", verdict.line.unwrap_or(0))?;
+                }
+                Err(error) => writeln!(out, "error\t{error}")?,
+            },
+            _ => writeln!(out, "error\ta line is: file TAB token TAB url")?,
+        }
+        progress.one_more();
+    }
+    out.flush()?;
+    progress.end();
+    Ok(())
+}
+
+/// Files prepared for verdicts, by path.
+#[derive(Default)]
+struct Files {
+    readings: HashMap<Vec<u8>, Result<Reading, String>>,
+    octets: usize,
+}
+
+impl Files {
+    fn reading(&mut self, path: &[u8], dialect: Dialect, spaced: &[&str]) -> Result<&Reading, &str> {
+        // Not `entry`, which would copy the path of every question.
+        if !self.readings.contains_key(path) {
+            if self.octets > KEPT {
+                self.readings.clear();
+                self.octets = 0;
+            }
+            let reading = std::fs::read(OsStr::from_bytes(path)).map_err(|error| error.to_string()).map(|bytes| {
+                self.octets += bytes.len();
+                Reading::new(&File::parse(bytes), dialect, spaced)
+            });
+            self.octets += path.len();
+            self.readings.insert(path.to_vec(), reading);
+        }
+        match self.readings.get(path) {
+            Some(Ok(reading)) => Ok(reading),
+            Some(Err(error)) => Err(error),
+            None => Err("not read"),
+        }
+    }
+}
+
+/// Says how far it is where somebody looks on.
+struct Progress {
+    began: Instant,
+    told: Instant,
+    lines: u64,
+    terminal: bool,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        let now = Instant::now();
+        Progress { began: now, told: now, lines: 0, terminal: io::stderr().is_terminal() }
+    }
+
+    fn one_more(&mut self) {
+        self.lines += 1;
+        // The clock is asked now and then only.
+        if self.terminal && self.lines % 1024 == 0 && self.told.elapsed() >= TOLD_EVERY {
+            self.told = Instant::now();
+            self.tell("\r");
+        }
+    }
+
+    fn tell(&self, before: &str) {
+        let rate = self.lines as f64 / self.began.elapsed().as_secs_f64().max(0.001);
+        let _ = write!(io::stderr(), "{before}{} lines, {rate:.0} a second", self.lines);
+    }
+
+    fn end(&self) {
+        if self.terminal {
+            self.tell("\r");
+            let _ = writeln!(io::stderr());
+        }
+    }
+}

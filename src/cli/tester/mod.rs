@@ -1,0 +1,139 @@
+//! `tester`: what a robots.txt, anybody's, says about URLs.
+
+mod answer;
+mod batch;
+
+use super::{Failure, print_json};
+use crate::crawlers::Registry;
+use crate::origin::{Fetched, fetch};
+use crate::robots::{Dialect, File, Reading};
+use answer::Answer;
+use std::io::{Read, Write};
+
+/// Test URLs against any robots.txt: who may fetch what, and by which line
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A file, `-` for standard input, or the http(s) URL of a file or of a site
+    #[arg(value_name = "FILE", required_unless_present = "batch")]
+    file: Option<String>,
+    /// URLs, or paths with their query
+    #[arg(value_name = "URL", required_unless_present = "batch")]
+    urls: Vec<String>,
+    /// The product token of a crawler, like Googlebot; may be given again
+    #[arg(long = "agent", value_name = "TOKEN", required_unless_present = "batch")]
+    agents: Vec<String>,
+    /// Whose reading counts
+    #[arg(long, value_parser = dialect, default_value = "rfc9309", value_name = "rfc9309|google")]
+    dialect: Dialect,
+    /// Read `file TAB token TAB url` lines from standard input, write `allow|deny TAB line` for each; always exit 0
+    #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
+    batch: bool,
+    /// For a program
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'
+  crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/
+  crawlgate tester --batch --dialect google < questions.tsv
+
+Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
+
+fn dialect(written: &str) -> Result<Dialect, String> {
+    Dialect::ALL
+        .into_iter()
+        .find(|dialect| dialect.name() == written)
+        .ok_or_else(|| "dialects are: rfc9309, google".to_owned())
+}
+
+/// Tokens with blanks in them, which a parser must know to read whole.
+pub(super) fn spaced_tokens() -> Vec<&'static str> {
+    let tokens = Registry::builtin().crawlers().iter().flat_map(|crawler| &crawler.tokens);
+    tokens.map(String::as_str).filter(|token| token.contains(' ')).collect()
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.batch {
+        return batch::run(arguments.dialect);
+    }
+    let Some(source) = &arguments.file else { return Err(Failure::Usage("a FILE is missing".into())) };
+    if let Some(agent) = arguments.agents.iter().find(|agent| agent.trim().is_empty() || agent.as_str() == "*") {
+        return Err(Failure::Usage(format!("`{agent}` is not a product token; give one like Googlebot")));
+    }
+    let (name, file) = match read(source)? {
+        Source::File { name, bytes } => (name, File::parse(bytes)),
+        Source::Status { status, allowed } => return answer_by_status(arguments, source, status, allowed),
+    };
+    let spaced = spaced_tokens();
+    let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
+    let mut answers = Vec::new();
+    for agent in &arguments.agents {
+        for url in &arguments.urls {
+            answers.push(Answer::new(&file, &readings, arguments.dialect, agent, url));
+        }
+    }
+    if arguments.json {
+        print_json(&answers)?;
+    } else {
+        let mut out = std::io::stdout().lock();
+        let colour = super::colour(&out);
+        for (place, answer) in answers.iter().enumerate() {
+            if place > 0 {
+                writeln!(out)?;
+            }
+            answer.write(&mut out, &name, &file, colour)?;
+        }
+    }
+    if answers.iter().any(|answer| !answer.allowed) { Err(Failure::Findings) } else { Ok(()) }
+}
+
+/// Where there is no file, the status decides.
+fn answer_by_status(arguments: &Arguments, source: &str, status: u16, allowed: bool) -> Result<(), Failure> {
+    if arguments.json {
+        let answers: Vec<Answer> = arguments
+            .agents
+            .iter()
+            .flat_map(|agent| {
+                arguments.urls.iter().map(move |url| Answer::by_status(agent, url, arguments.dialect, allowed))
+            })
+            .collect();
+        print_json(&answers)?;
+    } else {
+        let meaning = match allowed {
+            true => "crawlers take that for a site without rules: everything is allowed",
+            false => "crawlers take that for a site that may not be crawled: everything is denied",
+        };
+        writeln!(std::io::stdout().lock(), "{source} answers {status}; {meaning} (RFC 9309 section 2.3.1).")?;
+    }
+    if allowed { Ok(()) } else { Err(Failure::Findings) }
+}
+
+/// What a FILE argument led to.
+pub(super) enum Source {
+    /// Bytes, and what to call them in messages.
+    File { name: String, bytes: Vec<u8> },
+    /// No file but an answer that means something.
+    Status { status: u16, allowed: bool },
+}
+
+/// Reads a file, standard input, or an http(s) URL.
+pub(super) fn read(source: &str) -> Result<Source, Failure> {
+    if source == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes)?;
+        return Ok(Source::File { name: "standard input".into(), bytes });
+    }
+    if source.starts_with("http://") || source.starts_with("https://") {
+        return match fetch(source).map_err(|error| Failure::CouldNot(error.to_string()))? {
+            Fetched::File { bytes, location } => Ok(Source::File { name: location, bytes }),
+            Fetched::Unavailable(status) => Ok(Source::Status { status, allowed: true }),
+            Fetched::Unreachable(status) => Ok(Source::Status { status, allowed: false }),
+        };
+    }
+    let bytes = std::fs::read(source).map_err(|error| Failure::CouldNot(format!("cannot read {source}: {error}")))?;
+    Ok(Source::File { name: source.to_owned(), bytes })
+}
