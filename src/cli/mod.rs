@@ -7,6 +7,7 @@ mod control;
 mod crawlers;
 mod demo;
 mod explain;
+mod import;
 mod pause;
 mod places;
 mod policies;
@@ -39,6 +40,7 @@ enum Command {
     Render(render::Arguments),
     Explain(explain::Arguments),
     Tester(tester::Arguments),
+    Import(import::Arguments),
     Crawlers(crawlers::Arguments),
     Pause(pause::Arguments),
     Resume(resume::Arguments),
@@ -93,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Render(arguments) => render::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Tester(arguments) => tester::run(arguments),
+        Command::Import(arguments) => import::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),
         Command::Pause(arguments) => pause::run(arguments),
         Command::Resume(arguments) => resume::run(arguments),

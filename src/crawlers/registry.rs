@@ -174,6 +174,12 @@ impl Registry {
         u16::try_from(index).ok().map(CrawlerIndex)
     }
 
+    /// Product tokens with blanks in them, which a parser of robots.txt must know to read whole.
+    pub fn tokens_with_blanks(&self) -> Vec<&str> {
+        let tokens = self.crawlers().iter().flat_map(|crawler| &crawler.tokens);
+        tokens.map(String::as_str).filter(|token| token.contains(' ')).collect()
+    }
+
     /// Whom a user agent claims to be: [`Claim::Known`], [`Claim::Other`] or [`Claim::Nobody`]. Does not allocate.
     ///
     /// ```

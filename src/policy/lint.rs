@@ -229,8 +229,7 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
         if !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value)) {
             continue;
         }
-        let alone = TokenMarks::new(vec![agent.value.clone()]);
-        if BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0)) {
+        if stands_in_browsers(&agent.value, registry) {
             let message = format!("`{}` stands in the user agents of people's browsers", agent.value);
             diagnostics.push(
                 Diagnostic::error("token-of-browsers", agent.span, message)
@@ -239,6 +238,12 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
             );
         }
     }
+}
+
+/// Whether people would be taken for the crawler of a token.
+pub fn stands_in_browsers(token: &str, registry: &Registry) -> bool {
+    let alone = TokenMarks::new(vec![token.to_owned()]);
+    BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0))
 }
 
 /// A crawler looks for its token; a group for what people call it is read by nobody.

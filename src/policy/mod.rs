@@ -8,6 +8,7 @@ pub mod model;
 mod check;
 mod compile;
 pub(crate) mod decode;
+pub mod import;
 pub mod lint;
 
 pub use check::read;

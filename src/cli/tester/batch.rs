@@ -1,6 +1,7 @@
 //! Millions of questions: `file TAB token TAB url` in, `allow|deny TAB line` out.
 
-use super::{Failure, spaced_tokens};
+use super::Failure;
+use crate::crawlers::Registry;
 use crate::robots::{Dialect, File, Reading};
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,7 +18,7 @@ const TOLD_EVERY: Duration = Duration::from_millis(250);
 /// the reason in place of the verdict, so that lines in and out stay side by side.
 pub fn run(dialect: Dialect) -> Result<(), Failure> {
     let (mut questions, mut out) = (io::stdin().lock(), BufWriter::with_capacity(1 << 16, io::stdout().lock()));
-    let spaced = spaced_tokens();
+    let spaced = Registry::builtin().tokens_with_blanks();
     let mut files = Files::default();
     let mut progress = Progress::new();
     let mut line = Vec::new();

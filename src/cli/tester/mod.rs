@@ -49,12 +49,6 @@ fn dialect(written: &str) -> Result<Dialect, String> {
         .ok_or_else(|| "dialects are: rfc9309, google".to_owned())
 }
 
-/// Tokens with blanks in them, which a parser must know to read whole.
-pub(super) fn spaced_tokens() -> Vec<&'static str> {
-    let tokens = Registry::builtin().crawlers().iter().flat_map(|crawler| &crawler.tokens);
-    tokens.map(String::as_str).filter(|token| token.contains(' ')).collect()
-}
-
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.batch {
@@ -68,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Source::File { name, bytes } => (name, File::parse(bytes)),
         Source::Status { status, allowed } => return answer_by_status(arguments, source, status, allowed),
     };
-    let spaced = spaced_tokens();
+    let spaced = Registry::builtin().tokens_with_blanks();
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
     for agent in &arguments.agents {

@@ -11,6 +11,7 @@ mod robots;
 #[cfg(test)]
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
+pub use robots::{MAX_PATTERN, is_token};
 
 use super::model::{Acknowledgement, Environment, OriginTags, Policy, Stance};
 use crate::crawlers::Purpose;

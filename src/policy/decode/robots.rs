@@ -9,6 +9,11 @@ const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 /// RFC 9309 section 2.4: crawlers should not use a cached copy for more than 24 hours.
 pub const MAX_MAX_AGE: Duration = Duration::from_secs(86_400);
 
+/// Longer product tokens are garbage.
+const MAX_TOKEN: usize = 100;
+/// Octets of a path that crawlers are sure to read.
+pub const MAX_PATTERN: usize = 2_000;
+
 pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     let mut policy = RobotsPolicy {
         groups: Vec::new(),
@@ -112,15 +117,14 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
 /// begins a comment is refused.
 fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
     let text = agent.value.as_str();
-    let valid = |sign: char| sign.is_ascii_alphanumeric() || " -_./!+".contains(sign);
-    if text == "*" {
+    if text == "*" || is_token(text) {
         return true;
     }
     let message = if text.is_empty() {
         "an empty token names nobody".to_owned()
     } else if text.trim() != text {
         format!("the token `{text}` has blanks around it")
-    } else if text.len() > 100 {
+    } else if text.len() > MAX_TOKEN {
         "a product token is at most 100 characters long".to_owned()
     } else if text.contains('*') {
         format!("`{text}`: `*` is a token only by itself")
@@ -129,14 +133,18 @@ fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
         decoder.error("bad-token", agent.span, format!("`{text}` has a version; a product token has none")).help =
             Some(format!("write `{name}`"));
         return false;
-    } else if !text.chars().all(valid) {
-        format!("`{text}` is not a product token")
     } else {
-        return true;
+        format!("`{text}` is not a product token")
     };
     decoder.error("bad-token", agent.span, message).help =
         Some("write the name that the crawler's operator documents: `GPTBot`, not its whole user agent".into());
     false
+}
+
+/// Whether a text can stand in `agents`.
+pub fn is_token(text: &str) -> bool {
+    let valid = |sign: char| sign.is_ascii_alphanumeric() || " -_.!+".contains(sign);
+    !text.is_empty() && text.trim() == text && text.len() <= MAX_TOKEN && text.chars().all(valid)
 }
 
 /// Patterns of Allow and Disallow lines, and of conditions on paths.
@@ -170,7 +178,7 @@ fn check_pattern(pattern: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
         decoder.error("bad-path", pattern.span, "a path holds no line break and no control character");
         return false;
     }
-    if text.len() > 2_000 {
+    if text.len() > MAX_PATTERN {
         decoder.error(
             "bad-path",
             pattern.span,

@@ -1,0 +1,61 @@
+//! `import`: a robots.txt that exists already, as a policy.
+
+use super::tester::{Source, read};
+use super::{Failure, say};
+use crate::crawlers::Registry;
+use crate::policy::import::{ImportOptions, import};
+use crate::robots::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Write the policy of an existing robots.txt: the same rules, the comments carried over
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// A file, `-` for standard input, or the http(s) URL of a file or of a site
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// Write the policy to this file, which must not exist yet, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The host that the policy is for; of a URL, its host
+    #[arg(long)]
+    host: Option<String>,
+    /// Where every known crawler of a purpose is shut out whole, write `purposes`: new crawlers of it will be, too
+    #[arg(long)]
+    purposes: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (name, bytes) = match read(&arguments.file)? {
+        Source::File { name, bytes } => (name, bytes),
+        Source::Status { status, .. } => {
+            return Err(Failure::CouldNot(format!("{} answers {status}: there is nothing to import", arguments.file)));
+        }
+    };
+    let host = arguments.host.clone().or_else(|| host_of(&arguments.file));
+    let options = ImportOptions { host: host.as_deref(), purposes: arguments.purposes };
+    let imported = import(&File::parse(bytes), &options, Registry::builtin());
+    match &arguments.output {
+        Some(path) => {
+            // Never over a policy that somebody wrote.
+            let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+            created
+                .and_then(|mut file| file.write_all(imported.text.as_bytes()))
+                .map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", path.display())))?;
+            say(&format!("wrote {}; look at it with `crawlgate check {}`", path.display(), path.display()));
+        }
+        None => std::io::stdout().lock().write_all(imported.text.as_bytes())?,
+    }
+    for (line, note) in &imported.notes {
+        say(&format!("{name}:{line}: {note}"));
+    }
+    Ok(())
+}
+
+fn host_of(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    (!host.is_empty()).then(|| host.to_ascii_lowercase())
+}
