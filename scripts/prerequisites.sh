@@ -2,7 +2,7 @@
 # installed when that is possible without a question, or with sudo at a terminal; otherwise the exact command is shown.
 #
 #   . scripts/prerequisites.sh
-#   prerequisites cc make cmake [nginx wget curl]
+#   prerequisites cc make cmake [nginx wget curl promtool systemd-analyze]
 
 # Servers live in sbin, which ordinary users do not search.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -29,9 +29,25 @@ packages_for() {
         pacman:cc) echo gcc ;;
         brew:cc) echo ;; # comes with xcode-select --install
         brew:make) echo ;;
+        dnf:promtool) echo golang-github-prometheus ;;
+        zypper:promtool) echo golang-github-prometheus-prometheus ;;
+        *:promtool) echo prometheus ;;
+        *:systemd-analyze) echo systemd ;;
         *) echo "$2" ;;
     esac
 }
+
+# Runs a command while no package may start a server: the tests need programs, and a Prometheus on port 9090 or an nginx
+# on port 80 would be in the way of what this machine is for. (policy-rc.d: see invoke-rc.d(8). One that is there stays.)
+without_servers() (
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        trap '$as_root rm -f "$policy"' EXIT
+        trap 'exit 130' INT TERM
+        printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null && $as_root chmod 755 "$policy"
+    fi
+    "$@"
+)
 
 # Runs the installation of packages; nothing asks.
 install_with() {
@@ -44,7 +60,16 @@ install_with() {
     case $manager in
         apt-get)
             $as_root apt-get update -qq &&
-                $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+                without_servers $as_root env DEBIAN_FRONTEND=noninteractive \
+                    apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+            installed=$?
+            # The package would have it start with the machine.
+            case " $* " in *" prometheus "*)
+                if [ -d /run/systemd/system ]; then
+                    $as_root systemctl disable --quiet prometheus.service || true
+                fi ;;
+            esac
+            return $installed
             ;;
         dnf) $as_root dnf install -y -q "$@" ;;
         apk) $as_root apk add --quiet --no-cache "$@" ;;

@@ -135,6 +135,21 @@ fn a_disallowed_crawler_is_refused_by_name_and_rule_and_counted() {
 }
 
 #[test]
+fn every_request_of_a_crawler_is_counted_by_what_is_proven_of_it_and_none_of_a_person() {
+    let origin = Origin::plain();
+    let gate = shop(&origin);
+    gate.get("shop.example", "/article", GPTBOT);
+    gate.get("shop.example", "/robots.txt", GPTBOT);
+    gate.get("shop.example", "/article", BROWSER);
+    let series = "crawlgate_identity_total{crawler=\"gptbot\",outcome=\"unverified\"}";
+    eventually("two claims counted", || metric(&gate, series).filter(|count| *count == 2.0));
+    let person = "crawlgate_requests_total{action=\"pass\",crawler=\"none\",site=\"shop\"";
+    eventually("the person is counted", || metric(&gate, person).filter(|count| *count == 1.0));
+    let crawlers = gate.metrics().lines().filter(|line| line.starts_with("crawlgate_identity_total{")).count();
+    assert_eq!(crawlers, 1, "{}", gate.metrics());
+}
+
+#[test]
 fn a_refused_upload_leaves_the_connection_in_order() {
     let origin = Origin::plain();
     let gate = shop(&origin);

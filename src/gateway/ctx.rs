@@ -4,7 +4,7 @@ use crate::origin::Choice;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
-use crate::verdict::Decision;
+use crate::verdict::{Decision, Identity};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -23,6 +23,8 @@ pub struct RequestContext {
     /// Why the request is answered before anything is judged.
     pub(super) refusal: Option<Refusal>,
     pub(super) decision: Option<Decision>,
+    /// What is proven about whom the client says it is.
+    pub(super) identity: Identity,
     /// Whether the request is for `/robots.txt`.
     pub(super) robots_txt: bool,
     /// The server that was last tried, and how many were.
@@ -55,6 +57,7 @@ impl RequestContext {
             client: None,
             refusal: None,
             decision: None,
+            identity: Identity::Unverified,
             robots_txt: false,
             origin: None,
             attempts: 0,

@@ -33,6 +33,9 @@ fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let site = entry.site.name.as_str();
     let crawler = crawler_label(gateway.registry, entry, decision.claim);
     metrics.request(site, crawler, decision.kind.name(), counted_action(decision));
+    if decision.claim != Claim::Nobody {
+        metrics.identity(identity_label(gateway.registry, decision.claim), ctx.identity.name());
+    }
     if ctx.robots_txt {
         let status = session.response_written().map_or(0, |response| response.status.as_u16());
         metrics.robots_txt(site, crawler, status, ctx.now().0);
@@ -52,6 +55,11 @@ fn claim_of_unclaimed<'a>(gateway: &'a Gateway, ctx: &RequestContext) -> &'a str
 /// The registry's id, the policy's token, `other`, or `none`.
 fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
     claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
+}
+
+/// The registry's id or `other`: nobody publishes how a token of a policy is proven, and it would outlive its site.
+fn identity_label(registry: &Registry, claim: Claim) -> &str {
+    claim_label(claim, registry, None).unwrap_or("other")
 }
 
 /// The name by which a crawler knows itself: its token, else its name.

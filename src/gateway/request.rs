@@ -3,7 +3,7 @@
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
 use super::{Gateway, forward, robots_txt};
-use crate::verdict::{Action, Decision, Facts, Holdings, Identity, Scratch, decide};
+use crate::verdict::{Action, Decision, Facts, Holdings, Scratch, decide};
 use http::header;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -48,7 +48,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> De
         method: request.method.as_str().as_bytes(),
         user_agent: request.headers.get(header::USER_AGENT).map_or(b"".as_slice(), |value| value.as_bytes()),
         client: ctx.client,
-        identity: Identity::Unverified,
+        identity: ctx.identity,
         now: ctx.now(),
     };
     let entry = ctx.snapshot.site_for_host(facts.host).and_then(|site| ctx.snapshot.sites().get(site));

@@ -26,6 +26,8 @@ struct Counters {
     vector: IntCounterVec,
     known: RwLock<HashMap<u64, Series>>,
     hasher: RandomState,
+    /// Which label is the crawler.
+    crawler: usize,
     /// Series of all counters that share it.
     series: Arc<AtomicUsize>,
 }
@@ -39,10 +41,11 @@ impl Counters {
     fn new(registry: &Registry, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: &[&str]) -> Counters {
         let vector = IntCounterVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
         register(registry, vector.clone());
-        Counters { vector, known: RwLock::default(), hasher: RandomState::new(), series: series.clone() }
+        let crawler = labels.iter().position(|label| *label == "crawler").expect("each of them counts crawlers");
+        Counters { vector, known: RwLock::default(), hasher: RandomState::new(), crawler, series: series.clone() }
     }
 
-    /// Counts one. The crawler is the second label; beyond the cap it becomes `overflow`, and the answer `false`.
+    /// Counts one. Beyond the cap the crawler becomes `overflow`, and the answer `false`.
     fn count(&self, labels: &[&str]) -> bool {
         let hash = self.hasher.hash_one(labels);
         if let Some(series) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&hash) {
@@ -55,7 +58,7 @@ impl Counters {
         let (hash, by_name) = match known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
             true => (hash, true),
             false => {
-                cut[1] = OVERFLOW;
+                cut[self.crawler] = OVERFLOW;
                 (self.hasher.hash_one(cut.as_slice()), false)
             }
         };
@@ -70,6 +73,7 @@ impl Counters {
         by_name
     }
 
+    /// For counters whose first label is the site.
     fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
         if self.known.read().unwrap_or_else(PoisonError::into_inner).values().all(|series| keep(&series.labels[0])) {
             return;
@@ -128,6 +132,8 @@ pub struct Metrics {
     requests: Counters,
     robots_txt: Counters,
     violations: Counters,
+    /// Without a site: whether a crawler is who it says it is does not depend on whom it visits.
+    identity: Counters,
     last_fetch: IntGaugeVec,
     indexable: IntGaugeVec,
     paused: IntGaugeVec,
@@ -236,6 +242,11 @@ impl Metrics {
                 "Requests against the rules, by kind.",
                 &["site", "crawler", "kind"],
             ),
+            identity: count(
+                "crawlgate_identity_total",
+                "Requests of crawlers, by what is proven about who they say they are.",
+                &["crawler", "outcome"],
+            ),
             last_fetch,
             indexable,
             paused,
@@ -273,6 +284,12 @@ impl Metrics {
     /// `crawlgate_violations_total{site,crawler,kind}`.
     pub fn violation(&self, site: &str, crawler: &str, kind: &'static str) {
         self.violations.count(&[site, crawler, kind]);
+    }
+
+    /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay when
+    /// sites go, so they must be few.
+    pub fn identity(&self, crawler: &str, outcome: &'static str) {
+        self.identity.count(&[crawler, outcome]);
     }
 
     /// `crawlgate_decision_seconds`.

@@ -34,6 +34,28 @@ fn series_go_with_their_site() {
 }
 
 #[test]
+fn what_is_proven_of_a_crawler_is_counted_apart_from_sites_and_within_the_cap() {
+    let metrics = Metrics::new();
+    metrics.set_sites(&[gauges("one")], 7);
+    for outcome in ["unverified", "verified", "impostor", "impostor"] {
+        metrics.identity("googlebot", outcome);
+    }
+    metrics.set_sites(&[], 8);
+    let text = metrics.render();
+    for line in [
+        r#"crawlgate_identity_total{crawler="googlebot",outcome="impostor"} 2"#,
+        r#"crawlgate_identity_total{crawler="googlebot",outcome="unverified"} 1"#,
+        r#"crawlgate_identity_total{crawler="googlebot",outcome="verified"} 1"#,
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    for crawler in 0..20_000 {
+        metrics.identity(&format!("crawler-{crawler}"), "impostor");
+    }
+    assert!(metrics.render().contains(r#"crawlgate_identity_total{crawler="overflow",outcome="impostor"} 3"#));
+}
+
+#[test]
 fn series_are_capped() {
     let metrics = Metrics::new();
     for crawler in 0..20_100 {

@@ -74,6 +74,17 @@ pub struct Scratch {
     pub decoded: Vec<u8>,
 }
 
+impl Identity {
+    /// Its name in reports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Identity::Unverified => "unverified",
+            Identity::Verified => "verified",
+            Identity::Impostor => "impostor",
+        }
+    }
+}
+
 impl Verdict {
     /// Its name in reports and tests.
     pub fn name(self) -> &'static str {
