@@ -358,13 +358,15 @@ fn the_words_of_the_schema_are_the_words_that_the_decoder_takes() {
 
 // ---- defaults
 
-/// Sets a field of a document; lists have one item.
+/// Sets a field of a document.
 fn set(document: &mut Value, path: &[Step], to: &Value) {
     let Some((step, rest)) = path.split_first() else {
         *document = to.clone();
         return;
     };
     match step {
+        // A field of what stands alone or in a list: in the list, where there is one.
+        Step::Field(_) if document.is_array() => set(&mut document[0], path, to),
         Step::Field(name) => {
             if !document.is_object() {
                 *document = json!({});
@@ -397,6 +399,26 @@ fn effects(document: &Value) -> String {
     format!("{body}\n{cache}\n{settled:?}\n{pause:?}\n{statuses:?}\n{}", standings.join("\n"))
 }
 
+#[test]
+fn what_an_editor_offers_is_accepted() {
+    let mut seen = 0;
+    for kind in kinds() {
+        for (path, parts) in places(kind) {
+            let examples = parts.iter().filter_map(|part| part["examples"].as_array()).flatten();
+            for offer in examples.chain(default_of(&parts)) {
+                seen += 1;
+                let mut complaints = complaints_at(kind, &path, &offer.to_string());
+                // An example names another group of the file, and here there is none.
+                complaints.retain(|item| item.id != "unknown-group");
+                assert!(complaints.is_empty(), "{}{}: {offer}: {complaints:?}", kind.name, shown(&path));
+                // Editors quote it, and what is quoted is a path in the settings.
+                assert_ne!(*offer, json!("off"), "{}{}", kind.name, shown(&path));
+            }
+        }
+    }
+    assert!(seen > 60, "only {seen} offers");
+}
+
 fn default_of<'s>(parts: &[&'s Value]) -> Option<&'s Value> {
     parts.iter().find_map(|part| part.get("default"))
 }
@@ -423,7 +445,8 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
     let base = json!({
         "robots": { "origin": "replace", "groups": [{ "agents": ["*"], "disallow": ["/cart/"] }] },
         "pause": { "from": "2026-12-01T01:00:00Z", "until": "2026-12-01T03:00:00Z" },
-        "tests": [{ "agent": "Googlebot", "path": "/", "expect": "allowed" }],
+        "tests": [{ "agent": "Googlebot", "path": "/", "expect": {} }],
+        "acknowledge": "site_disallowed",
     });
     let (mut seen, mut told_apart) = (0, 0);
     for (path, parts) in places(&POLICY) {
@@ -448,8 +471,7 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
 #[test]
 fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
     let settled = |document: &Value| {
-        // `off` and `no` are words of YAML to people: unquoted.
-        let text = document.to_string().replace("\"off\"", "off").replace("\"no\"", "no");
+        let text = document.to_string();
         let (file, findings) = settings::read(&source(&text));
         let file = file.unwrap_or_else(|| panic!("{text}: {:?}", findings.items));
         file.settle(settings::Defaults { control: None, state: None }).expect("an origin")
@@ -460,13 +482,6 @@ fn a_default_of_the_settings_is_what_leaving_the_field_out_comes_to() {
         let Some(default) = default_of(&parts) else { continue };
         seen += 1;
         let mut with = without.clone();
-        // The place of an origin that is not in a list is in the list here.
-        let path = match path.split_first() {
-            Some((first, rest)) if *first == Step::Field("origins".into()) && rest.first() != Some(&Step::Item) => {
-                [&[first.clone(), Step::Item], rest].concat()
-            }
-            _ => path,
-        };
         set(&mut with, &path, default);
         assert_eq!(settled(&without), settled(&with), "settings{}", shown(&path));
     }
