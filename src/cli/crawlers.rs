@@ -2,6 +2,7 @@
 
 use super::{Failure, print_json};
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -15,15 +16,17 @@ pub struct Arguments {
     #[arg(long, value_name = "UA", conflicts_with = "purpose")]
     identify: Option<String>,
     /// Only crawlers of this purpose
-    #[arg(long, value_parser = purpose)]
+    #[arg(long, value_parser = purposes())]
     purpose: Option<Purpose>,
     /// For a program
     #[arg(long)]
     json: bool,
 }
 
-fn purpose(written: &str) -> Result<Purpose, String> {
-    Purpose::from_name(written).ok_or_else(|| format!("purposes are: {}", Purpose::ALL.map(Purpose::name).join(", ")))
+/// The purposes by name: named in the help, and offered by the completions of a shell.
+fn purposes() -> impl TypedValueParser<Value = Purpose> {
+    PossibleValuesParser::new(Purpose::ALL.map(Purpose::name))
+        .try_map(|name| Purpose::from_name(&name).ok_or("there is no such purpose"))
 }
 
 /// Runs the command.

@@ -3,11 +3,13 @@
 //! Results go to standard output, messages to standard error.
 
 mod check;
+mod completions;
 mod control;
 mod crawlers;
 mod demo;
 mod explain;
 mod import;
+mod man;
 mod pause;
 mod places;
 mod policies;
@@ -15,6 +17,7 @@ mod reload;
 mod render;
 mod resume;
 mod run;
+mod schema;
 mod status;
 mod tester;
 
@@ -46,6 +49,9 @@ enum Command {
     Resume(resume::Arguments),
     Reload(reload::Arguments),
     Status(status::Arguments),
+    Schema(schema::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 /// Why a command did not end well.
@@ -101,6 +107,9 @@ pub fn main() -> ExitCode {
         Command::Resume(arguments) => resume::run(arguments),
         Command::Reload(arguments) => reload::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Schema(arguments) => schema::run(arguments),
+        Command::Completions(arguments) => completions::run(arguments),
+        Command::Man(arguments) => man::run(arguments),
     };
     let (code, message) = match outcome.and_then(|()| io::stdout().flush().map_err(Failure::from)) {
         Ok(()) | Err(Failure::ClosedPipe) => (0, None),

@@ -16,5 +16,9 @@ pub use compile::{CompileError, compile};
 pub use compiled::{Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
 
+/// The JSON Schema of a policy, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or `false`
+/// as a name.
+pub const SCHEMA: &str = include_str!("policy.schema.json");
+
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The JSON Schema of `crawlgate.yaml`, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or
+/// `false` as a name.
+pub const SCHEMA: &str = include_str!("settings.schema.json");
+
 /// Everything the server is started with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {

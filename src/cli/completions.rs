@@ -1,0 +1,25 @@
+//! `completions`: the script that lets a shell complete commands, flags and their values.
+
+use super::Failure;
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::io::{self, Write};
+
+/// Print the completion script of a shell
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "For bash, say: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate"
+)]
+pub struct Arguments {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    // The generators panic when they cannot write, so they write to memory, which always can.
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "crawlgate", &mut script);
+    Ok(io::stdout().lock().write_all(&script)?)
+}

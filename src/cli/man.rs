@@ -1,0 +1,186 @@
+//! `man`: the manual, one page per command. What clap knows comes from clap; exit codes, files, the environment and
+//! examples are told here.
+
+use super::Failure;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Print the manual page, or write one page per command into a directory
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Without installing anything: crawlgate man | man -l -")]
+pub struct Arguments {
+    /// Write crawlgate.1, crawlgate-run.1 and so on into this directory, and print their names
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// What the exit code says, of every command.
+const EXIT_CODES: &[(&str, &str)] = &[
+    ("0", "Fine."),
+    ("1", "Findings: a policy is invalid, one of its tests failed, a site was refused, no policy is for the host."),
+    ("2", "Wrong usage."),
+    ("3", "Could not: a file, the network, nothing running."),
+];
+
+const FILES: &[(&str, &str)] = &[
+    ("policies/*.yaml", "The policies, one file per site, unless --policies names another directory."),
+    ("crawlgate.yaml", "The settings of the server. No file is read unless --config names it."),
+    (
+        "control.sock, crawlgate.sock",
+        "The control socket: in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/crawlgate where that directory exists, or the \
+         state directory.",
+    ),
+    (
+        "/var/lib/crawlgate",
+        "The state directory, with last good copies and pauses: $STATE_DIRECTORY, this one where it exists, \
+         $XDG_STATE_HOME/crawlgate, or ~/.local/state/crawlgate.",
+    ),
+];
+
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("NO_COLOR", "No colours, even to a terminal."),
+    ("RUST_LOG", "How many log messages go to standard error: RUST_LOG=debug."),
+];
+
+/// Commands to begin with. A test reads each of them as the command line would.
+fn examples(command: &str) -> &'static [&'static str] {
+    match command {
+        "crawlgate" => &[
+            "crawlgate demo",
+            "crawlgate check policies",
+            "crawlgate run --origin http://127.0.0.1:3000 --listen 0.0.0.0:80",
+            "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
+            "crawlgate pause --site shop --for 2h",
+        ],
+        "run" => &[
+            "crawlgate run --origin http://127.0.0.1:3000",
+            "crawlgate run --config /etc/crawlgate/crawlgate.yaml --strict",
+        ],
+        "demo" => &["crawlgate demo", "crawlgate demo --listen 127.0.0.1:0 --admin 127.0.0.1:0"],
+        "check" => &["crawlgate check", "crawlgate check policies/shop.yaml --deny-warnings"],
+        "render" => &["crawlgate render --host shop.example --policies policies"],
+        "explain" => &[
+            "crawlgate explain --host shop.example --user-agent GPTBot /cart/",
+            "crawlgate explain --host shop.example --user-agent Googlebot --type application/pdf --json /report.pdf",
+        ],
+        "tester" => &[
+            "crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'",
+            "crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/",
+        ],
+        "import" => {
+            &["crawlgate import https://shop.example -o policies/shop.yaml", "crawlgate import robots.txt --purposes"]
+        }
+        "crawlers" => &["crawlgate crawlers --purpose training", "crawlgate crawlers GPTBot"],
+        "pause" => &["crawlgate pause --site shop --for 2h --retry-after 30m", "crawlgate pause --everyone --for 10m"],
+        "resume" => &["crawlgate resume --site shop"],
+        "reload" => &["crawlgate reload --json"],
+        "status" => &["crawlgate status", "crawlgate status --control /run/crawlgate/control.sock"],
+        "schema" => &["crawlgate schema > policies/policy.schema.json", "crawlgate schema settings"],
+        "completions" => &["crawlgate completions bash"],
+        "man" => &["crawlgate man --dir /usr/local/share/man/man1"],
+        _ => &[],
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mut command = super::Arguments::command();
+    command.build();
+    match &arguments.dir {
+        None => Ok(io::stdout().lock().write_all(&page(&command)?)?),
+        Some(directory) => write_all(&command, directory),
+    }
+}
+
+fn write_all(command: &Command, directory: &Path) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| Failure::CouldNot(format!("{}: {error}", path.display()));
+    fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    let mut out = io::stdout().lock();
+    for command in std::iter::once(command).chain(command.get_subcommands()) {
+        let path = directory.join(format!("{}.1", full_name(command)));
+        fs::write(&path, page(command)?).map_err(|error| failed(&path, error))?;
+        writeln!(out, "{}", path.display())?;
+    }
+    Ok(())
+}
+
+/// `crawlgate-run` for `run`.
+fn full_name(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+/// The page of a command that was built.
+fn page(command: &Command) -> io::Result<Vec<u8>> {
+    let main = command.get_subcommands().next().is_some();
+    // What clap prints after the help and its version become sections of ours.
+    let plain = command
+        .clone()
+        .after_help(None::<&str>)
+        .version(None::<&str>)
+        .subcommand_help_heading("COMMANDS")
+        .subcommand_value_name("COMMAND");
+    let mut page = Vec::new();
+    Man::new(plain).source(concat!("crawlgate ", env!("CARGO_PKG_VERSION"))).manual("crawlgate").render(&mut page)?;
+
+    let mut roff = Roff::new();
+    if let Some(note) = command.get_after_help().filter(|_| !main) {
+        roff.control("SH", ["NOTES"]);
+        for line in note.to_string().lines() {
+            roff.control("PP", []);
+            roff.text([roman(line.trim())]);
+        }
+    }
+    let examples = examples(command.get_name());
+    if !examples.is_empty() {
+        roff.control("SH", ["EXAMPLES"]);
+        roff.control("EX", []);
+        for example in examples {
+            roff.text([roman(*example)]);
+        }
+        roff.control("EE", []);
+    }
+    list(&mut roff, "EXIT STATUS", EXIT_CODES);
+    if main {
+        list(&mut roff, "FILES", FILES);
+        list(&mut roff, "ENVIRONMENT", ENVIRONMENT);
+    } else {
+        roff.control("SH", ["SEE ALSO"]);
+        roff.text([bold("crawlgate"), roman("(1)")]);
+    }
+    page.extend(roff.to_roff().into_bytes());
+    Ok(page)
+}
+
+fn list(roff: &mut Roff, heading: &str, items: &[(&str, &str)]) {
+    roff.control("SH", [heading]);
+    for (name, meaning) in items {
+        roff.control("TP", []);
+        roff.text([bold(*name)]);
+        roff.text([roman(*meaning)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Arguments;
+    use super::examples;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn every_page_has_examples_and_each_is_a_command_line_that_is_accepted() {
+        let command = Arguments::command();
+        let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+        for name in names.chain(["crawlgate".to_owned()]) {
+            assert!(!examples(&name).is_empty(), "`{name}` has no example");
+            for example in examples(&name) {
+                let words = example.split(" > ").next().unwrap_or_default().split(' ');
+                let parsed = Arguments::try_parse_from(words);
+                assert!(parsed.is_ok(), "{example}: {}", parsed.expect_err("an error"));
+            }
+        }
+    }
+}

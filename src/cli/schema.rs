@@ -1,0 +1,37 @@
+//! `schema`: what an editor needs to complete and check the files that people write.
+//!
+//! The schemas are hints for writing and refuse nothing that is accepted (but for a bare `true` or `false` where a name
+//! is wanted); `check` knows more. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one is
+//! a path. `tests/schema.rs` holds them against the decoders.
+
+use super::Failure;
+use crate::{policy, settings};
+use clap::ValueEnum;
+use std::io::{self, Write};
+
+/// Print the JSON Schema of policies or settings, for an editor
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
+                        # yaml-language-server: $schema=policy.schema.json")]
+pub struct Arguments {
+    /// The kind of file
+    #[arg(value_name = "FILE", value_enum, default_value_t = Kind::Policy)]
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// A policy, policies/shop.yaml
+    Policy,
+    /// The server's own settings, crawlgate.yaml
+    Settings,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let schema = match arguments.kind {
+        Kind::Policy => policy::SCHEMA,
+        Kind::Settings => settings::SCHEMA,
+    };
+    Ok(io::stdout().lock().write_all(schema.as_bytes())?)
+}
