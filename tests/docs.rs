@@ -79,3 +79,23 @@ fn every_command_and_flag_in_the_documentation_exists() {
     }
     assert!(seen > 15, "only {seen} commands were seen");
 }
+
+#[test]
+fn every_lint_has_a_section_in_the_documentation() {
+    use crawlgate::policy::lint::LINTS;
+    use crawlgate::yaml::Severity;
+    let page = read("docs/lints.md");
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    assert_eq!(sections, LINTS.iter().map(|lint| lint.id).collect::<Vec<_>>(), "one section each, in this order");
+    for lint in LINTS {
+        let section = page.split(&format!("### {}\n", lint.id)).nth(1).and_then(|rest| rest.split("\n#").next());
+        let words = section.unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ");
+        let severity = match lint.severity {
+            Severity::Note => "Note",
+            Severity::Warning => "Warning",
+            Severity::Error => "Error",
+        };
+        assert!(words.starts_with(&format!("{severity}: {}.", lint.about)), "{}: {severity}: {}.", lint.id, lint.about);
+        assert!(words.len() > 120, "{} needs more words", lint.id);
+    }
+}

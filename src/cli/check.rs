@@ -1,18 +1,22 @@
-//! `check`: validate, lint, run tests, show the robots.txt that each site would serve.
+//! `check`: validate, lint, run tests, show the robots.txt that each site would serve. A robots.txt itself is linted.
 
 use super::policies::{self, Loaded};
-use super::{Failure, print_json};
+use super::tester::{self, read};
+use super::{Failure, import, print_json};
+use crate::crawlers::Registry;
 use crate::policy::Site;
+use crate::policy::lint::{FileLints, lint_file};
 use crate::policy::model::EnforcementFields;
+use crate::robots::File;
 use crate::yaml::{Diagnostic, Severity, Source, Span};
 use serde::Serialize;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Validate policies, run their tests, show the robots.txt that each would serve
+/// Validate policies, run their tests, show the robots.txt that each would serve; or lint a robots.txt
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Policy files, or directories of them
+    /// Policy files, or directories of them; what ends in `.txt`, an http(s) URL and `-` are robots.txt files
     #[arg(value_name = "PATH", default_value = "policies")]
     paths: Vec<PathBuf>,
     /// Let warnings fail the check as well
@@ -25,15 +29,17 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let loaded = policies::load(&arguments.paths)?;
-    let count = |severity| {
-        loaded.iter().flat_map(|file| &file.diagnostics.items).filter(|finding| finding.severity == severity).count()
-    };
+    let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) =
+        arguments.paths.iter().cloned().partition(|path| is_robots_txt(path));
+    let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>, Failure>>()?;
+    let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies)? };
+    let all = || found.iter().map(|lints| &lints.diagnostics).chain(loaded.iter().map(|file| &file.diagnostics));
+    let count = |severity| all().flat_map(|found| &found.items).filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     if arguments.json {
-        print_json(&report(&loaded, errors, warnings))?;
+        print_json(&report(&found, &loaded, errors, warnings))?;
     } else {
-        print(&loaded, errors, warnings)?;
+        print(&found, &loaded, errors, warnings)?;
     }
     let refused = loaded.iter().any(|file| file.site.is_none());
     if refused || errors > 0 || (arguments.deny_warnings && warnings > 0) {
@@ -42,12 +48,32 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print(loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
+fn is_robots_txt(path: &Path) -> bool {
+    let text = path.to_string_lossy();
+    let is_text = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
+    text == "-" || text.starts_with("http://") || text.starts_with("https://") || is_text && !path.is_dir()
+}
+
+fn lint(path: &Path) -> Result<FileLints, Failure> {
+    let given = path.to_string_lossy();
+    match read(&given)? {
+        tester::Source::File { name, bytes, server } => {
+            let host = import::host_of(&given);
+            Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
+        }
+        tester::Source::Status { status, .. } => {
+            Err(Failure::CouldNot(format!("{given} answers {status}: there is nothing to check")))
+        }
+    }
+}
+
+fn print(found: &[FileLints], loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let colour = super::colour(&out);
-    for file in loaded {
-        for finding in &file.diagnostics.items {
-            writeln!(out, "{}\n", finding.render(&file.source, colour).trim_end())?;
+    let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
+    for (source, diagnostics) in files.chain(loaded.iter().map(|file| (&file.source, &file.diagnostics))) {
+        for finding in &diagnostics.items {
+            writeln!(out, "{}\n", finding.render(source, colour).trim_end())?;
         }
     }
     for site in loaded.iter().filter_map(|file| file.site.as_deref()) {
@@ -67,14 +93,13 @@ fn print(loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
     }
     let good = loaded.iter().filter(|file| file.site.is_some()).count();
     let plural = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
-    writeln!(
-        out,
-        "{} of {} good, {}, {}",
-        good,
-        plural(loaded.len(), "policy file"),
-        plural(errors, "error"),
-        plural(warnings, "warning")
-    )
+    let findings = format!("{}, {}", plural(errors, "error"), plural(warnings, "warning"));
+    let read = plural(found.len(), "robots.txt file");
+    match (loaded.len(), found.len()) {
+        (0, _) => writeln!(out, "{read} read, {findings}"),
+        (files, 0) => writeln!(out, "{good} of {} good, {findings}", plural(files, "policy file")),
+        (files, _) => writeln!(out, "{good} of {} good, {read} read, {findings}", plural(files, "policy file")),
+    }
 }
 
 fn hosts(site: &Site) -> String {
@@ -158,12 +183,13 @@ impl From<Span> for Place {
     }
 }
 
-fn report(loaded: &[Loaded], errors: usize, warnings: usize) -> Report<'_> {
+fn report<'a>(found: &'a [FileLints], loaded: &'a [Loaded], errors: usize, warnings: usize) -> Report<'a> {
+    let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
+    let files = files.chain(loaded.iter().map(|file| (&file.source, &file.diagnostics)));
     Report {
         sites: loaded.iter().filter_map(|file| file.site.as_deref()).map(site_report).collect(),
-        findings: loaded
-            .iter()
-            .flat_map(|file| file.diagnostics.items.iter().map(|item| finding(item, &file.source)))
+        findings: files
+            .flat_map(|(source, diagnostics)| diagnostics.items.iter().map(move |item| finding(item, source)))
             .collect(),
         errors,
         warnings,

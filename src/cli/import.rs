@@ -28,7 +28,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (name, bytes) = match read(&arguments.file)? {
-        Source::File { name, bytes } => (name, bytes),
+        Source::File { name, bytes, .. } => (name, bytes),
         Source::Status { status, .. } => {
             return Err(Failure::CouldNot(format!("{} answers {status}: there is nothing to import", arguments.file)));
         }
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn host_of(url: &str) -> Option<String> {
+pub(super) fn host_of(url: &str) -> Option<String> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;

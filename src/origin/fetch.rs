@@ -21,6 +21,8 @@ pub enum Fetched {
         bytes: Vec<u8>,
         /// Whence it came after redirects.
         location: String,
+        /// What the server says it is.
+        server: Option<String>,
     },
     /// 4xx, or a chain of redirects: crawlers take it for a site without rules (RFC 9309 section 2.3.1.3).
     Unavailable(u16),
@@ -58,10 +60,11 @@ pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
     match status {
         200..=299 => {
             let location = ureq::ResponseExt::get_uri(&response).to_string();
+            let server = response.headers().get("server").and_then(|value| value.to_str().ok()).map(str::to_owned);
             let mut bytes = Vec::new();
             let mut body = response.into_body().into_reader().take(MAX_BYTES as u64 + 1);
             body.read_to_end(&mut bytes).map_err(|e| failed(e.to_string()))?;
-            Ok(Fetched::File { bytes, location })
+            Ok(Fetched::File { bytes, location, server })
         }
         429 | 500..=599 => Ok(Fetched::Unreachable(status)),
         _ => Ok(Fetched::Unavailable(status)),

@@ -3,7 +3,7 @@ use crate::crawlers::Registry;
 use crate::policy::compiled::{ActivePause, Held};
 use crate::policy::model::Audience;
 use crate::policy::{Site, SiteEntry, Snapshot};
-use crate::yaml::{Diagnostics, Source};
+use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
 
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
@@ -21,9 +21,11 @@ fn site(text: &str) -> Arc<Site> {
     site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
 }
 
+/// Errors and warnings.
 fn errors(text: &str) -> Vec<(&'static str, u32)> {
     let findings = load_text(text).1;
-    findings.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+    let worth = findings.items.iter().filter(|item| item.severity > Severity::Note);
+    worth.map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
 }
 
 /// A policy with these rules for `*`, under enforce, and more lines.

@@ -8,6 +8,8 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
+    /// Worth knowing; nothing need be done.
+    Note,
     /// Worth saying; the file is used.
     Warning,
     /// The file is refused.
@@ -15,9 +17,10 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// `warning` or `error`.
+    /// `note`, `warning` or `error`.
     pub fn name(self) -> &'static str {
         match self {
+            Severity::Note => "note",
             Severity::Warning => "warning",
             Severity::Error => "error",
         }
@@ -96,6 +99,7 @@ impl Diagnostic {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
         };
         let range = |span: Span| {
             let start = floor(&text, span.start);

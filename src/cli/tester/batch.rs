@@ -94,7 +94,7 @@ impl Progress {
     fn one_more(&mut self) {
         self.lines += 1;
         // The clock is asked now and then only.
-        if self.terminal && self.lines % 1024 == 0 && self.told.elapsed() >= TOLD_EVERY {
+        if self.terminal && self.lines.is_multiple_of(1024) && self.told.elapsed() >= TOLD_EVERY {
             self.told = Instant::now();
             self.tell("\r");
         }

@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("`{agent}` is not a product token; give one like Googlebot")));
     }
     let (name, file) = match read(source)? {
-        Source::File { name, bytes } => (name, File::parse(bytes)),
+        Source::File { name, bytes, .. } => (name, File::parse(bytes)),
         Source::Status { status, allowed } => return answer_by_status(arguments, source, status, allowed),
     };
     let spaced = Registry::builtin().tokens_with_blanks();
@@ -108,8 +108,8 @@ fn answer_by_status(arguments: &Arguments, source: &str, status: u16, allowed: b
 
 /// What a FILE argument led to.
 pub(super) enum Source {
-    /// Bytes, and what to call them in messages.
-    File { name: String, bytes: Vec<u8> },
+    /// Bytes, what to call them in messages, and what the server that had them says it is.
+    File { name: String, bytes: Vec<u8>, server: Option<String> },
     /// No file but an answer that means something.
     Status { status: u16, allowed: bool },
 }
@@ -119,15 +119,15 @@ pub(super) fn read(source: &str) -> Result<Source, Failure> {
     if source == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes)?;
-        return Ok(Source::File { name: "standard input".into(), bytes });
+        return Ok(Source::File { name: "standard input".into(), bytes, server: None });
     }
     if source.starts_with("http://") || source.starts_with("https://") {
         return match fetch(source).map_err(|error| Failure::CouldNot(error.to_string()))? {
-            Fetched::File { bytes, location } => Ok(Source::File { name: location, bytes }),
+            Fetched::File { bytes, location, server } => Ok(Source::File { name: location, bytes, server }),
             Fetched::Unavailable(status) => Ok(Source::Status { status, allowed: true }),
             Fetched::Unreachable(status) => Ok(Source::Status { status, allowed: false }),
         };
     }
     let bytes = std::fs::read(source).map_err(|error| Failure::CouldNot(format!("cannot read {source}: {error}")))?;
-    Ok(Source::File { name: source.to_owned(), bytes })
+    Ok(Source::File { name: source.to_owned(), bytes, server: None })
 }

@@ -8,7 +8,6 @@ mod indexing;
 mod pause;
 mod robots;
 
-#[cfg(test)]
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};

@@ -1,9 +1,10 @@
-//! Interlocks and lints: what the language allows and still is not what an owner wants.
+//! What only a policy can get wrong: interlocks against mistakes that cost a site its place in search, tags and answers.
 
-use super::compiled::{Binding, RuleSource, Site};
-use super::model::{Acknowledgement, Environment, GroupPolicy, Mode};
+use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, TokenMarks};
 use crate::indexing::Scope;
+use crate::policy::compiled::{Binding, RuleSource, Site};
+use crate::policy::model::{Acknowledgement, Environment, GroupPolicy, Mode};
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::time::Duration;
@@ -14,15 +15,12 @@ const SEARCH_ENGINES: [&str; 2] = ["googlebot", "bingbot"];
 /// Beyond two days of 503 search engines drop URLs (Google: reduce the crawl rate); half a day is kept in hand.
 const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);
 
-/// Looks at a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause,
-/// is refused unless the policy acknowledges it.
-pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
     long_pause(site, diagnostics);
     noindex_unseen(site, diagnostics);
     groups_that_drop_star_rules(site, diagnostics);
-    applebot_follows_googlebot(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
     names_that_are_no_tokens(site, registry, diagnostics);
@@ -42,7 +40,7 @@ fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> 
     Some((site.rule_sources[usize::from(group)][rule].clone(), rules.rules()[rule].allow))
 }
 
-fn span_of(source: &RuleSource) -> Span {
+pub(super) fn span_of(source: &RuleSource) -> Span {
     match source {
         RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
         RuleSource::Staging => Span::default(),
@@ -64,7 +62,7 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
             shown.push(span);
             let name = &registry.get(index).name;
             diagnostics.push(
-                Diagnostic::error("site-disallowed", span, format!("this keeps {name} off the whole production site"))
+                lints::SITE_DISALLOWED.at(span, format!("this keeps {name} off the whole production site"))
                     .label("the site will drop out of search")
                     .help("if that is meant, write `acknowledge: [site_disallowed]`; for a test site, `environment: staging`"),
             );
@@ -89,7 +87,8 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
         .find(|rule| rule.tags.effective(engine).forbids_indexing() && rule.when.types.is_empty());
     let span = rule.or(site.policy.indexing.first()).map_or(Span::default(), |rule| rule.span);
     diagnostics.push(
-        Diagnostic::error("site-noindex", span, "this says noindex on the front page of a production site")
+        lints::SITE_NOINDEX
+            .at(span, "this says noindex on the front page of a production site")
             .label("the site will drop out of search")
             .help("if that is meant, write `acknowledge: [site_noindex]`; to mean fewer pages, add `paths` or `types`"),
     );
@@ -99,18 +98,16 @@ fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(pause) = &site.policy.pause else { return };
     if pause.from.is_none() && pause.until.is_some() && !acknowledged(site, Acknowledgement::LongPause) {
         diagnostics.push(
-            Diagnostic::warning(
-                "pause-without-from",
-                pause.span,
-                "without `from` this pause ends 36 hours after it came into force, if not before",
-            )
-            .help("write `from`, so that its length can be checked; or `acknowledge: [long_pause]`"),
+            lints::PAUSE_WITHOUT_FROM
+                .at(pause.span, "without `from` this pause ends 36 hours after it came into force, if not before")
+                .help("write `from`, so that its length can be checked; or `acknowledge: [long_pause]`"),
         );
     }
     let (Some(from), Some(until)) = (pause.from, pause.until) else { return };
     if until.since(from) > LONG_PAUSE && !acknowledged(site, Acknowledgement::LongPause) {
         diagnostics.push(
-            Diagnostic::error("long-pause", pause.span, "this pause is longer than 36 hours")
+            lints::LONG_PAUSE
+                .at(pause.span, "this pause is longer than 36 hours")
                 .label("search engines drop URLs that stay 503 for two days")
                 .help("if that is meant, write `acknowledge: [long_pause]`"),
         );
@@ -141,13 +138,10 @@ fn noindex_unseen(site: &Site, diagnostics: &mut Diagnostics) {
                 continue;
             };
             diagnostics.push(
-                Diagnostic::warning(
-                    "noindex-unseen",
-                    path.span,
-                    "this noindex is never seen: robots.txt keeps crawlers off these pages",
-                )
-                .related(span_of(&site.rule_sources[star][found]), "disallowed here")
-                .help("allow crawling until the pages have left the index; a disallowed page may stay listed"),
+                lints::NOINDEX_UNSEEN
+                    .at(path.span, "this noindex is never seen: robots.txt keeps crawlers off these pages")
+                    .related(span_of(&site.rule_sources[star][found]), "disallowed here")
+                    .help("allow crawling until the pages have left the index; a disallowed page may stay listed"),
             );
         }
     }
@@ -168,26 +162,9 @@ fn groups_that_drop_star_rules(site: &Site, diagnostics: &mut Diagnostics) {
         let Some(dropped) = star.disallow.iter().find(|path| silent(&path.value)).filter(|_| !whole) else { continue };
         let Some(agent) = group.agents.first() else { continue };
         diagnostics.push(
-            Diagnostic::warning("group-drops-star-rules", agent.span, format!("`{}` may fetch `{}`, which `*` may not", agent.value, dropped.value))
+            lints::GROUP_DROPS_STAR_RULES.at(agent.span, format!("`{}` may fetch `{}`, which `*` may not", agent.value, dropped.value))
                 .related(dropped.span, "a group that names a crawler replaces `*`")
                 .help("write `extends: \"*\"` in this group to keep those rules; or allow the path in it, to say that it is meant"),
-        );
-    }
-}
-
-fn applebot_follows_googlebot(site: &Site, diagnostics: &mut Diagnostics) {
-    let agents = || site.policy.robots.groups.iter().flat_map(|group| &group.agents);
-    let Some(googlebot) = agents().find(|agent| agent.value.eq_ignore_ascii_case("Googlebot")) else { return };
-    if site.matcher.named("Applebot").is_none() {
-        diagnostics.push(
-            Diagnostic::warning(
-                "applebot-follows-googlebot",
-                googlebot.span,
-                "this group binds Applebot too, which has no group of its own",
-            )
-            .help(
-                "Apple documents that Applebot follows Googlebot's rules then; name Applebot where that is not meant",
-            ),
         );
     }
 }
@@ -201,12 +178,9 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         let enforcement = &site.policy.enforcement;
         let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
         let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };
-        let diagnostic = Diagnostic::warning(
-            "permanent-error",
-            span.unwrap_or_default(),
-            format!("search crawlers get {status} for good on disallowed paths"),
-        )
-        .help("they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good");
+        let diagnostic = lints::PERMANENT_ERROR
+            .at(span.unwrap_or_default(), format!("search crawlers get {status} for good on disallowed paths"))
+            .help("they slow down for the whole host and drop its URLs after two days; 403 or 404 is meant for good");
         diagnostics.push(if span.is_none() { Diagnostic { span: None, ..diagnostic } } else { diagnostic });
     }
 }
@@ -232,7 +206,8 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
         if stands_in_browsers(&agent.value, registry) {
             let message = format!("`{}` stands in the user agents of people's browsers", agent.value);
             diagnostics.push(
-                Diagnostic::error("token-of-browsers", agent.span, message)
+                lints::TOKEN_OF_BROWSERS
+                    .at(agent.span, message)
                     .label("people would be taken for a crawler")
                     .help("write the product token that the crawler's operator documents"),
             );
@@ -258,7 +233,8 @@ fn names_that_are_no_tokens(site: &Site, registry: &Registry, diagnostics: &mut 
         };
         if let Some(token) = crawler.tokens.first() {
             diagnostics.push(
-                Diagnostic::warning("not-a-token", agent.span, format!("`{}` is no product token", agent.value))
+                lints::NOT_A_TOKEN
+                    .at(agent.span, format!("`{}` is no product token", agent.value))
                     .help(format!("{} looks for `{token}` in robots.txt", crawler.name)),
             );
         }
@@ -271,12 +247,7 @@ fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
         let grouped = site.matcher.named(&agent.value).is_some();
         if !listed && !grouped {
             diagnostics.push(
-                Diagnostic::warning(
-                    "unknown-crawler",
-                    agent.span,
-                    format!("no known crawler is called `{}`", agent.value),
-                )
-                .help(
+                lints::UNKNOWN_CRAWLER.at(agent.span, format!("no known crawler is called `{}`", agent.value)).help(
                     "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
                 ),
             );

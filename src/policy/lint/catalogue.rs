@@ -1,0 +1,83 @@
+//! Every lint: its stable id, how bad it is, and what it is about. `docs/lints.md` has a section for each.
+
+use crate::yaml::{Diagnostic, Severity, Span};
+
+/// One lint.
+#[derive(Clone, Copy, Debug)]
+pub struct Lint {
+    /// A stable name in kebab-case, to search for.
+    pub id: &'static str,
+    /// How bad it is. An error keeps a policy from being used.
+    pub severity: Severity,
+    /// What it is about, in a line.
+    pub about: &'static str,
+}
+
+impl Lint {
+    /// A finding of it at a place.
+    pub(super) fn at(&self, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: self.severity, ..Diagnostic::error(self.id, span, message) }
+    }
+
+    /// A finding of it about the whole file.
+    pub(super) fn of_file(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { span: None, ..self.at(Span::default(), message) }
+    }
+}
+
+macro_rules! lints {
+    ($($name:ident: $severity:ident $id:literal, $about:literal;)*) => {
+        $(pub(super) const $name: Lint = Lint { id: $id, severity: Severity::$severity, about: $about };)*
+        /// All lints, in the order of `docs/lints.md`.
+        pub const LINTS: &[Lint] = &[$($name),*];
+    };
+}
+
+lints! {
+    // Interlocks of a policy.
+    SITE_DISALLOWED: Error "site-disallowed", "a production site that keeps search engines off its front page";
+    SITE_NOINDEX: Error "site-noindex", "a production site that says noindex on its front page";
+    LONG_PAUSE: Error "long-pause", "a pause that is longer than search engines wait";
+    TOKEN_OF_BROWSERS: Error "token-of-browsers", "a token that stands in people's user agents";
+    // Of a policy.
+    PAUSE_WITHOUT_FROM: Warning "pause-without-from", "a pause whose length cannot be checked";
+    NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
+    GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
+    PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
+    NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
+    UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
+    // Of agents.
+    UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
+    SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
+    TOKEN_CUT: Note "token-cut", "a token that Google's library cuts";
+    GROUP_IN_PARTS: Note "group-in-parts", "a token with several groups";
+    APPLEBOT_FOLLOWS_GOOGLEBOT: Warning "applebot-follows-googlebot", "a group for Googlebot that binds Applebot, too";
+    STAR_IGNORED: Note "star-ignored", "a closed site that some crawlers enter because they must be named";
+    // Of rules.
+    DUPLICATE_RULE: Note "duplicate-rule", "the same rule twice";
+    UNREACHABLE_RULE: Warning "unreachable-rule", "a Disallow that an Allow of the same path overrules";
+    SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
+    PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
+    MANY_WILDCARDS: Warning "many-wildcards", "a path with more wildcards than anybody needs";
+    CASE_TWINS: Note "case-twins", "paths that differ only in case";
+    ORIGIN_IGNORES_CASE: Warning "origin-ignores-case", "an origin for which case does not matter, as it does for crawlers";
+    PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
+    DIALECTS_DISAGREE: Warning "dialects-disagree", "a rule that Google's library reads otherwise than the RFC";
+    // Of sitemaps.
+    SITEMAP_RELATIVE: Warning "sitemap-relative", "a sitemap that is no absolute URL";
+    SITEMAP_DISALLOWED: Warning "sitemap-disallowed", "a sitemap that crawlers may not fetch";
+    SITEMAP_OTHER_HOST: Warning "sitemap-other-host", "a sitemap on a host that is none of the site's";
+    // Of a file as it was found.
+    GLUED_GROUP: Warning "glued-group", "a group of Crawl-delay only, which the next group joins";
+    RULE_OUTSIDE_GROUP: Warning "rule-outside-group", "a rule before the first User-agent";
+    MISSPELT_KEY: Warning "misspelt-key", "a key that not every crawler understands";
+    MISSING_COLON: Warning "missing-colon", "a key and a value without a colon between them";
+    NO_RECORD: Warning "no-record", "a line that is neither a rule nor a comment";
+    RETIRED_DIRECTIVE: Warning "retired-directive", "a directive that nobody reads any more";
+    UNSUPPORTED_DIRECTIVE: Note "unsupported-directive", "a directive that few crawlers read";
+    UNKNOWN_DIRECTIVE: Note "unknown-directive", "a directive that nobody documents";
+    LINE_TOO_LONG: Warning "line-too-long", "a line of which the end is not read";
+    UNREADABLE_OCTETS: Warning "unreadable-octets", "NUL, broken UTF-8 or a stray byte order mark";
+    NOT_A_ROBOTS_TXT: Warning "not-a-robots-txt", "HTML or UTF-16 in place of a robots.txt";
+    FILE_TOO_LARGE: Warning "file-too-large", "more than crawlers read";
+}

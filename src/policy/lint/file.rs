@@ -1,0 +1,387 @@
+//! Lints of a robots.txt as it was found, in any state.
+
+use super::catalogue as lints;
+use super::subject::{Subject, SubjectGroup, SubjectRule};
+use crate::crawlers::Registry;
+use crate::policy::decode::parse_host;
+use crate::robots::{Dialect, File, Key, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling};
+use crate::yaml::{Diagnostics, Source, Span};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// Findings of one kind in one file that are shown; a page of HTML has a thousand lines that are no records.
+const MAX_OF_A_KIND: usize = 10;
+/// Rules whose reading by both dialects is compared.
+const MAX_COMPARED: usize = 5_000;
+
+/// What was found, and the text that it points into.
+#[derive(Clone, Debug)]
+pub struct FileLints {
+    /// The file as text: what is not UTF-8 is `?`, octet by octet, so that places stay right.
+    pub source: Source,
+    /// In the order of the file.
+    pub diagnostics: Diagnostics,
+}
+
+/// Looks at a file. `host` is the one that it is for and `server` what that said it was, where these are known.
+///
+/// ```
+/// use crawlgate::{crawlers::Registry, policy::lint::lint_file, robots::File};
+/// let file = File::parse(*b"User-agent: *\nDisallow: private/\n");
+/// let lints = lint_file("robots.txt", &file, None, None, Registry::builtin());
+/// assert_eq!(lints.diagnostics.items[0].id, "path-without-slash");
+/// ```
+pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&str>, registry: &Registry) -> FileLints {
+    let source = Source { name: name.into(), text: text_of(file).into() };
+    let spaced = registry.tokens_with_blanks();
+    let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
+    let mut found = Diagnostics::default();
+    whole(file, &mut found);
+    let lines = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
+    lines.clone().for_each(|line| each_line(file, line, &mut found));
+    grouping(file, &reading, &mut found);
+    let subject = subject(file, &reading, host, server);
+    super::lint_subject(&subject, registry, &mut found);
+    disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
+    found.sort();
+    limit(&mut found);
+    FileLints { source, diagnostics: found }
+}
+
+fn text_of(file: &File) -> String {
+    let mut out = String::with_capacity(file.bytes().len());
+    for chunk in file.bytes().utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    // An old Mac's line ends are lines to crawlers; what shows places knows only the other kinds.
+    if file.lines().iter().any(|line| line.end == crate::robots::LineEnd::Cr) {
+        let mut signs = out.chars().peekable();
+        let mut lines = String::with_capacity(out.len());
+        while let Some(sign) = signs.next() {
+            lines.push(if sign == '\r' && signs.peek() != Some(&'\n') { '\n' } else { sign });
+        }
+        return lines;
+    }
+    out
+}
+
+/// Where a part of a line stands.
+fn span(file: &File, line: &Line, range: &Range<usize>) -> Span {
+    let before = file.octets(&(line.text.start..range.start));
+    Span {
+        start: range.start,
+        end: range.end,
+        line: u32::try_from(line.number).unwrap_or(u32::MAX),
+        column: u32::try_from(String::from_utf8_lossy(before).chars().count() + 1).unwrap_or(u32::MAX),
+    }
+}
+
+fn span_of_line(file: &File, number: usize) -> Span {
+    let Some(line) = file.line(number) else { return Span::default() };
+    match &line.record {
+        Some(record) => span(file, line, &(record.name.start..record.value.end.max(record.name.end))),
+        None => span(file, line, &line.text),
+    }
+}
+
+fn whole(file: &File, found: &mut Diagnostics) {
+    match file.shape() {
+        Shape::Text => {}
+        Shape::Html => found.push(
+            lints::NOT_A_ROBOTS_TXT
+                .of_file("this is a page of HTML: crawlers find no rules in it and may fetch everything")
+                .help("answer /robots.txt with text/plain, or with 404 if there is none"),
+        ),
+        Shape::Utf16 => found.push(
+            lints::NOT_A_ROBOTS_TXT
+                .of_file("this is UTF-16: crawlers find no rules in it and may fetch everything")
+                .help("save it as UTF-8"),
+        ),
+    }
+    if file.bytes().len() > MAX_BYTES {
+        let first = file.lines().iter().find(|line| line.text.end > MAX_BYTES).map_or(1, |line| line.number);
+        found.push(
+            lints::FILE_TOO_LARGE
+                .at(
+                    span_of_line(file, first),
+                    format!("the file has {} KiB; crawlers read 500", file.bytes().len() / 1024),
+                )
+                .label("from here on nothing counts")
+                .help("use fewer, wider patterns"),
+        );
+    }
+}
+
+fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
+    let all = || span_of_line(file, line.number);
+    for oddity in &line.oddities {
+        match oddity {
+            Oddity::TooLong => found.push(
+                lints::LINE_TOO_LONG
+                    .at(all(), format!("this line has {} octets; what is beyond 16,663 is not read", line.text.len()))
+                    .help("write one rule per line"),
+            ),
+            Oddity::Nul => {
+                found.push(lints::UNREADABLE_OCTETS.at(all(), "a NUL octet: what follows it in the line is not read"))
+            }
+            Oddity::NotUtf8 => found.push(
+                lints::UNREADABLE_OCTETS
+                    .at(all(), "this line is not UTF-8")
+                    .help("save the file as UTF-8, or percent-encode what is not ASCII"),
+            ),
+            Oddity::StrayBom => found.push(
+                lints::UNREADABLE_OCTETS
+                    .at(all(), "a byte order mark in the middle of the file spoils its line")
+                    .help("remove it; two files were probably put together"),
+            ),
+            // Where the whole file is none, its lines need no comment.
+            Oddity::NoRecord if file.shape() == Shape::Text => found.push(
+                lints::NO_RECORD
+                    .at(all(), "this line is neither `key: value` nor a comment")
+                    .help("begin it with `#` if it is a comment"),
+            ),
+            Oddity::MissingColon => found.push(
+                lints::MISSING_COLON
+                    .at(all(), "there is no colon; Google supplies it, others may not")
+                    .help("write `key: value`"),
+            ),
+            Oddity::NoRecord | Oddity::Typo => {}
+        }
+    }
+    let Some(record) = &line.record else { return };
+    let (name, key) = (file.text(&record.name), span(file, line, &record.name));
+    let proper = match record.key {
+        Key::UserAgent => "User-agent",
+        Key::Allow => "Allow",
+        Key::Disallow => "Disallow",
+        Key::Sitemap => "Sitemap",
+        _ => return other_key(file, line, &name, record.key, key, found),
+    };
+    match record.spelling {
+        Spelling::Exact => {}
+        Spelling::Typo => found.push(
+            lints::MISSPELT_KEY
+                .at(key, format!("`{name}` is misspelt; some crawlers read it all the same"))
+                .help(format!("write `{proper}`")),
+        ),
+        Spelling::Longer => found.push(
+            lints::MISSPELT_KEY
+                .at(
+                    key,
+                    format!("`{name}` is no key; Google's library takes it for `{proper}`, others ignore the line"),
+                )
+                .help(format!("write `{proper}`")),
+        ),
+    }
+}
+
+fn other_key(file: &File, line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
+    let said = |lint: &lints::Lint, message: String, help: &str| lint.at(span, message).help(help);
+    found.push(match key {
+        Key::Noindex => said(
+            &lints::RETIRED_DIRECTIVE,
+            format!("`{name}` in robots.txt: Google stopped reading it in 2019"),
+            "send `X-Robots-Tag: noindex`, and let crawlers fetch the page, or they will not see it",
+        ),
+        Key::Host => said(
+            &lints::RETIRED_DIRECTIVE,
+            "`Host`: Yandex stopped reading it in 2018".into(),
+            "redirect to the main host",
+        ),
+        Key::RequestRate | Key::VisitTime => said(
+            &lints::UNSUPPORTED_DIRECTIVE,
+            format!("`{name}` is read by hardly any crawler (SeznamBot reads Request-rate)"),
+            "Crawl-delay is read by more: Bingbot, CCBot, ClaudeBot",
+        ),
+        Key::CleanParam => said(
+            &lints::UNSUPPORTED_DIRECTIVE,
+            "`Clean-param` is read by Yandex only".into(),
+            "others need a rule or a canonical link",
+        ),
+        // A file may have them; what they are worth is another question.
+        Key::CrawlDelay | Key::ContentSignal | Key::ContentUsage | Key::License => return,
+        Key::Unknown if file.shape() == Shape::Text && line.oddities.is_empty() => said(
+            &lints::UNKNOWN_DIRECTIVE,
+            format!("`{name}` is in no crawler's documentation"),
+            "crawlers pass over the line",
+        ),
+        _ => return,
+    });
+}
+
+fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
+    let first_agent =
+        reading.groups().first().and_then(|group| group.agents.first()).map_or(usize::MAX, |agent| agent.line);
+    for line in file.lines().iter().take_while(|line| line.number < first_agent) {
+        let is_rule = |record: &crate::robots::Record| matches!(record.key, Key::Allow | Key::Disallow);
+        if line.record.as_ref().is_some_and(is_rule) {
+            found.push(
+                lints::RULE_OUTSIDE_GROUP
+                    .at(
+                        span_of_line(file, line.number),
+                        "this rule is for nobody: it stands before the first User-agent",
+                    )
+                    .help("write `User-agent: *` above it"),
+            );
+        }
+    }
+    let mut seen: HashSet<String> = HashSet::new();
+    for group in reading.groups() {
+        let mut own: HashSet<String> = HashSet::new();
+        for agent in &group.agents {
+            let token = agent.token.to_ascii_lowercase();
+            if seen.contains(&token) && own.insert(token.clone()) {
+                found.push(
+                    lints::GROUP_IN_PARTS
+                        .at(span_of_line(file, agent.line), format!("`{}` has a group above already", agent.token))
+                        .help("crawlers are to join the two (RFC 9309 section 2.2.1), but some read one only"),
+                );
+            }
+            own.insert(token);
+        }
+        seen.extend(own);
+        // Agents, then only extensions, then another agent: one group, whatever the owner meant.
+        for pair in group.agents.windows(2) {
+            let between = group.others.iter().find(|other| (pair[0].line..pair[1].line).contains(other));
+            if let Some(between) = between {
+                let record = file.line(*between).and_then(|line| line.record.as_ref());
+                let name = record.map(|record| file.text(&record.name)).unwrap_or_default();
+                found.push(
+                    lints::GLUED_GROUP
+                        .at(
+                            span_of_line(file, pair[1].line),
+                            format!("`{}` and `{}` are one group", pair[0].token, pair[1].token),
+                        )
+                        .label("no new group begins here")
+                        .related(span_of_line(file, *between), format!("{name} is no rule and closes nothing"))
+                        .help(format!(
+                            "write `Allow: /` for `{}` before this line, if its group is to end there",
+                            pair[0].token
+                        )),
+                );
+            }
+        }
+    }
+}
+
+fn subject(file: &File, reading: &Reading, host: Option<&str>, server: Option<&str>) -> Subject {
+    let mut unions: Vec<(&[usize], SubjectGroup)> = Vec::new();
+    let mut known: HashSet<String> = HashSet::new();
+    for agent in reading.groups().iter().flat_map(|group| &group.agents) {
+        if !known.insert(agent.token.to_ascii_lowercase()) {
+            continue;
+        }
+        let (_, union) = reading.binding(agent.token.as_bytes());
+        let line = (agent.token.clone(), span_of_line(file, agent.line));
+        // Tokens of the same groups have the same rules: looked at once.
+        if let Some((_, group)) = unions.iter_mut().find(|(groups, _)| *groups == union) {
+            group.agents.push(line);
+            continue;
+        }
+        let rules = union.iter().filter_map(|&group| reading.groups().get(group)).flat_map(|group| &group.rules);
+        let rules = rules.map(|rule| SubjectRule {
+            allow: rule.rule.allow,
+            pattern: rule.rule.pattern.clone(),
+            span: span_of_line(file, rule.line),
+        });
+        unions.push((union, SubjectGroup { agents: vec![line], rules: rules.collect() }));
+    }
+    let groups = unions.into_iter().map(|(_, group)| group).collect();
+    let sitemaps = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES).filter_map(|line| {
+        let record = line.record.as_ref().filter(|record| record.key == Key::Sitemap)?;
+        Some((file.text(&record.value).into_owned(), span(file, line, &record.value)))
+    });
+    Subject {
+        groups,
+        sitemaps: sitemaps.collect(),
+        hosts: host.and_then(|host| parse_host(host).ok()).into_iter().collect(),
+        is_policy: false,
+        ignores_case: server.filter(|server| server.to_ascii_lowercase().contains("iis")).map(str::to_owned),
+    }
+}
+
+/// Asks both readings about URLs that each rule is about.
+fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagnostics) {
+    let mut compared = 0;
+    for group in rfc.groups() {
+        let Some(agent) = group.agents.first() else { continue };
+        for rule in &group.rules {
+            compared += 1;
+            if compared > MAX_COMPARED {
+                return;
+            }
+            let Some(record) = file.line(rule.line).and_then(|line| line.record.as_ref()) else { continue };
+            let written = file.octets(&record.value);
+            for url in urls_of(written) {
+                let (by_rfc, by_google) =
+                    (rfc.verdict(agent.token.as_bytes(), &url), google.verdict(agent.token.as_bytes(), &url));
+                // Whom Google's library does not know by this token, another lint says.
+                let same_group = by_rfc.bound == by_google.bound;
+                if same_group && by_rfc.allowed != by_google.allowed && by_rfc.line != by_google.line {
+                    let word = |allowed: bool| if allowed { "allowed" } else { "disallowed" };
+                    found.push(
+                        lints::DIALECTS_DISAGREE
+                            .at(
+                                span_of_line(file, rule.line),
+                                format!(
+                                    "`{}` is {} by the RFC and {} by Google's library",
+                                    String::from_utf8_lossy(&url),
+                                    word(by_rfc.allowed),
+                                    word(by_google.allowed)
+                                ),
+                            )
+                            .help(match memchr::memmem::find(written, b"/index.htm") {
+                                Some(_) => "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all",
+                                None => "write the path as browsers send it: letters and digits plain, everything else percent-encoded in upper case",
+                            }),
+                    );
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// What a rule is about, as browsers would ask for it, and as it is written.
+fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
+    let text = pattern.strip_suffix(b"$").unwrap_or(pattern);
+    let plain: Vec<u8> = text
+        .iter()
+        .flat_map(|octet| if *octet == b'*' { b"x".as_slice() } else { std::slice::from_ref(octet) })
+        .copied()
+        .collect();
+    if !plain.starts_with(b"/") {
+        return Vec::new();
+    }
+    let mut scratch = crate::robots::TargetScratch::default();
+    let sent = scratch.normalise(&plain).sent.to_vec();
+    // The directory of an index page, which Google allows along with it.
+    let directory = plain.iter().rposition(|octet| *octet == b'/').map(|slash| plain[..=slash].to_vec());
+    [Some(sent), Some(plain), directory].into_iter().flatten().collect()
+}
+
+/// Of each kind the first few: the rest is more of the same.
+fn limit(found: &mut Diagnostics) {
+    let mut counts = std::collections::HashMap::new();
+    let mut last = std::collections::HashMap::new();
+    let mut kept = Vec::with_capacity(found.items.len());
+    for finding in found.items.drain(..) {
+        let count = counts.entry(finding.id).or_insert(0usize);
+        *count += 1;
+        if *count <= MAX_OF_A_KIND {
+            last.insert(finding.id, kept.len());
+            kept.push(finding);
+        }
+    }
+    for (id, count) in counts {
+        if let Some(finding) = last.get(id).and_then(|&place| kept.get_mut(place)).filter(|_| count > MAX_OF_A_KIND) {
+            let more = format!("and {} more of this kind in the file", count - MAX_OF_A_KIND);
+            finding.help = Some(match finding.help.take() {
+                Some(help) => format!("{help}; {more}"),
+                None => more,
+            });
+        }
+    }
+    found.items = kept;
+}

@@ -1,0 +1,71 @@
+//! What lints of a robots.txt look at, with the place of everything: in the policy that it follows from, or in the file.
+
+use super::site::span_of;
+use crate::policy::compiled::{RuleSource, Site};
+use crate::policy::model::HostPattern;
+use crate::robots::{Pattern, RuleSet};
+use crate::yaml::Span;
+
+/// A robots.txt.
+pub struct Subject {
+    pub groups: Vec<SubjectGroup>,
+    pub sitemaps: Vec<(String, Span)>,
+    /// The hosts that it is for, where they are known.
+    pub hosts: Vec<HostPattern>,
+    /// Whether a mistake is mended in a policy: there a group can extend another.
+    pub is_policy: bool,
+    /// What the origin says it is, where that tells that it ignores case in paths.
+    pub ignores_case: Option<String>,
+}
+
+/// All the rules of some tokens.
+pub struct SubjectGroup {
+    /// Those that somebody wrote: tokens that follow from a purpose are no matter of taste.
+    pub agents: Vec<(String, Span)>,
+    pub rules: Vec<SubjectRule>,
+}
+
+pub struct SubjectRule {
+    pub allow: bool,
+    pub pattern: Pattern,
+    pub span: Span,
+}
+
+impl Subject {
+    pub fn of_site(site: &Site) -> Subject {
+        let groups = site.document.groups.iter().zip(&site.group_sources).zip(&site.rule_sources);
+        let groups = groups.map(|((group, source), sources)| {
+            let written = matches!(source, RuleSource::Policy(_));
+            let agents = group.agents.iter().filter(|_| written).map(|agent| (agent.clone(), span_of(source)));
+            let rules = group.rules.iter().zip(sources).filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
+            let rules = rules.map(|(rule, source)| SubjectRule {
+                allow: rule.allow,
+                pattern: rule.pattern.clone(),
+                span: span_of(source),
+            });
+            SubjectGroup { agents: agents.collect(), rules: rules.collect() }
+        });
+        Subject {
+            groups: groups.collect(),
+            sitemaps: site.policy.robots.sitemaps.iter().map(|url| (url.value.clone(), url.span)).collect(),
+            hosts: site.policy.hosts.iter().map(|host| host.value.clone()).collect(),
+            is_policy: true,
+            ignores_case: None,
+        }
+    }
+
+    /// The group of a token, without regard to case.
+    pub fn named(&self, token: &str) -> Option<&SubjectGroup> {
+        self.groups.iter().find(|group| group.agents.iter().any(|(agent, _)| agent.eq_ignore_ascii_case(token)))
+    }
+}
+
+impl SubjectGroup {
+    /// Ready for asking which rule decides; indexes are those of `rules`.
+    pub fn rule_set(&self) -> RuleSet {
+        let rules = self.rules.iter();
+        RuleSet::new(
+            rules.map(|rule| crate::robots::Rule { allow: rule.allow, pattern: rule.pattern.clone() }).collect(),
+        )
+    }
+}

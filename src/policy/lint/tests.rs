@@ -1,0 +1,163 @@
+//! Every lint finds what it is about, in its place, and lets its nearest neighbours be.
+
+use super::{LINTS, lint_file};
+use crate::crawlers::Registry;
+use crate::policy::{compile, read};
+use crate::robots::File;
+use crate::yaml::{Diagnostics, Source};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// (id, line of it) of everything found in a robots.txt.
+fn of_file(text: &[u8], host: Option<&str>, server: Option<&str>) -> Vec<(&'static str, u32)> {
+    let found = lint_file("robots.txt", &File::parse(text), host, server, Registry::builtin());
+    found.diagnostics.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+}
+
+fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
+    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let (policy, found) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
+    let site = compile(Arc::new(policy), Registry::builtin()).expect("compiles");
+    let mut found = Diagnostics::default();
+    super::lint(&site, Registry::builtin(), &mut found);
+    found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+}
+
+/// Files: the id, the line where it is found, a file that has it, and one near it that has not.
+#[rustfmt::skip]
+const FILES: &[(&str, u32, &str, &str)] = &[
+    ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /b\n",
+        "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /a\n"),
+    ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n", "User-agent: OurOwnBot\nDisallow: /a\n"),
+    ("short-token", 1, "User-agent: ia\nDisallow: /a\n", "User-agent: ice\nDisallow: /a\n"),
+    ("token-cut", 1, "User-agent: MJ12bot\nDisallow: /a\n", "User-agent: GPTBot\nDisallow: /a\n"),
+    ("group-in-parts", 3, "User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /b\n",
+        "User-agent: *\nDisallow: /a\nDisallow: /b\n"),
+    ("applebot-follows-googlebot", 1, "User-agent: Googlebot\nDisallow: /a\n",
+        "User-agent: Googlebot\nUser-agent: Applebot\nDisallow: /a\n"),
+    ("star-ignored", 2, "User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\nAllow: /$\n"),
+    ("duplicate-rule", 3, "User-agent: *\nDisallow: /a\nDisallow: /%61\n", "User-agent: *\nDisallow: /a\nDisallow: /b\n"),
+    ("unreachable-rule", 2, "User-agent: *\nDisallow: /a\nAllow: /a\n", "User-agent: *\nDisallow: /a\nAllow: /a/\n"),
+    ("shadowed-rule", 3, "User-agent: *\nDisallow: /a\nDisallow: /a/b\n",
+        "User-agent: *\nDisallow: /a\nAllow: /a/\nDisallow: /a/b\n"),
+    ("path-without-slash", 2, "User-agent: *\nDisallow: private\n", "User-agent: *\nDisallow: *private\n"),
+    ("many-wildcards", 2, "User-agent: *\nDisallow: /*a*a*a*a*a*a*a*a*a\n", "User-agent: *\nDisallow: /*a*b*c*d\n"),
+    ("case-twins", 3, "User-agent: *\nDisallow: /shop\nDisallow: /Shop\n", "User-agent: *\nDisallow: /shop\nAllow: /Shop\n"),
+    ("private-path", 2, "User-agent: *\nDisallow: /backup/\n", "User-agent: *\nDisallow: /backup-guide/\n"),
+    ("dialects-disagree", 2, "User-agent: *\nDisallow: /%7Euser\n", "User-agent: *\nDisallow: /~user\n"),
+    ("dialects-disagree", 2, "User-agent: *\nAllow: /d/index.html\nDisallow: /d\n",
+        "User-agent: *\nAllow: /d/index.html\nAllow: /d/$\nDisallow: /d\n"),
+    ("sitemap-relative", 3, "User-agent: *\nDisallow: /a\nSitemap: /s.xml\n",
+        "User-agent: *\nDisallow: /a\nSitemap: https://shop.example/s.xml\n"),
+    ("sitemap-disallowed", 3, "User-agent: *\nDisallow: /a\nSitemap: https://shop.example/a/s.xml\n",
+        "User-agent: *\nDisallow: /a\nAllow: /a/s.xml\nSitemap: https://shop.example/a/s.xml\n"),
+    ("sitemap-other-host", 1, "Sitemap: https://other.example/s.xml\n", "Sitemap: https://SHOP.example:443/s.xml\n"),
+    ("glued-group", 3, "User-agent: msnbot\nCrawl-delay: 10\nUser-agent: Baiduspider\nDisallow: /\n",
+        "User-agent: msnbot\nCrawl-delay: 10\nAllow: /\nUser-agent: Baiduspider\nDisallow: /\n"),
+    ("rule-outside-group", 1, "Disallow: /a\nUser-agent: *\nDisallow: /b\n", "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /b\n"),
+    ("misspelt-key", 2, "User-agent: *\nDisalow: /a\n", "User-agent: *\ndisallow: /a\n"),
+    ("misspelt-key", 2, "User-agent: *\nDisallowed: /a\n", "User-agent: *\nDisallow : /a\n"),
+    ("missing-colon", 2, "User-agent: *\nDisallow /a\n", "User-agent: *\nDisallow:/a\n"),
+    ("no-record", 2, "User-agent: *\nKeep out of here\nDisallow: /a\n", "User-agent: *\n# Keep out of here\nDisallow: /a\n"),
+    ("retired-directive", 3, "User-agent: *\nDisallow: /a\nNoindex: /b\n", "User-agent: *\nDisallow: /a\nCrawl-delay: 1\n"),
+    ("unsupported-directive", 3, "User-agent: *\nDisallow: /a\nClean-param: ref /\n", "User-agent: *\nDisallow: /a\nLicense: https://shop.example/l.xml\n"),
+    ("unknown-directive", 3, "User-agent: *\nDisallow: /a\nUnicorn: /b\n", "User-agent: *\nDisallow: /a\nContent-Signal: search=yes\n"),
+    ("unreadable-octets", 2, "User-agent: *\nDisallow: /a\0b\n", "User-agent: *\nDisallow: /a%00b\n"),
+    ("unreadable-octets", 2, "User-agent: *\n\u{feff}Disallow: /a\n", "\u{feff}User-agent: *\nDisallow: /a\n"),
+    ("not-a-robots-txt", 0, "<!DOCTYPE html>\n<html></html>\n", "# <html>\n"),
+];
+
+/// Policies, likewise.
+#[rustfmt::skip]
+const POLICIES: &[(&str, u32, &str, &str)] = &[
+    ("site-disallowed", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: / }\n",
+        "acknowledge: site_disallowed\nrobots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: / }\n"),
+    ("site-noindex", 3, "robots: { origin: replace }\nindexing:\n  - { tag: noindex }\n",
+        "robots: { origin: replace }\nindexing:\n  - { types: application/pdf, tag: noindex }\n"),
+    ("long-pause", 2, "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-04 }\n",
+        "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-02 }\n"),
+    ("pause-without-from", 2, "robots: { origin: replace }\npause: { until: 2026-12-04 }\n",
+        "robots: { origin: replace }\npause: { from: 2026-12-03, until: 2026-12-04 }\n"),
+    ("token-of-browsers", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Chrome, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: Chromebot, disallow: /a }\n"),
+    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /a }]\nindexing:\n  - { paths: /a/, tag: noindex }\n",
+        "robots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /b }]\nindexing:\n  - { paths: /a/, tag: noindex }\n"),
+    ("group-drops-star-rules", 5, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: /a }\n    - { agents: Bingbot, disallow: /b }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: /a }\n    - { agents: Bingbot, extends: \"*\", disallow: /b }\n"),
+    ("permanent-error", 0, "robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 503 }\n",
+        "robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 410 }\n"),
+    ("not-a-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: archive-org-bot, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: bingbot, disallow: /a }\n"),
+    ("unknown-crawler", 2, "robots: { origin: replace }\nenforcement: { agents: { OurOwnBot: { mode: enforce } } }\n",
+        "robots: { origin: replace }\nenforcement: { agents: { GPTBot: { mode: enforce } } }\n"),
+    ("unknown-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Googelbot, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: [Googlebot, Applebot], disallow: /a }\n"),
+    ("shadowed-rule", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: [/a, /a/b] }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: [/a, /a/b], allow: /a/ }\n"),
+    ("sitemap-other-host", 4, "hosts: shop.example\nrobots:\n  origin: replace\n  sitemaps: https://other.example/s.xml\n",
+        "hosts: \"*.shop.example\"\nrobots:\n  origin: replace\n  sitemaps: https://www.shop.example/s.xml\n"),
+];
+
+#[test]
+fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
+    for (id, line, with, without) in FILES {
+        let found = of_file(with.as_bytes(), Some("shop.example"), None);
+        assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
+        let found = of_file(without.as_bytes(), Some("shop.example"), None);
+        assert!(!found.iter().any(|(other, _)| other == id), "{id} in {without:?}: {found:?}");
+    }
+}
+
+#[test]
+fn lints_of_policies_find_what_they_are_about_and_nothing_near_it() {
+    for (id, line, with, without) in POLICIES {
+        let found = of_policy(with);
+        assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
+        let found = of_policy(without);
+        assert!(!found.iter().any(|(other, _)| other == id), "{id} in {without:?}: {found:?}");
+    }
+}
+
+#[test]
+fn lints_that_need_more_than_a_line() {
+    let long = format!("User-agent: *\nDisallow: /{}\n", "a".repeat(17_000));
+    assert!(of_file(long.as_bytes(), None, None).contains(&("line-too-long", 2)));
+    let large = format!("User-agent: *\n{}", "Disallow: /page\n# and so on\n".repeat(20_000));
+    let found = of_file(large.as_bytes(), None, None);
+    let first = u32::try_from(1 + large[..500 * 1024].matches('\n').count()).unwrap();
+    assert!(found.contains(&("file-too-large", first)), "{found:?}");
+    assert!(of_file(b"User-agent: *\nDisallow: /\xff\n", None, None).contains(&("unreadable-octets", 2)));
+    let utf16: Vec<u8> = "User-agent: *\nDisallow: /\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(of_file(&utf16, None, None).contains(&("not-a-robots-txt", 0)));
+    let text = b"User-agent: *\nDisallow: /Cart\n";
+    assert!(of_file(text, None, Some("Microsoft-IIS/10.0")).contains(&("origin-ignores-case", 2)));
+    assert!(of_file(text, None, Some("nginx")).is_empty());
+}
+
+#[test]
+fn every_lint_has_a_case_here() {
+    let here = ["line-too-long", "file-too-large", "origin-ignores-case"];
+    let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
+    let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
+    assert_eq!(cases, lints);
+}
+
+/// What is found is shown: the first of a kind, and how many more there are.
+#[test]
+fn a_thousand_of_a_kind_are_told_in_ten() {
+    let text = "User-agent: *\n".to_owned() + &"Disallow /a\n".repeat(1_000);
+    let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+    let colons: Vec<_> = found.diagnostics.items.iter().filter(|item| item.id == "missing-colon").collect();
+    assert_eq!(colons.len(), 10);
+    assert!(colons[9].help.as_ref().unwrap().contains("and 990 more"), "{:?}", colons[9].help);
+}
+
+#[test]
+fn places_are_right_in_files_of_any_kind() {
+    let text = b"\xef\xbb\xbfUser-agent: *\rDisallow: /\xe9\xe9\rDisallow: private\r";
+    let found = lint_file("robots.txt", &File::parse(*text), None, None, Registry::builtin());
+    let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").unwrap();
+    let shown = item.render(&found.source, false);
+    assert!(shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"), "{shown}");
+}
