@@ -15,7 +15,7 @@
 
 use crawlgate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crawlgate::policy::Site;
-use crawlgate::policy::compiled::Binding;
+use crawlgate::policy::compiled::{Answer, Binding};
 use crawlgate::policy::model::{Audience, Mode};
 use crawlgate::verdict::load;
 use crawlgate::yaml::Source;
@@ -66,7 +66,7 @@ fn policy(rules: usize) -> String {
     }
     let list = |group: &[&str]| group.iter().map(|token| format!("'{token}'")).collect::<Vec<_>>().join(", ");
     let mut text = format!(
-        "robots:\n  origin: replace\n  groups:\n    - agents: [{}]\n      disallow: [/]\n    - agents: ['*', {}]\n      disallow:\n",
+        "robots:\n  origin: replace\n  groups:\n    - agents: [{}]\n      disallow: [/]\n    - agents: [{}]\n      disallow:\n",
         list(&closed),
         list(&open)
     );
@@ -99,7 +99,6 @@ struct Rules {
 }
 
 /// Crawlers that share rules.
-#[derive(Default)]
 struct Group {
     /// As in the registry: `^x` at the start of the user agent, `=x` all of it, `x` anywhere.
     marks: Vec<String>,
@@ -130,10 +129,11 @@ impl Rules {
             }
             Some(_) => return Err("only a pause for crawlers, from now, with robots.txt served, is translated".into()),
         };
-        let [answer] = &site.answers[..] else { return Err("only one answer to all refusals is translated".into()) };
+        let (groups, answers) = groups(&site, registry)?;
+        let [answer] = &answers[..] else { return Err("only one answer to all refusals is translated".into()) };
         let body = answer.body.as_deref().filter(|body| !body.contains('$') && answer.retry_after.is_none());
         Ok(Rules {
-            groups: groups(&site, registry)?,
+            groups,
             tags: tags(&site)?,
             robots_txt: site.robots_txt.body.to_vec(),
             robots_cache: site.robots_txt.cache_control.clone(),
@@ -164,14 +164,21 @@ impl Rules {
 const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 
 /// The groups of the policy, each with the marks of the crawlers that it binds by name.
-fn groups(site: &Site, registry: &Registry) -> Result<Vec<Group>, String> {
-    let mut groups: Vec<Group> = site.document.groups.iter().map(|_| Group::default()).collect();
-    for (group, document) in groups.iter_mut().zip(&site.document.groups) {
+/// Also the answers to their refusals, each once.
+fn groups(site: &Site, registry: &Registry) -> Result<(Vec<Group>, Vec<Answer>), String> {
+    // In a short robots.txt each crawler has its own group, with the same rules again.
+    let (mut groups, mut place): (Vec<Group>, Vec<usize>) = (Vec::new(), Vec::new());
+    for document in &site.document.groups {
         if document.rules.iter().any(|rule| rule.allow) {
             return Err("Allow lines are not translated: in a list of patterns nothing is longest".into());
         }
-        group.disallow = document.rules.iter().map(|rule| rule.pattern.as_str().to_owned()).collect();
+        let disallow: Vec<String> = document.rules.iter().map(|rule| rule.pattern.as_str().to_owned()).collect();
+        place.push(groups.iter().position(|group| group.disallow == disallow).unwrap_or(groups.len()));
+        if place.last() == Some(&groups.len()) {
+            groups.push(Group { marks: Vec::new(), disallow });
+        }
     }
+    let mut answers: Vec<Answer> = Vec::new();
     for (index, crawler) in (0..).zip(registry.crawlers()) {
         let standing = site.standing(Claim::Known(CrawlerIndex(index)));
         if !standing.named || crawler.marks.is_empty() {
@@ -181,14 +188,18 @@ fn groups(site: &Site, registry: &Registry) -> Result<Vec<Group>, String> {
             return Err(format!("{} is not enforced: only `enforce` is translated", crawler.name));
         }
         if let Binding::Group(group) = standing.binding {
-            groups[usize::from(group)].marks.extend(crawler.marks.iter().cloned());
+            groups[place[usize::from(group)]].marks.extend(crawler.marks.iter().cloned());
+        }
+        let answer = &site.answers[usize::from(standing.disallowed)];
+        if !answers.contains(answer) {
+            answers.push(answer.clone());
         }
     }
     if !site.tokens.tokens().is_empty() {
         return Err("tokens that the registry does not know are not translated".into());
     }
     groups.retain(|group| !group.marks.is_empty());
-    Ok(groups)
+    Ok((groups, answers))
 }
 
 fn tags(site: &Site) -> Result<Vec<(String, String)>, String> {
@@ -267,7 +278,8 @@ fn mark(text: &str) -> Vec<Step> {
     let body = text.trim_start_matches(['^', '=']);
     let start = (body.len() < text.len()).then_some(Step::Start);
     let end = text.starts_with('=').then_some(Step::End);
-    start.into_iter().chain(body.bytes().map(Step::Byte)).chain(end).collect()
+    // Compared without regard to case: in one case, so that beginnings are shared.
+    start.into_iter().chain(body.to_ascii_lowercase().bytes().map(Step::Byte)).chain(end).collect()
 }
 
 /// A pattern of robots.txt.
@@ -464,8 +476,8 @@ http {{
 
 // HAProxy.
 
-/// HAProxy answers from memory what fits into a buffer (16 KiB) with its head.
-const HAPROXY_FITS: usize = 14 * 1024;
+/// HAProxy answers from memory what fits into a buffer with its head; 16 KiB unless said otherwise.
+const HAPROXY_BUFFER: usize = 64 * 1024;
 
 impl Rules {
     /// The best that we know: what begins with a text or is a text is looked up in trees, the rest are regexes as for
@@ -478,7 +490,8 @@ impl Rules {
             files.insert(format!("group{number}.agents"), list.into());
             let _ = writeln!(rules, "    acl group{number} req.fhdr(user-agent) -m reg -i -f group{number}.agents");
         }
-        if self.robots_txt.len() <= HAPROXY_FITS {
+        let fits = self.robots_txt.len() <= HAPROXY_BUFFER - 4096;
+        if fits {
             let _ = writeln!(
                 rules,
                 "    http-request return status 200 content-type \"text/plain; charset=utf-8\" file robots.txt \
@@ -489,7 +502,8 @@ impl Rules {
             rules.push_str("    # robots.txt does not fit into a buffer: the origin has the same file.\n");
             rules.push_str("    acl robots path /robots.txt\n");
         }
-        let unless_robots = if self.robots_txt.len() <= HAPROXY_FITS { "" } else { " !robots" };
+        let unless_robots = if fits { "" } else { " !robots" };
+        let buffer = if fits { format!("    tune.bufsize {HAPROXY_BUFFER}\n") } else { String::new() };
         for (number, group) in self.groups.iter().enumerate() {
             if let Some(seconds) = self.pause {
                 let _ = writeln!(
@@ -523,7 +537,7 @@ impl Rules {
     nbthread 1
     maxconn 4096
     log stdout format raw local0
-defaults
+{buffer}defaults
     mode http
     log global
     option httplog
