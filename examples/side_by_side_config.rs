@@ -10,7 +10,7 @@
 //! DIRECTORY. What cannot be said in them as the policy says it is refused, and not left out.
 //!
 //! They do less than crawlgate: paths are compared as they were sent (not normalised), a crawler is whoever has its mark
-//! anywhere in the user agent (not on token boundaries), bots in no list pass, and the origin's own X-Robots-Tag is not
+//! anywhere in the user agent (inside a word, or behind `like `), bots in no list pass, and the origin's own X-Robots-Tag is not
 //! united with theirs.
 
 use crawlgate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
