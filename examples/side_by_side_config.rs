@@ -535,7 +535,7 @@ impl Rules {
         let text = format!(
             r#"global
     nbthread 1
-    maxconn 4096
+    maxconn 2000
     log stdout format raw local0
 {buffer}defaults
     mode http
