@@ -1,0 +1,8 @@
+-- For wrk: what it measured as one line of numbers: requests, failed requests (sockets), answers above 399, p50 and p99
+-- in microseconds, and the duration in microseconds.
+done = function(summary, latency, requests)
+  local errors = summary.errors
+  local sockets = errors.connect + errors.read + errors.write + errors.timeout
+  io.write(string.format("RESULT %d %d %d %d %d %d\n", summary.requests, sockets, errors.status,
+    latency:percentile(50), latency:percentile(99), summary.duration))
+end
