@@ -1,7 +1,10 @@
 //! What site owners and crawlers rely on, by subject.
 
+mod dialects;
 mod documents;
+mod lines;
 mod matching;
+mod oracle;
 mod properties;
 mod targets;
 
