@@ -200,10 +200,13 @@ impl Google<'_> {
         self.rule_seen = true;
         if matches(&self.path, pattern) {
             self.allow[self.in_named as usize].offer(pattern.len() as i64, line);
-        } else if let Some(slash) = pattern.iter().rposition(|octet| *octet == b'/') {
-            if pattern[slash..].starts_with(b"/index.htm") {
+            return;
+        }
+        match pattern.iter().rposition(|octet| *octet == b'/') {
+            Some(slash) if pattern[slash..].starts_with(b"/index.htm") => {
                 self.allow(line, &[&pattern[..=slash], b"$"].concat());
             }
+            _ => {}
         }
     }
 
