@@ -67,17 +67,18 @@ impl Dialect {
                 Agent::Token(&value[..end(|octet| !(octet.is_ascii_alphabetic() || octet == b'-' || octet == b'_'))])
             }
             Dialect::Rfc9309 => {
+                // No token has a comma or a semicolon: `One, Two` names One, as it does for Google.
+                let ends = |octet: u8| is_blank(octet) || matches!(octet, b'/' | b',' | b';');
                 let known = spaced.iter().map(|token| token.len()).filter(|&length| {
-                    value
-                        .get(..length)
-                        .is_some_and(|start| spaced.iter().any(|token| start.eq_ignore_ascii_case(token.as_bytes())))
-                        && value.get(length).is_none_or(|next| is_blank(*next) || *next == b'/')
+                    value.split_at_checked(length).is_some_and(|(start, rest)| {
+                        spaced.iter().any(|token| start.eq_ignore_ascii_case(token.as_bytes()))
+                            && rest.iter().find(|octet| **octet != b'*').is_none_or(|next| ends(*next))
+                    })
                 });
                 if let Some(length) = known.max() {
                     return Agent::Token(&value[..length]);
                 }
-                // No token has a comma or a semicolon: `One, Two` names One, as it does for Google.
-                let mut token = &value[..end(|octet| is_blank(octet) || matches!(octet, b'/' | b',' | b';'))];
+                let mut token = &value[..end(ends)];
                 while let Some(rest) = token.strip_suffix(b"*") {
                     token = rest;
                 }

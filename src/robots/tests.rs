@@ -1,8 +1,13 @@
 //! What site owners and crawlers rely on, by subject.
 
+mod anything;
+mod dialects;
 mod documents;
+mod lines;
 mod matching;
+mod oracle;
 mod properties;
+mod readback;
 mod targets;
 
 use super::{Document, Group, Pattern, Rule, RuleSet, Target, TargetScratch};
