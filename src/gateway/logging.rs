@@ -10,6 +10,7 @@ use crate::verdict::{Action, Decision, Kind, claim_label, rule_place};
 use http::{HeaderMap, HeaderName, Version, header};
 use pingora_core::Error;
 use pingora_proxy::Session;
+use std::borrow::Cow;
 
 /// The crawler's label for a person.
 const NOBODY: &str = "none";
@@ -19,7 +20,7 @@ const FIELD_LIMIT: usize = 2048;
 pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>, ctx: &RequestContext) {
     count(gateway, session, ctx);
     if gateway.access.enabled() {
-        gateway.access.write(access_record(gateway, session, error, ctx));
+        gateway.access.write(&access_record(gateway, session, error, ctx));
     }
 }
 
@@ -74,12 +75,17 @@ pub(super) fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim)
     }
 }
 
-fn access_record(gateway: &Gateway, session: &Session, error: Option<&Error>, ctx: &RequestContext) -> AccessRecord {
+fn access_record<'a>(
+    gateway: &'a Gateway,
+    session: &'a Session,
+    error: Option<&'a Error>,
+    ctx: &'a RequestContext,
+) -> AccessRecord<'a> {
     let request = session.req_header();
     let judged = ctx.judged();
     AccessRecord {
-        time: chrono::DateTime::<chrono::Utc>::from(ctx.arrived).format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-        client: ctx.client.and_then(|address| gateway.addresses.apply(address)).map(|address| address.to_string()),
+        time: ctx.arrived,
+        client: ctx.client.and_then(|address| gateway.addresses.apply(address)),
         method: bounded(request.method.as_str().as_bytes()),
         host: bounded(host(request)),
         target: bounded(request.raw_path()),
@@ -89,11 +95,12 @@ fn access_record(gateway: &Gateway, session: &Session, error: Option<&Error>, ct
         milliseconds: (ctx.started.elapsed().as_secs_f64() * 1e6).round() / 1e3,
         user_agent: field(&request.headers, header::USER_AGENT),
         referer: field(&request.headers, header::REFERER),
-        site: judged.map(|(_, entry)| entry.site.name.clone()),
+        site: judged.map(|(_, entry)| entry.site.name.as_str()),
         crawler: match judged {
-            Some((decision, entry)) => (decision.claim != Claim::Nobody)
-                .then(|| crawler_label(gateway.registry, entry, decision.claim).to_string()),
-            None => Some(claim_of_unclaimed(gateway, ctx)).filter(|label| *label != NOBODY).map(str::to_string),
+            Some((decision, entry)) => {
+                (decision.claim != Claim::Nobody).then(|| crawler_label(gateway.registry, entry, decision.claim))
+            }
+            None => Some(claim_of_unclaimed(gateway, ctx)).filter(|label| *label != NOBODY),
         },
         verdict: judged.map(|(decision, _)| decision.verdict.name()),
         kind: judged.map(|(decision, _)| decision.kind.name()),
@@ -104,17 +111,17 @@ fn access_record(gateway: &Gateway, session: &Session, error: Option<&Error>, ct
             None => "pass",
         },
         would: judged.and_then(|(decision, _)| decision.would.map(Action::name)),
-        version: judged.map(|(_, entry)| entry.site.robots_txt.version.to_string()),
-        error: error.map(|error| error.etype().as_str().to_string()),
+        version: judged.map(|(_, entry)| entry.site.robots_txt.version),
+        error: error.map(|error| error.etype().as_str()),
     }
 }
 
-fn field(headers: &HeaderMap, name: HeaderName) -> Option<String> {
+fn field(headers: &HeaderMap, name: HeaderName) -> Option<Cow<'_, str>> {
     headers.get(name).map(|value| bounded(value.as_bytes()))
 }
 
-fn bounded(octets: &[u8]) -> String {
-    String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)]).into_owned()
+fn bounded(octets: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)])
 }
 
 fn http_version(version: Version) -> &'static str {

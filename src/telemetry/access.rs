@@ -1,40 +1,49 @@
-//! The access log: one JSON line a request, written by a thread of its own. A full queue drops lines and counts them;
-//! a request never waits for a disk.
+//! The access log: one JSON line a request. Lines are put together on the worker, gathered in a buffer, and written by a
+//! thread of its own several times a second: waking it for each line would cost more than everything else. A full buffer
+//! drops lines and counts them; a request never waits for a disk.
 
+use crate::policy::Version;
 use crate::settings::AccessDestination;
-use serde::Serialize;
+use chrono::{DateTime, Datelike, Timelike, Utc};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Stdout, Write};
+use std::io::{Stdout, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender, TryRecvError, TrySendError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
-/// Lines that may wait: some seconds of a busy server, some MiB.
-const QUEUE: usize = 16_384;
-/// Between two tries to get into a full queue.
-const FULL_QUEUE: Duration = Duration::from_millis(2);
+/// Octets that may wait: some seconds of a busy server.
+const ROOM: usize = 8 * 1024 * 1024;
+/// From here on the writer does not wait for more.
+const ENOUGH: usize = 64 * 1024;
+/// How long a line may wait for others.
+const GATHERED: Duration = Duration::from_millis(50);
 
 /// One line.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs)]
-pub struct AccessRecord {
+pub struct AccessRecord<'a> {
     /// RFC 3339 with milliseconds, UTC.
-    pub time: String,
-    pub client: Option<String>,
-    pub method: String,
-    pub host: String,
-    pub target: String,
+    #[serde(serialize_with = "moment")]
+    pub time: SystemTime,
+    pub client: Option<IpAddr>,
+    pub method: Cow<'a, str>,
+    pub host: Cow<'a, str>,
+    pub target: Cow<'a, str>,
     pub http: &'static str,
     pub status: u16,
     pub bytes: u64,
     pub milliseconds: f64,
-    pub user_agent: Option<String>,
-    pub referer: Option<String>,
-    pub site: Option<String>,
+    pub user_agent: Option<Cow<'a, str>>,
+    pub referer: Option<Cow<'a, str>>,
+    pub site: Option<&'a str>,
     /// The registry's id, the policy's token, or `other`; absent for a person.
-    pub crawler: Option<String>,
+    pub crawler: Option<&'a str>,
     pub verdict: Option<&'static str>,
     pub kind: Option<&'static str>,
     /// `file:line:column` of the rule that decided.
@@ -43,35 +52,88 @@ pub struct AccessRecord {
     /// What enforce would have done.
     pub would: Option<&'static str>,
     /// The version of robots.txt it was judged by.
-    pub version: Option<String>,
-    pub error: Option<String>,
+    #[serde(serialize_with = "version")]
+    pub version: Option<Version>,
+    pub error: Option<&'a str>,
 }
 
-enum Message {
-    Line(Box<AccessRecord>),
-    /// Look whether the file is to be opened again.
-    Wake,
-    Flush(Sender<()>),
+fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    struct Moment(DateTime<Utc>);
+    impl fmt::Display for Moment {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let Moment(at) = self;
+            let (year, month, day) = (at.year(), at.month(), at.day());
+            let (hour, minute, second, millisecond) =
+                (at.hour(), at.minute(), at.second(), at.timestamp_subsec_millis());
+            write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
+        }
+    }
+    serializer.collect_str(&Moment(DateTime::from(*time)))
+}
+
+fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
+    match version {
+        Some(version) => serializer.collect_str(version),
+        None => serializer.serialize_none(),
+    }
+}
+
+thread_local! {
+    /// A line is put together here, so that the lock is held for copying only.
+    static LINE: RefCell<Vec<u8>> = RefCell::default();
+}
+
+/// What waits to be written, and what the writer is to do.
+#[derive(Default)]
+struct State {
+    waiting: Vec<u8>,
+    /// Octets that were ever taken in, and that the writer is done with.
+    taken_in: u64,
+    done: u64,
+    /// Whether somebody waits for the writer.
+    hurry: bool,
+    /// The file is to be opened again; so many of the octets that wait belong into the old one.
+    reopen: Option<usize>,
+    /// The writer is at it.
+    reopening: bool,
+    closed: bool,
 }
 
 /// What the writer shares with those who write.
 #[derive(Default)]
 struct Shared {
+    state: Mutex<State>,
+    /// The writer has something to do.
+    work: Condvar,
+    /// The writer has done something.
+    written: Condvar,
     dropped: AtomicU64,
-    /// Apart from the queue: a full one must not keep a rotated file in use.
-    reopen: AtomicBool,
 }
 
-/// The log; cheap to clone.
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The log; cheap to clone. The writer ends with the last of them.
 #[derive(Clone)]
 pub struct AccessLog {
-    queue: Option<SyncSender<Message>>,
-    shared: Arc<Shared>,
+    open: Option<Arc<Open>>,
+}
+
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.work.notify_one();
+    }
 }
 
 enum Output {
-    Stdout(BufWriter<Stdout>),
-    File(BufWriter<File>, PathBuf),
+    Stdout(Stdout),
+    File(File, PathBuf),
 }
 
 impl AccessLog {
@@ -82,78 +144,96 @@ impl AccessLog {
     pub fn open(destination: &AccessDestination) -> std::io::Result<AccessLog> {
         let output = match destination {
             AccessDestination::Off => return Ok(AccessLog::off()),
-            AccessDestination::Stdout => Output::Stdout(BufWriter::new(std::io::stdout())),
+            AccessDestination::Stdout => Output::Stdout(std::io::stdout()),
             AccessDestination::File(path) => Output::File(append(path)?, path.clone()),
         };
-        let (queue, messages) = mpsc::sync_channel(QUEUE);
         let shared = Arc::<Shared>::default();
         std::thread::Builder::new().name("access-log".into()).spawn({
             let shared = shared.clone();
-            move || write_lines(output, &messages, &shared)
+            move || write_lines(output, &shared)
         })?;
-        Ok(AccessLog { queue: Some(queue), shared })
+        Ok(AccessLog { open: Some(Arc::new(Open(shared))) })
     }
 
     /// A log that goes nowhere.
     pub fn off() -> AccessLog {
-        AccessLog { queue: None, shared: Arc::default() }
+        AccessLog { open: None }
+    }
+
+    fn shared(&self) -> Option<&Shared> {
+        self.open.as_deref().map(|open| &*open.0)
     }
 
     /// Whether lines go anywhere, so that nobody builds a record for nothing.
     pub fn enabled(&self) -> bool {
-        self.queue.is_some()
+        self.open.is_some()
     }
 
-    /// Queues a line.
-    pub fn write(&self, record: AccessRecord) {
-        let Some(queue) = &self.queue else { return };
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
-            queue.try_send(Message::Line(Box::new(record)))
-        {
-            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Lines dropped because the queue was full, or that could not be written.
-    pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Ordering::Relaxed)
-    }
-
-    /// Waits until everything queued is written, for at most `limit`.
-    pub fn flush(&self, limit: Duration) {
-        let Some(queue) = &self.queue else { return };
-        let end = Instant::now() + limit;
-        let (done, wait) = mpsc::channel();
-        let mut message = Message::Flush(done);
-        loop {
-            match queue.try_send(message) {
-                Ok(()) => break,
-                // The writer is at it; the standard library has no sending with a deadline.
-                Err(TrySendError::Full(again)) if Instant::now() < end => {
-                    message = again;
-                    std::thread::park_timeout(FULL_QUEUE);
-                }
-                Err(_) => return,
+    /// Takes a line in.
+    pub fn write(&self, record: &AccessRecord<'_>) {
+        let Some(shared) = self.shared() else { return };
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            if serde_json::to_writer(&mut *line, record).is_err() {
+                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
             }
+            line.push(b'\n');
+            let mut state = shared.state();
+            let before = state.waiting.len();
+            if before + line.len() > ROOM {
+                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            state.waiting.extend_from_slice(line);
+            state.taken_in += line.len() as u64;
+            let after = state.waiting.len();
+            drop(state);
+            // Between the first line and enough of them the writer sleeps by the clock.
+            if before == 0 || (before < ENOUGH && after >= ENOUGH) {
+                shared.work.notify_one();
+            }
+        });
+    }
+
+    /// Lines dropped because too many were waiting, or that could not be written.
+    pub fn dropped(&self) -> u64 {
+        self.shared().map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Waits until everything taken in is written, for at most `limit`.
+    pub fn flush(&self, limit: Duration) {
+        let Some(shared) = self.shared() else { return };
+        let end = Instant::now() + limit;
+        let mut state = shared.state();
+        let wanted = state.taken_in;
+        while state.done < wanted || state.reopen.is_some() || state.reopening {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state.hurry = true;
+            shared.work.notify_one();
+            state = shared.written.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let _ = wait.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 
     /// Opens the file again (after rotation, on SIGHUP).
     pub fn reopen(&self) {
-        self.shared.reopen.store(true, Ordering::Release);
-        if let Some(queue) = &self.queue {
-            // When it is full the writer is awake.
-            let _ = queue.try_send(Message::Wake);
+        if let Some(shared) = self.shared() {
+            let mut state = shared.state();
+            state.reopen = Some(state.waiting.len());
+            drop(state);
+            shared.work.notify_one();
         }
     }
 }
 
-fn append(path: &Path) -> std::io::Result<BufWriter<File>> {
-    Ok(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?))
+fn append(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_lines(mut output: Output, messages: &Receiver<Message>, shared: &Shared) {
+fn write_lines(mut output: Output, shared: &Shared) {
     let mut failing = false;
     let mut note = |result: std::io::Result<()>| match result {
         Ok(()) => failing = false,
@@ -163,63 +243,64 @@ fn write_lines(mut output: Output, messages: &Receiver<Message>, shared: &Shared
         }
         Err(_) => {}
     };
+    // The two buffers change places.
+    let mut lines = Vec::new();
     loop {
-        // What is written stays in the buffer while more is waiting, and goes out when the queue is empty.
-        let message = match messages.try_recv() {
-            Ok(message) => message,
-            Err(TryRecvError::Disconnected) => break,
-            Err(TryRecvError::Empty) => {
-                note(output.flush());
-                match messages.recv() {
-                    Ok(message) => message,
-                    Err(_) => break,
-                }
+        let mut state = shared.state();
+        let idle =
+            |state: &mut State| state.waiting.is_empty() && !state.hurry && state.reopen.is_none() && !state.closed;
+        state = shared.work.wait_while(state, idle).unwrap_or_else(PoisonError::into_inner);
+        let few =
+            |state: &mut State| state.waiting.len() < ENOUGH && !state.hurry && state.reopen.is_none() && !state.closed;
+        state = shared.work.wait_timeout_while(state, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
+        lines.clear();
+        std::mem::swap(&mut lines, &mut state.waiting);
+        let (reopen, closed) = (state.reopen.take(), state.closed);
+        state.reopening = reopen.is_some();
+        state.hurry = false;
+        drop(state);
+
+        let (before, after) = lines.split_at(reopen.unwrap_or(lines.len()).min(lines.len()));
+        let mut put = |output: &mut Output, lines: &[u8]| {
+            let written = output.write(lines);
+            if written.is_err() {
+                let lost = lines.iter().filter(|octet| **octet == b'\n').count();
+                shared.dropped.fetch_add(lost as u64, Ordering::Relaxed);
             }
+            note(written);
         };
-        if shared.reopen.swap(false, Ordering::AcqRel) {
-            note(output.reopen());
+        put(&mut output, before);
+        if reopen.is_some() {
+            let opened = output.reopen();
+            put(&mut output, after);
+            note(opened);
         }
-        match message {
-            Message::Wake => {}
-            Message::Line(record) => {
-                let written = output.line(&record);
-                if written.is_err() {
-                    shared.dropped.fetch_add(1, Ordering::Relaxed);
-                    note(written);
-                }
-            }
-            Message::Flush(done) => {
-                note(output.flush());
-                let _ = done.send(());
-            }
+        let mut state = shared.state();
+        state.done += lines.len() as u64;
+        state.reopening = false;
+        drop(state);
+        shared.written.notify_all();
+        if closed {
+            return;
+        }
+        // What a burst needed is given back.
+        if lines.capacity() > 4 * ENOUGH {
+            lines = Vec::new();
         }
     }
-    let _ = output.flush();
 }
 
 impl Output {
-    fn line(&mut self, record: &AccessRecord) -> std::io::Result<()> {
-        let mut line = serde_json::to_vec(record)?;
-        line.push(b'\n');
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
         match self {
-            Output::Stdout(stdout) => stdout.write_all(&line),
-            Output::File(file, _) => file.write_all(&line),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Output::Stdout(stdout) => stdout.flush(),
-            Output::File(file, _) => file.flush(),
+            Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()),
+            Output::File(file, _) => file.write_all(lines),
         }
     }
 
     fn reopen(&mut self) -> std::io::Result<()> {
         if let Output::File(file, path) = self {
-            // The old file may be what cannot be written.
-            let flushed = file.flush();
             *file = append(path)?;
-            flushed?;
         }
         Ok(())
     }

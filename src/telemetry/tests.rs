@@ -70,21 +70,48 @@ fn series_are_capped() {
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
 }
 
+fn record(target: &str) -> AccessRecord<'_> {
+    AccessRecord {
+        time: std::time::UNIX_EPOCH + Duration::from_millis(1_765_000_000_007),
+        client: Some([192, 0, 2, 1].into()),
+        method: "GET".into(),
+        host: "shop.example".into(),
+        target: target.into(),
+        http: "1.1",
+        status: 0,
+        bytes: 0,
+        milliseconds: 0.5,
+        user_agent: None,
+        referer: None,
+        site: None,
+        crawler: None,
+        verdict: None,
+        kind: None,
+        rule: None,
+        action: "pass",
+        would: None,
+        version: Some(crate::policy::Version([0, 1, 2, 3, 4, 5, 6, 255])),
+        error: None,
+    }
+}
+
 #[test]
 fn lines_reach_the_file_and_the_new_one_after_rotation() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
     let log = AccessLog::open(&AccessDestination::File(file.clone())).expect("opened");
-    log.write(AccessRecord { target: "/one\n\"quoted\"".into(), status: 200, ..AccessRecord::default() });
+    log.write(&AccessRecord { status: 200, ..record("/one\n\"quoted\"") });
     log.flush(Duration::from_secs(10));
     let rotated = directory.path().join("access.log.1");
     std::fs::rename(&file, &rotated).expect("rotated");
     log.reopen();
-    log.write(AccessRecord { target: "/two".into(), ..AccessRecord::default() });
+    log.write(&record("/two"));
     log.flush(Duration::from_secs(10));
     let read = |path: &std::path::Path| std::fs::read_to_string(path).expect("read");
     let line: serde_json::Value = serde_json::from_str(&read(&rotated)).expect("one line of JSON");
     assert_eq!(line["target"], "/one\n\"quoted\"");
+    assert_eq!((&line["time"], &line["client"]), (&"2025-12-06T05:46:40.007Z".into(), &"192.0.2.1".into()));
+    assert_eq!(line["version"], "00010203040506ff");
     assert!(read(&file).contains("/two"));
     assert_eq!(log.dropped(), 0);
 }
@@ -117,16 +144,16 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes_and_reopens() {
     // A reader that does not read: the pipe fills, the writer waits, the queue fills.
     let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&file).expect("opened");
     let log = AccessLog::open(&AccessDestination::File(file.clone())).expect("opened");
-    let record = AccessRecord { target: "/".repeat(100), ..AccessRecord::default() };
+    let target = "/".repeat(2_000);
     while log.dropped() == 0 {
-        log.write(record.clone());
+        log.write(&record(&target));
     }
     std::fs::rename(&file, directory.path().join("access.log.1")).expect("rotated");
     log.reopen();
     let drain = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
     log.flush(Duration::from_secs(20));
     assert!(file.exists(), "the new file is there though the queue was full");
-    log.write(AccessRecord { target: "/after".into(), ..AccessRecord::default() });
+    log.write(&record("/after"));
     log.flush(Duration::from_secs(20));
     assert!(std::fs::read_to_string(&file).expect("read").contains("/after"));
     drop((log, drain));
