@@ -272,3 +272,28 @@ fn the_bare_proxy_forwards_and_keeps_connections() {
     let asked: Vec<String> = origin.received().iter().map(|request| request.target().to_owned()).collect();
     assert_eq!(asked, ["/one?x", "/two"]);
 }
+
+#[test]
+fn the_engine_decides_without_a_server() {
+    let printed = output(&mut example("engine"));
+    assert!(printed.contains("User-agent: GPTBot\nDisallow: /\n"), "{printed}");
+    for line in [
+        "GPTBot/1.2 /: disallowed, block; as a PDF: noindex",
+        "Mozilla/5.0 (compatible; bingbot/2.0) /cart/7: disallowed, block; as a PDF: noindex",
+        "curl/8.5 /a.pdf: not_a_crawler, pass; as a PDF: noindex",
+    ] {
+        assert!(printed.lines().any(|printed| printed == line), "{line} in {printed}");
+    }
+}
+
+#[test]
+fn a_crawler_of_ones_own_is_known_by_its_mark_and_its_mark_alone() {
+    let printed = output(&mut example("own_crawler"));
+    let expected = [
+        "IntranetBot/3.1: intranetbot",
+        "NotTheIntranetBot/1.0: a bot that is in no list",
+        "GPTBot/1.2: gptbot",
+        "Mozilla/5.0 (X11; rv:145.0) Firefox/145.0: nobody: a person",
+    ];
+    assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
+}

@@ -2,7 +2,7 @@
 
 use super::identify::{Marks, TokenMarks};
 use super::{Claim, records};
-use crate::yaml::Source;
+use crate::yaml::{Diagnostics, Source};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -144,6 +144,23 @@ impl Registry {
             )
         });
         &BUILTIN
+    }
+
+    /// This registry with records of your own, in the form of `registry.yaml`; a record with the id of one that is here
+    /// takes its place. `examples/own_crawler.rs` shows it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the records.
+    pub fn with(&self, records: &Source) -> Result<Registry, Diagnostics> {
+        let own = records::read(records)?;
+        let mut crawlers = self.crawlers.clone();
+        for record in own {
+            match crawlers.iter_mut().find(|crawler| crawler.id == record.id) {
+                Some(crawler) => *crawler = record,
+                None => crawlers.push(record),
+            }
+        }
+        Ok(Registry::new(crawlers))
     }
 
     pub(super) fn new(crawlers: Vec<Crawler>) -> Registry {

@@ -361,6 +361,14 @@ fn a_file_above_64_kib_lets_tokens_with_the_same_rules_share_a_group() {
     assert!(body.len() < 64 * 1024, "{} bytes", body.len());
     assert!(body.contains("User-agent: AhrefsBot\nUser-agent: "), "they share");
     assert!(body.contains("User-agent: *\nDisallow: /some"), "`*` stays alone");
+    // The same where `*` has the rules of the others and stands before them.
+    let paths = paths.join(", ");
+    let agents: Vec<String> = (0..60).map(|index| format!("Our{index}Bot")).collect();
+    let agents = agents.join(", ");
+    let text = format!("robots: {{ origin: replace, groups: [{{ agents: ['*', {agents}], disallow: [{paths}] }}] }}\n");
+    let body = served(&text);
+    assert!(body.len() < 64 * 1024, "{} bytes", body.len());
+    assert!(body.contains("User-agent: *\nDisallow: /some"), "`*` stays alone");
 }
 
 #[test]

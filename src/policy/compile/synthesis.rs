@@ -38,15 +38,18 @@ pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
     }
     let mut shared: Vec<Draft> = Vec::new();
     for draft in drafts {
+        // `*` stays alone: parsers that know one agent per group must find it.
+        let is_star = |draft: &Draft| draft.agents.iter().any(|agent| agent == "*");
         let same = |other: &&mut Draft| {
-            other.rules == draft.rules && other.crawl_delay == draft.crawl_delay && other.comment == draft.comment
+            !is_star(&draft)
+                && !is_star(other)
+                && other.rules == draft.rules
+                && other.crawl_delay == draft.crawl_delay
+                && other.comment == draft.comment
         };
         match shared.iter_mut().find(same) {
-            // `*` stays alone: parsers that know one agent per group must find it.
-            Some(other) if !draft.agents.iter().chain(&other.agents).any(|agent| agent == "*") => {
-                other.agents.extend(draft.agents)
-            }
-            _ => shared.push(draft),
+            Some(other) => other.agents.extend(draft.agents),
+            None => shared.push(draft),
         }
     }
     assemble(policy, shared)
