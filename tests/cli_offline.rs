@@ -253,3 +253,139 @@ fn a_reader_that_has_read_enough_is_no_error() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
 }
+
+const ROBOTS_TXT: &str =
+    "User-agent: Googlebot\nUser-agent: MJ12bot\nDisallow: /a%62c\nAllow: /a\n\nUser-agent: *\nDisallow: /private\n";
+
+#[test]
+fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
+    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let output = crawlgate(&[
+        "tester",
+        &file,
+        "--agent",
+        "Googlebot",
+        "--agent",
+        "GPTBot",
+        "/abc",
+        "https://x.example/private?q",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "a URL is denied");
+    let shown = text(&output.stdout);
+    for part in [
+        "deny Googlebot /abc\n",
+        "> 3 | Disallow: /a%62c\n",
+        "Google's library says otherwise: allow (line 4)",
+        "allow Googlebot https://x.example/private?q\n",
+        "deny GPTBot https://x.example/private?q\n  no group names GPTBot; that for * decides",
+        "> 7 | Disallow: /private\n",
+    ] {
+        assert!(shown.contains(part), "{part:?} in {shown}");
+    }
+    let answers = json(&crawlgate(&["tester", &file, "--agent", "Googlebot", "/abc", "--dialect", "google", "--json"]));
+    assert_eq!(answers[0]["allowed"], true);
+    assert_eq!(answers[0]["line"], 4);
+    assert_eq!(answers[0]["differs"]["allowed"], false);
+    assert_eq!(crawlgate(&["tester", &file, "--agent", "Googlebot", "/public"]).status.code(), Some(0));
+    assert_eq!(crawlgate(&["tester", &file, "--agent", "*", "/"]).status.code(), Some(2));
+    assert_eq!(crawlgate(&["tester", "no-such-file", "--agent", "a", "/"]).status.code(), Some(3));
+}
+
+fn with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut stdin, &input));
+    let output = child.wait_with_output().expect("it ends");
+    let _ = writer.join();
+    output
+}
+
+#[test]
+fn tester_answers_a_batch_line_by_line_and_always_exits_with_0() {
+    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let questions = format!(
+        "{file}\tGooglebot\thttps://x.example/abc\n{file}\tGPTBot\t/private\n/no/such/file\ta\t/\nno question\n{file}\tMJ12bot\t/abc\n{file}\tMJ\t/abc"
+    );
+    let rfc = with_input(&["tester", "--batch"], questions.as_bytes());
+    assert_eq!(rfc.status.code(), Some(0));
+    let lines: Vec<String> = text(&rfc.stdout).lines().map(str::to_owned).collect();
+    assert_eq!([&lines[0], &lines[1], &lines[4], &lines[5]], ["deny\t3", "deny\t7", "deny\t3", "allow\t0"]);
+    assert!(lines[2].starts_with("error\t") && lines[3].starts_with("error\t"), "{lines:?}");
+    let google = with_input(&["tester", "--batch", "--dialect", "google"], questions.as_bytes());
+    let lines: Vec<String> = text(&google.stdout).lines().map(str::to_owned).collect();
+    assert_eq!([&lines[0], &lines[1], &lines[4], &lines[5]], ["allow\t4", "deny\t7", "allow\t0", "allow\t4"]);
+}
+
+#[test]
+fn a_robots_txt_is_linted_by_check_and_imported_into_a_policy_that_check_accepts() {
+    let files = directory(&[("robots.txt", "User-agent: *\nDisalow: /a\nDisallow: private\nClean-param: ref /\n")]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let checked = crawlgate(&["check", &file]);
+    assert_eq!(checked.status.code(), Some(0), "warnings");
+    let shown = text(&checked.stdout);
+    assert!(shown.contains("warning[misspelt-key]") && shown.contains("robots.txt:2:1"), "{shown}");
+    assert_eq!(crawlgate(&["check", &file, "--deny-warnings"]).status.code(), Some(1));
+    let report = json(&crawlgate(&["check", &file, "--json"]));
+    assert!(
+        report["findings"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|finding| finding["id"] == "path-without-slash"))
+    );
+
+    let policy = files.path().join("shop.yaml").display().to_string();
+    let imported = crawlgate(&["import", &file, "-o", &policy, "--host", "shop.example"]);
+    assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
+    assert!(
+        text(&imported.stderr).contains("robots.txt:4: `Clean-param: ref /` is left out"),
+        "{}",
+        text(&imported.stderr)
+    );
+    assert_eq!(crawlgate(&["check", &policy, "--deny-warnings"]).status.code(), Some(0));
+    assert_eq!(crawlgate(&["import", &file, "-o", &policy]).status.code(), Some(3), "never over a file that is there");
+}
+
+/// A site without a robots.txt, one that fails, one behind redirects: as crawlers take them.
+#[test]
+fn tester_takes_the_status_of_a_site_as_crawlers_do() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap_or(0);
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            let answer = match request.split(' ').nth(1).unwrap_or("") {
+                "/robots.txt" => {
+                    "HTTP/1.1 301 Moved\r\nLocation: /real.txt\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                        .to_owned()
+                }
+                "/real.txt" => format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{ROBOTS_TXT}",
+                    ROBOTS_TXT.len()
+                ),
+                "/missing.txt" => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+                _ => "HTTP/1.1 503 Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned(),
+            };
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let ask = |path: &str| crawlgate(&["tester", &format!("http://{address}{path}"), "--agent", "GPTBot", "/private"]);
+    let redirected = ask("");
+    assert_eq!(redirected.status.code(), Some(1));
+    assert!(text(&redirected.stdout).contains("/real.txt:6"), "{}", text(&redirected.stdout));
+    let missing = ask("/missing.txt");
+    assert_eq!(missing.status.code(), Some(0), "no file: everything is allowed");
+    assert!(text(&missing.stdout).contains("answers 404"));
+    assert_eq!(ask("/broken.txt").status.code(), Some(1), "unreachable: everything is denied");
+}
