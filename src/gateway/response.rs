@@ -24,7 +24,7 @@ pub(super) fn filter(
         return Ok(());
     }
     if let Some(asked) = ctx.asked_origin {
-        gateway.metrics.upstream(status_class(response.status.as_u16()), asked.elapsed().as_secs_f64());
+        gateway.metrics.upstream(response.status.as_u16(), asked.elapsed().as_secs_f64());
     }
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
@@ -59,16 +59,6 @@ fn combine(response: &mut ResponseHeader, ours: Option<&TagLines>, origin_tags: 
             }
             ours.map_or(Ok(()), |ours| append_lines(response, &ours.lines))
         }
-    }
-}
-
-fn status_class(status: u16) -> &'static str {
-    match status / 100 {
-        2 => "2xx",
-        3 => "3xx",
-        4 => "4xx",
-        5 => "5xx",
-        _ => "other",
     }
 }
 

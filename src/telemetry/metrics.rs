@@ -126,6 +126,15 @@ fn cut_label(label: &str) -> &str {
     &label[..end]
 }
 
+/// The classes of an origin's answers; the last is for what is none of the others.
+const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
+
+/// The answers of one class, found without looking labels up: every forwarded request comes here.
+struct Upstream {
+    requests: IntCounter,
+    seconds: Histogram,
+}
+
 /// All metrics, in a registry of their own.
 pub struct Metrics {
     registry: Registry,
@@ -141,8 +150,8 @@ pub struct Metrics {
     reload_success: IntGaugeVec,
     reload_timestamp: Gauge,
     decision: Histogram,
-    upstream_seconds: HistogramVec,
-    upstream_requests: IntCounterVec,
+    /// By class of status, in the order of [`STATUS_CLASSES`].
+    upstream: [Upstream; STATUS_CLASSES.len()],
     upstream_failures: IntCounterVec,
     connections: IntGauge,
     access_log_dropped: IntCounter,
@@ -210,6 +219,10 @@ impl Metrics {
         )
         .expect("the name is valid");
         register(&registry, upstream_seconds.clone());
+        let upstream = STATUS_CLASSES.map(|class| Upstream {
+            requests: upstream_requests.with_label_values(&[class]),
+            seconds: upstream_seconds.with_label_values(&[class]),
+        });
         let connections = IntGauge::new("crawlgate_connections", "Requests in flight.").expect("the name is valid");
         register(&registry, connections.clone());
         let access_log_dropped =
@@ -254,8 +267,7 @@ impl Metrics {
             reload_success,
             reload_timestamp,
             decision,
-            upstream_seconds,
-            upstream_requests,
+            upstream,
             upstream_failures,
             connections,
             access_log_dropped,
@@ -297,10 +309,12 @@ impl Metrics {
         self.decision.observe(seconds);
     }
 
-    /// `crawlgate_upstream_requests_total{status}` and `crawlgate_upstream_seconds{status}`; the status is a class: `2xx`.
-    pub fn upstream(&self, status_class: &'static str, seconds: f64) {
-        self.upstream_requests.with_label_values(&[status_class]).inc();
-        self.upstream_seconds.with_label_values(&[status_class]).observe(seconds);
+    /// `crawlgate_upstream_requests_total{status}` and `crawlgate_upstream_seconds{status}`, by class of status: `2xx`.
+    pub fn upstream(&self, status: u16, seconds: f64) {
+        let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
+        let upstream = &self.upstream[class];
+        upstream.requests.inc();
+        upstream.seconds.observe(seconds);
     }
 
     /// `crawlgate_upstream_failures_total{reason}`.
