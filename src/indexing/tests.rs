@@ -63,6 +63,16 @@ fn what_cannot_be_read_is_kept_in_its_scope() {
 }
 
 #[test]
+fn what_is_sent_on_stays_in_its_scope() {
+    assert_eq!(lines(&["other: max-snippet: 3, somethingnew"]), ["other: max-snippet: 3, somethingnew"]);
+    assert_eq!(lines(&["googlebot: , key: value"]), ["googlebot: all, key: value"]);
+    assert_eq!(lines(&["other: all, somethingnew"]), ["other: all, somethingnew"]);
+    for line in ["other: max-snippet: 3, somethingnew", "googlebot: , key: value", "other: all, somethingnew"] {
+        assert_eq!(read(&[line]), read(&lines(&[line]).iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
 fn none_is_noindex_and_nofollow_and_all_gives_way() {
     assert_eq!(lines(&["none"]), ["noindex, nofollow"]);
     assert_eq!(lines(&["none", "noindex, nofollow"]), ["noindex, nofollow"]);
