@@ -78,7 +78,7 @@ impl Windows {
     }
 
     /// Files patterns that [`fit`](Windows::fit), given with their ranks.
-    pub fn new<'a>(patterns: &[(u32, &'a Pattern)]) -> Windows {
+    pub fn new(patterns: &[(u32, &Pattern)]) -> Windows {
         if patterns.is_empty() {
             return Windows::default();
         }
