@@ -73,6 +73,15 @@ fn what_is_sent_on_stays_in_its_scope() {
 }
 
 #[test]
+fn dates_beyond_four_digits_are_kept_as_they_were() {
+    for date in ["-12025-12-03", "12025-12-03", "9999-12-31T23:59:59-12:00", "3 Dec 12025 00:00:00"] {
+        let line = format!("unavailable_after: {date}");
+        assert_eq!(lines(&[&line]), [line]);
+        assert!(Directives::parse(&format!("unavailable_after: {date}")).is_err(), "{date}");
+    }
+}
+
+#[test]
 fn none_is_noindex_and_nofollow_and_all_gives_way() {
     assert_eq!(lines(&["none"]), ["noindex, nofollow"]);
     assert_eq!(lines(&["none", "noindex, nofollow"]), ["noindex, nofollow"]);
