@@ -74,7 +74,8 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
 fn scoped(part: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = part.split_once(':') else { return (None, part) };
     let name = name.trim();
-    if !is_token(name) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(name)) {
+    // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when it stands second.
+    if !is_token(name) || KEYS.iter().chain(&FLAGS).any(|known| known.eq_ignore_ascii_case(name)) {
         return (None, part);
     }
     let rest = rest.trim();

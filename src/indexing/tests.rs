@@ -67,7 +67,14 @@ fn what_is_sent_on_stays_in_its_scope() {
     assert_eq!(lines(&["other: max-snippet: 3, somethingnew"]), ["other: max-snippet: 3, somethingnew"]);
     assert_eq!(lines(&["googlebot: , key: value"]), ["googlebot: all, key: value"]);
     assert_eq!(lines(&["other: all, somethingnew"]), ["other: all, somethingnew"]);
-    for line in ["other: max-snippet: 3, somethingnew", "googlebot: , key: value", "other: all, somethingnew"] {
+    assert_eq!(lines(&[":noindex"]), [":noindex"]);
+    assert_eq!(lines(&["googlebot: noindex: nofollow, somethingnew"]), ["googlebot: somethingnew, noindex: nofollow"]);
+    for line in [
+        "other: max-snippet: 3, somethingnew",
+        "googlebot: , key: value",
+        "other: all, somethingnew",
+        "googlebot: noindex: nofollow, new",
+    ] {
         assert_eq!(read(&[line]), read(&lines(&[line]).iter().map(String::as_str).collect::<Vec<_>>()));
     }
 }
