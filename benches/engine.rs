@@ -1,13 +1,14 @@
 //! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::{SiteEntry, Snapshot};
+use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use std::fmt::Write;
 use std::hint::black_box;
+use std::sync::Arc;
 
 const BROWSER: &str =
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
@@ -28,10 +29,13 @@ fn policy(rules: usize) -> String {
     text
 }
 
-fn snapshot(text: &str) -> Snapshot {
+fn site(text: &str) -> Arc<Site> {
     let (site, findings) = load("site", &Source { name: "site.yaml".into(), text: text.into() }, Registry::builtin());
-    let site = site.unwrap_or_else(|| panic!("{findings:?}"));
-    Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0)
+    site.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+fn snapshot(text: &str) -> Snapshot {
+    Snapshot::new(vec![SiteEntry::new(site(text), Timestamp(0))], 0)
 }
 
 fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
@@ -113,5 +117,23 @@ fn compiling(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, judging, identification, tagging, compiling);
+/// What a start or a reload of many sites costs on one core: each file read, compiled, linted, its tests passed, and all
+/// of them indexed by host.
+fn compiling_many(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("load sites");
+    group.sample_size(10);
+    for (sites, rules) in [(1, 10), (1, 1_000), (100, 10), (100, 1_000), (1_000, 1_000)] {
+        let texts: Vec<String> =
+            (0..sites).map(|site| format!("hosts: [site-{site}.example]\n{}", policy(rules))).collect();
+        group.bench_function(BenchmarkId::new(format!("{rules} rules each"), sites), |bencher| {
+            bencher.iter(|| {
+                let sites = texts.iter().map(|text| SiteEntry::new(site(black_box(text)), Timestamp(0)));
+                Snapshot::new(sites.collect(), 0)
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, judging, identification, tagging, compiling, compiling_many);
 criterion_main!(benches);

@@ -23,10 +23,15 @@ impl Timestamp {
     /// ```
     pub fn parse(text: &str) -> Option<Timestamp> {
         if let Ok(moment) = chrono::DateTime::parse_from_rfc3339(text) {
-            return Some(Timestamp(moment.timestamp()));
+            return Timestamp(moment.timestamp()).writable();
         }
         let day = chrono::NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-        Some(Timestamp(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp()))
+        Timestamp(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp()).writable()
+    }
+
+    /// Itself, when its year has four digits: other years have no spelling that everybody reads (RFC 3339 section 1).
+    pub fn writable(self) -> Option<Timestamp> {
+        (-62_167_219_200..=253_402_300_799).contains(&self.0).then_some(self)
     }
 
     /// This moment plus a duration; saturates.

@@ -137,6 +137,10 @@ fn limit(value: &str) -> Option<Option<u32>> {
 
 /// A date in any of the forms that Google reads: RFC 822, RFC 850, ISO 8601.
 pub(super) fn moment(value: &str) -> Option<Timestamp> {
+    any_moment(value).and_then(Timestamp::writable)
+}
+
+fn any_moment(value: &str) -> Option<Timestamp> {
     if value.len() > 64 {
         return None;
     }

@@ -53,11 +53,11 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
                 index += used;
                 directives.insert(Directive::UnavailableAfter(moment));
             } else {
-                let directive = Directive::valued(key, value);
-                directives.insert(
-                    directive
-                        .unwrap_or_else(|| Directive::Unknown(key.to_ascii_lowercase().into(), value.trim().into())),
-                );
+                directives.insert(Directive::valued(key, value).unwrap_or_else(|| match key {
+                    // Without its colon it would be another directive.
+                    "" => Directive::Unknown("".into(), rest.into()),
+                    _ => Directive::Unknown(key.to_ascii_lowercase().into(), value.trim().into()),
+                }));
             }
         } else if is_token(rest) {
             directives.insert(Directive::Flag(rest.to_ascii_lowercase().into()));
@@ -74,7 +74,8 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
 fn scoped(part: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = part.split_once(':') else { return (None, part) };
     let name = name.trim();
-    if !is_token(name) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(name)) {
+    // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when it stands second.
+    if !is_token(name) || KEYS.iter().chain(&FLAGS).any(|known| known.eq_ignore_ascii_case(name)) {
         return (None, part);
     }
     let rest = rest.trim();
@@ -85,6 +86,11 @@ fn scoped(part: &str) -> (Option<&str>, &str) {
         // `bingbot: somethingnew` and `googlebot:` (the directives follow the comma): a word, not a number or a size.
         || name.to_ascii_lowercase().contains("bot") && (rest.is_empty() || is_token(rest));
     if is_directive { (Some(name), rest) } else { (None, part) }
+}
+
+/// Whether `name: member` is read as a member for that bot.
+pub(super) fn names_scope(name: &str, member: &str) -> bool {
+    scoped(&format!("{name}: {member}")).0 == Some(name)
 }
 
 /// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how

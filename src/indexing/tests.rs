@@ -63,6 +63,32 @@ fn what_cannot_be_read_is_kept_in_its_scope() {
 }
 
 #[test]
+fn what_is_sent_on_stays_in_its_scope() {
+    assert_eq!(lines(&["other: max-snippet: 3, somethingnew"]), ["other: max-snippet: 3, somethingnew"]);
+    assert_eq!(lines(&["googlebot: , key: value"]), ["googlebot: all, key: value"]);
+    assert_eq!(lines(&["other: all, somethingnew"]), ["other: all, somethingnew"]);
+    assert_eq!(lines(&[":noindex"]), [":noindex"]);
+    assert_eq!(lines(&["googlebot: noindex: nofollow, somethingnew"]), ["googlebot: somethingnew, noindex: nofollow"]);
+    for line in [
+        "other: max-snippet: 3, somethingnew",
+        "googlebot: , key: value",
+        "other: all, somethingnew",
+        "googlebot: noindex: nofollow, new",
+    ] {
+        assert_eq!(read(&[line]), read(&lines(&[line]).iter().map(String::as_str).collect::<Vec<_>>()));
+    }
+}
+
+#[test]
+fn dates_beyond_four_digits_are_kept_as_they_were() {
+    for date in ["-12025-12-03", "12025-12-03", "9999-12-31T23:59:59-12:00", "3 Dec 12025 00:00:00"] {
+        let line = format!("unavailable_after: {date}");
+        assert_eq!(lines(&[&line]), [line]);
+        assert!(Directives::parse(&format!("unavailable_after: {date}")).is_err(), "{date}");
+    }
+}
+
+#[test]
 fn none_is_noindex_and_nofollow_and_all_gives_way() {
     assert_eq!(lines(&["none"]), ["noindex, nofollow"]);
     assert_eq!(lines(&["none", "noindex, nofollow"]), ["noindex, nofollow"]);

@@ -115,7 +115,8 @@ impl Diagnostic {
                 let related = self
                     .related
                     .iter()
-                    .map(|(span, label)| AnnotationKind::Context.span(range(*span)).label(label.clone()));
+                    .map(|(span, label)| (span, label.chars().map(harmless).collect::<String>()))
+                    .map(|(span, label)| AnnotationKind::Context.span(range(*span)).label(label));
                 title.element(Snippet::source(&text).path(&*source.name).annotation(primary).annotations(related))
             }
             None => title.element(annotate_snippets::Origin::path(&*source.name)),

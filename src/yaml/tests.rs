@@ -108,7 +108,7 @@ fn a_finding_is_shown_as_rustc_would() {
 fn escape_sequences_of_a_file_do_not_reach_the_terminal() {
     let text = "a: \"\x1b[31mred\u{9b}\"\n";
     let span = Span { start: 0, end: 1, line: 1, column: 1 };
-    let shown = Diagnostic::error("bad-value", span, "\x1b[2J").render(&source(text), false);
+    let shown = Diagnostic::error("bad-value", span, "\x1b[2J").related(span, "\x1b[1m").render(&source(text), false);
     assert!(!shown.contains('\x1b') && !shown.contains('\u{9b}'), "{shown:?}");
 }
 

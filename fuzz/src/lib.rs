@@ -1,0 +1,334 @@
+//! What must hold for any input, one function per fuzz target. `tests/fuzz_corpora.rs` includes this file and runs the
+//! same checks over the seeds with the stable toolchain, so the two cannot drift apart.
+//!
+//! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
+
+use crawlgate::crawlers::{Claim, Registry, TokenMarks};
+use crawlgate::indexing::parse_lines;
+use crawlgate::policy::{Site, SiteEntry, Snapshot};
+use crawlgate::robots::{
+    Bound, Dialect, File, FileVerdict, Key, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch, path_of_url,
+};
+use crawlgate::time::Timestamp;
+use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::yaml::Source;
+
+/// Questions asked about one file: enough to meet its rules, few enough to be quick.
+const TOKENS: usize = 12;
+const URLS: usize = 40;
+
+/// Any bytes as a robots.txt: nothing is lost, and both readings agree with one that tries every rule.
+pub fn robots_file(data: &[u8]) {
+    let file = File::parse(data);
+    let mut together = Vec::new();
+    for (number, line) in (1..).zip(file.lines()) {
+        assert_eq!(line.number, number);
+        assert_eq!(file.line(number), Some(line));
+        let inside = |range: &std::ops::Range<usize>| range.start >= line.text.start && range.end <= line.text.end;
+        assert!(line.comment.as_ref().is_none_or(inside));
+        assert!(line.record.as_ref().is_none_or(|record| inside(&record.name) && inside(&record.value)));
+        assert!(line.record.as_ref().is_none_or(|record| record.name.end <= record.value.start));
+        together.extend_from_slice(file.octets(&line.text));
+        together.extend_from_slice(match line.end {
+            LineEnd::Lf => b"\n",
+            LineEnd::Cr => b"\r",
+            LineEnd::CrLf => b"\r\n",
+            LineEnd::Nothing => b"",
+        });
+    }
+    assert_eq!(together, data, "the lines put together are not the bytes");
+
+    let spaced = ["Sogou web spider", "Sogou inst spider"];
+    let values = |keys: &'static [Key]| {
+        let records = file.lines().iter().filter_map(|line| line.record.as_ref());
+        records.filter(|record| keys.contains(&record.key)).map(|record| file.octets(&record.value).to_vec())
+    };
+    let mut urls: Vec<Vec<u8>> = vec![b"/".to_vec(), b"".to_vec(), b"https://shop.example/robots.txt?a".to_vec()];
+    for value in values(&[Key::Allow, Key::Disallow, Key::Sitemap]).take(URLS) {
+        urls.push(met_by(&value));
+        urls.push([b"https://shop.example", value.as_slice()].concat());
+    }
+    for dialect in Dialect::ALL {
+        let reading = Reading::new(&file, dialect, &spaced);
+        let mut tokens: Vec<Vec<u8>> = vec![b"GPTBot".to_vec(), b"".to_vec(), b"*".to_vec()];
+        tokens.extend(values(&[Key::UserAgent]).take(TOKENS));
+        let read = reading.groups().iter().flat_map(|group| &group.agents);
+        tokens.extend(read.take(TOKENS).map(|agent| agent.token.to_ascii_uppercase().into_bytes()));
+        for token in &tokens {
+            for url in &urls {
+                assert_eq!(
+                    reading.verdict(token, url),
+                    naive_verdict(&reading, dialect, token, url),
+                    "{} on {:?} of {:?}",
+                    dialect.name(),
+                    String::from_utf8_lossy(url),
+                    String::from_utf8_lossy(token),
+                );
+            }
+        }
+    }
+}
+
+/// Something that a pattern matches: wildcards stand for a letter, an anchor for the end.
+fn met_by(pattern: &[u8]) -> Vec<u8> {
+    let pattern = pattern.strip_suffix(b"$").unwrap_or(pattern);
+    pattern.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }).collect()
+}
+
+/// The verdict by looking at every group and trying every rule.
+fn naive_verdict(reading: &Reading, dialect: Dialect, token: &[u8], url: &[u8]) -> FileVerdict {
+    let may_be_named = dialect == Dialect::Google || !token.is_empty();
+    let naming = |star: bool| {
+        reading.groups().iter().filter(move |group| {
+            group.agents.iter().any(|agent| {
+                agent.star == star && (star || may_be_named && agent.token.as_bytes().eq_ignore_ascii_case(token))
+            })
+        })
+    };
+    let (bound, rules): (_, Vec<_>) = if naming(false).next().is_some() {
+        (Bound::Named, naming(false).flat_map(|group| &group.rules).collect())
+    } else if naming(true).next().is_some() {
+        (Bound::Star, naming(true).flat_map(|group| &group.rules).collect())
+    } else {
+        return FileVerdict { allowed: true, line: None, bound: Bound::Nothing };
+    };
+    let path = path_of_url(url);
+    let mut scratch = TargetScratch::default();
+    let normalised = scratch.normalise(&path);
+    let target = match dialect {
+        Dialect::Rfc9309 if normalised.is_robots_txt() => return FileVerdict { allowed: true, line: None, bound },
+        Dialect::Rfc9309 => normalised.sent,
+        Dialect::Google => path.split(|octet| *octet == 0).next().unwrap_or_default(),
+    };
+    // The first of the longest; of equally long ones an Allow. `max_by_key` would take the last, so backwards.
+    let deciding = rules.iter().rev().filter(|line| line.rule.pattern.matches(target));
+    if let Some(line) = deciding.max_by_key(|line| (line.rule.pattern.priority(), line.rule.allow)) {
+        return FileVerdict { allowed: line.rule.allow, line: Some(line.line), bound };
+    }
+    let empty = |allow: bool| rules.iter().find(|line| line.rule.allow == allow && line.rule.pattern.is_empty());
+    FileVerdict { allowed: true, line: empty(true).or_else(|| empty(false)).map(|line| line.line), bound }
+}
+
+/// A target in the first line, rules in the others (`+` allows): the indexes find what trying each rule finds, and a
+/// pattern matches what a textbook glob matches.
+pub fn robots_pattern(data: &[u8]) {
+    let mut lines = data.split(|octet| *octet == b'\n');
+    let path = lines.next().unwrap_or_default();
+    let written: Vec<(bool, &[u8])> = lines
+        .map(|line| match line.strip_prefix(b"+") {
+            Some(rest) => (true, rest),
+            None => (false, line),
+        })
+        .collect();
+    let mut scratch = TargetScratch::default();
+    for dialect in Dialect::ALL {
+        let target = match dialect {
+            Dialect::Rfc9309 => scratch.normalise(path).sent,
+            Dialect::Google => path,
+        };
+        let rules: Vec<Rule> =
+            written.iter().map(|(allow, pattern)| Rule { allow: *allow, pattern: dialect.pattern(pattern) }).collect();
+        for rule in &rules {
+            let text = rule.pattern.as_str();
+            assert!(text.is_ascii());
+            assert_eq!(text.is_empty(), rule.pattern.is_empty());
+            assert_eq!(text.len(), rule.pattern.priority());
+            // Quadratic: long ones are left to the other checks.
+            if text.len() * target.len() <= 40_000 {
+                assert_eq!(rule.pattern.matches(target), glob(text, dialect, target), "{text:?}");
+            }
+            if dialect == Dialect::Rfc9309 {
+                assert!(
+                    text.bytes().all(|octet| octet.is_ascii_graphic() && octet != b'#'),
+                    "{text:?} leaves its line"
+                );
+                assert_eq!(Pattern::new(text), rule.pattern);
+            }
+        }
+        let matching = rules.iter().enumerate().rev().filter(|(_, rule)| rule.pattern.matches(target));
+        let expected = matching.max_by_key(|(_, rule)| (rule.pattern.priority(), rule.allow)).map(|(index, _)| index);
+        assert_eq!(RuleSet::new(rules).find(target), expected);
+    }
+}
+
+/// Whether a pattern matches the beginning of a target (or all of it, anchored), by the table of a textbook.
+fn glob(pattern: &str, dialect: Dialect, target: &[u8]) -> bool {
+    if pattern.is_empty() {
+        return false;
+    }
+    let (body, anchored) = pattern.strip_suffix('$').map_or((pattern, false), |body| (body, true));
+    let body = match dialect {
+        // A target spells the character as an escape.
+        Dialect::Rfc9309 => body.replace('$', "%24"),
+        Dialect::Google => body.to_owned(),
+    };
+    // reached[n]: the pattern so far matches exactly the first n octets.
+    let mut reached = vec![false; target.len() + 1];
+    reached[0] = true;
+    for octet in body.bytes() {
+        if octet == b'*' {
+            for place in 1..reached.len() {
+                reached[place] |= reached[place - 1];
+            }
+        } else {
+            for place in (1..reached.len()).rev() {
+                reached[place] = reached[place - 1] && target[place - 1] == octet;
+            }
+            reached[0] = false;
+        }
+    }
+    if anchored { reached[target.len()] } else { reached.contains(&true) }
+}
+
+/// Any bytes as a target and as a URL: normal is normal, and nothing grows beyond what the buffers have room for.
+pub fn robots_target(data: &[u8]) {
+    let mut scratch = TargetScratch::default();
+    // What was in the buffers before is of no account.
+    scratch.normalise(b"/b%zz/../../x y");
+    let target = scratch.normalise(data);
+    let (sent, resolved) = (target.sent.to_vec(), target.resolved.map(<[u8]>::to_vec));
+    let mut fresh = TargetScratch::default();
+    assert_eq!(fresh.normalise(data), target);
+    check_normal(&sent);
+    assert!(sent.len() <= data.len() * 3 + 1, "{} octets out of {}", sent.len(), data.len());
+    let again = fresh.normalise(&sent);
+    assert_eq!(again.sent, sent);
+    assert_eq!(again.resolved, resolved.as_deref());
+    if let Some(resolved) = resolved {
+        check_normal(&resolved);
+        assert!(resolved.len() <= sent.len());
+        let again = fresh.normalise(&resolved);
+        assert_eq!((again.sent, again.resolved), (resolved.as_slice(), None));
+    }
+
+    let path = path_of_url(data);
+    assert!(path.starts_with(b"/") && !path.contains(&b'#'));
+    assert!(path.len() <= data.len() + 1);
+    // A path after an authority is that path.
+    if data.starts_with(b"/") {
+        let whole = [b"https://shop.example", data].concat();
+        let path = data.split(|octet| *octet == b'#').next().unwrap_or_default();
+        assert_eq!(&*path_of_url(&whole), path);
+    }
+}
+
+fn check_normal(target: &[u8]) {
+    assert!(target.starts_with(b"/"));
+    assert!(target.iter().all(|octet| octet.is_ascii_graphic() && !b"#*$".contains(octet)), "{target:?}");
+}
+
+/// Any text as a policy: it is refused with a mistake in its place, or what it publishes is what it judges by.
+pub fn policy(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let source = Source { name: "site.yaml".into(), text: text.as_ref().into() };
+    let (site, findings) = load("site", &source, Registry::builtin());
+    assert_eq!(site.is_none(), findings.has_errors(), "{:?}", findings.items);
+    for finding in &findings.items {
+        let spans = finding.span.iter().chain(finding.related.iter().map(|(span, _)| span));
+        for span in spans {
+            assert!(span.start <= span.end && span.end <= text.len(), "{span:?} of {}", text.len());
+        }
+        let shown = finding.render(&source, false);
+        assert!(shown.chars().all(|sign| sign == '\n' || sign == '\t' || sign == '\r' || !sign.is_control()));
+        finding.render(&source, true);
+        assert!(!finding.one_line(&source).contains(['\n', '\r']));
+    }
+    if let Some(site) = site {
+        published_is_judged(&site);
+        let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 0);
+        for user_agent in ["GPTBot/1.2", "Mozilla/5.0 (compatible; Googlebot/2.1)", "Mozilla/5.0 Firefox/140.0", ""] {
+            let facts = Facts {
+                host: b"shop.example",
+                target: b"/a/../private/?b",
+                method: b"GET",
+                user_agent: user_agent.as_bytes(),
+                client: None,
+                identity: Identity::Unverified,
+                now: Timestamp(0),
+            };
+            let decision =
+                decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
+            let tags = &snapshot.sites()[0].site.tags;
+            for status in [200, 404] {
+                if let Some(tags) = tags.tags(&decision.path_rules, status, Some(b"text/html; charset=utf-8")) {
+                    assert!(!format!("{tags:?}").is_empty());
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of a robots.txt, read again, say what the matcher says.
+fn published_is_judged(site: &Site) {
+    let file = File::parse(site.robots_txt.body.clone());
+    let spaced: Vec<&str> = Registry::builtin()
+        .crawlers()
+        .iter()
+        .flat_map(|crawler| &crawler.tokens)
+        .map(String::as_str)
+        .filter(|token| token.contains(' '))
+        .collect();
+    let reading = Reading::new(&file, Dialect::Rfc9309, &spaced);
+    let rules = site.document.groups.iter().flat_map(|group| &group.rules);
+    let mut paths: Vec<String> = rules
+        .take(URLS)
+        .map(|rule| String::from_utf8_lossy(&met_by(rule.pattern.as_str().as_bytes())).into_owned())
+        .map(|path| if path.starts_with('/') { path } else { format!("/{path}") })
+        .collect();
+    paths.push("/".to_owned());
+    let mut scratch = TargetScratch::default();
+    for agent in site.document.groups.iter().flat_map(|group| &group.agents).take(TOKENS) {
+        let group = if agent == "*" { site.matcher.star() } else { site.matcher.named(agent) };
+        let group = group.expect("the group of an agent of the document");
+        for path in &paths {
+            let target = scratch.normalise(path.as_bytes());
+            let set = site.matcher.rules(group);
+            let allowed = target.is_robots_txt() || set.find(target.sent).is_none_or(|rule| set.rules()[rule].allow);
+            let token = if agent == "*" { "nobody-names-this" } else { agent };
+            let read = reading.verdict(token.as_bytes(), format!("https://shop.example{path}").as_bytes());
+            assert_eq!(read.allowed, allowed, "{agent} on {path}");
+        }
+    }
+}
+
+/// Any lines as X-Robots-Tag: what is sent on says what was read.
+pub fn tags(data: &[u8]) {
+    // The room reads at most 1,000 members; what it sends on must fit as well.
+    let data = &data[..data.len().min(2_048)];
+    let read = parse_lines(data.split(|octet| *octet == b'\n'));
+    let sent = read.lines();
+    for line in &sent {
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+    }
+    assert_eq!(parse_lines(sent.iter().map(String::as_bytes)), read, "sent as {sent:?}");
+    assert_eq!(read.is_empty(), sent.is_empty());
+}
+
+/// Any bytes as a User-Agent, after a first line of tokens that a policy names: case and what lies beyond the bound do
+/// not matter, and a token is found only where it stands.
+pub fn user_agent(data: &[u8]) {
+    let registry = Registry::builtin();
+    let (first, user_agent) = match data.iter().position(|octet| *octet == b'\n') {
+        Some(place) => (&data[..place], &data[place + 1..]),
+        None => (&b""[..], data),
+    };
+    let claim = registry.identify(user_agent);
+    match claim {
+        Claim::Known(index) => assert!(!registry.get(index).id.is_empty()),
+        Claim::Token(_) => panic!("a token without tokens"),
+        Claim::Nobody | Claim::Other => {}
+    }
+    assert_eq!(registry.identify(&user_agent.to_ascii_uppercase()), claim);
+    assert_eq!(registry.identify(&user_agent.to_ascii_lowercase()), claim);
+
+    let tokens: Vec<String> =
+        String::from_utf8_lossy(first).split(' ').filter(|token| !token.is_empty()).map(str::to_owned).collect();
+    let marks = TokenMarks::new(tokens.clone());
+    match registry.identify_with(user_agent, &marks) {
+        Claim::Token(index) => {
+            let token = tokens[usize::from(index)].as_bytes();
+            assert!(user_agent.windows(token.len()).any(|window| window.eq_ignore_ascii_case(token)));
+        }
+        with_tokens => assert_eq!(with_tokens, claim),
+    }
+}
