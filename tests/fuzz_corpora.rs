@@ -39,6 +39,11 @@ fn files_are_read_without_loss_and_verdicts_are_those_of_a_naive_reading() {
 }
 
 #[test]
+fn imported_files_keep_their_verdicts() {
+    over_seeds("import", checks::import);
+}
+
+#[test]
 fn rule_sets_find_what_trying_each_pattern_finds() {
     over_seeds("robots_pattern", checks::robots_pattern);
 }
@@ -76,7 +81,7 @@ fn every_target_has_its_check_and_its_seeds() {
     };
     assert_eq!(
         names("fuzz_targets"),
-        ["policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
+        ["import", "policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
     );
     assert_eq!(names("seeds"), names("fuzz_targets"));
 }

@@ -332,3 +332,34 @@ pub fn user_agent(data: &[u8]) {
         with_tokens => assert_eq!(with_tokens, claim),
     }
 }
+
+/// Any bytes as a robots.txt that is imported: the policy is accepted, and what it serves gives the verdicts of the file
+/// to every token that is not said to be left out.
+pub fn import(data: &[u8]) {
+    use crawlgate::policy::import::{ImportOptions, import};
+    let file = File::parse(data);
+    let options = ImportOptions { host: None, purposes: data.len() % 2 == 1 };
+    let imported = import(&file, &options, Registry::builtin());
+    let source = Source { name: "imported.yaml".into(), text: imported.text.as_str().into() };
+    let (site, findings) = load("imported", &source, Registry::builtin());
+    let Some(site) = site else { panic!("the imported policy is refused: {findings:?}\n{}", imported.text) };
+    let spaced = Registry::builtin().tokens_with_blanks();
+    let before = Reading::new(&file, Dialect::Rfc9309, &spaced);
+    let after = Reading::new(&File::parse(site.robots_txt.body.clone()), Dialect::Rfc9309, &spaced);
+    let left_out = |token: &str| imported.notes.iter().any(|(_, note)| note.contains(&format!("group for `{token}`")));
+    let dropped = imported.notes.iter().any(|(_, note)| note.contains("no URL is as long"));
+    let agents = before.groups().iter().flat_map(|group| &group.agents).map(|agent| agent.token.as_str());
+    let rules = before.groups().iter().flat_map(|group| &group.rules);
+    let urls: Vec<Vec<u8>> = rules.take(URLS).map(|rule| met_by(rule.rule.pattern.as_str().as_bytes())).collect();
+    for token in agents.take(TOKENS).chain(["NobodyNamesMe"]).filter(|token| !left_out(token) && !dropped) {
+        for url in urls.iter().filter(|url| url.starts_with(b"/")) {
+            assert_eq!(
+                after.verdict(token.as_bytes(), url).allowed,
+                before.verdict(token.as_bytes(), url).allowed,
+                "{token} on {:?}\n{}",
+                String::from_utf8_lossy(url),
+                imported.text
+            );
+        }
+    }
+}
