@@ -97,7 +97,7 @@ fn applebot_follows_googlebot(subject: &Subject, diagnostics: &mut Diagnostics) 
 fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(star) = subject.named("*") else { return };
     let mut scratch = TargetScratch::default();
-    let Some(closed) = star.rule_set().find(scratch.normalise(b"/").sent).map(|rule| &star.rules[rule]) else { return };
+    let Some(closed) = star.deciding(scratch.normalise(b"/").sent) else { return };
     if closed.allow {
         return;
     }

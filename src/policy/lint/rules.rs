@@ -6,8 +6,8 @@ use crate::robots::Pattern;
 use crate::yaml::{Diagnostics, Span};
 use std::collections::HashMap;
 
-/// Comparing every rule with every other is for files of a person's size; beyond this many pairs a group is let be.
-const MAX_PAIRS: usize = 1_000_000;
+/// Rules that a wider one may make needless and that are compared with all others; in larger groups the rest is let be.
+const MAX_COMPARED: usize = 500;
 /// A path needs two or three; more make matching slow for every crawler.
 const MAX_WILDCARDS: usize = 8;
 /// Parts of a path that tell a curious reader where to look.
@@ -37,9 +37,10 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     for group in &subject.groups {
         each_rule(group, diagnostics);
         twins(group, diagnostics);
-        if group.rules.len() * group.rules.len() <= MAX_PAIRS {
-            shadowed(group, &mut needless);
-        }
+        needless_rules(group, &mut needless);
+    }
+    if needless.items.is_empty() {
+        return origin_ignores_case(subject, diagnostics);
     }
     // A rule that several groups have, by `extends` or by a list of agents, is needless only if it is so in all of them.
     let count = |of: &mut dyn Iterator<Item = Option<Span>>| {
@@ -52,6 +53,10 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     let found = count(&mut needless.items.iter().map(|finding| finding.span));
     needless.items.retain(|finding| found.get(&finding.span) >= rules.get(&finding.span));
     diagnostics.items.append(&mut needless.items);
+    origin_ignores_case(subject, diagnostics);
+}
+
+fn origin_ignores_case(subject: &Subject, diagnostics: &mut Diagnostics) {
     if let Some(server) = &subject.ignores_case {
         let with_letters = |rule: &&SubjectRule| rule.pattern.as_str().bytes().any(|octet| octet.is_ascii_alphabetic());
         let rules = subject.groups.iter().flat_map(|group| &group.rules);
@@ -82,8 +87,9 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                     .help(format!("use at most {MAX_WILDCARDS}; `**` is `*`")),
             );
         }
-        let secret =
-            pattern.split(['/', '*', '$', '?']).find(|part| SECRETS.contains(&part.to_ascii_lowercase().as_str()));
+        let secret = pattern
+            .split(['/', '*', '$', '?'])
+            .find(|part| SECRETS.iter().any(|secret| part.eq_ignore_ascii_case(secret)));
         if let Some(secret) = secret.filter(|_| !rule.allow) {
             diagnostics.push(
                 lints::PRIVATE_PATH
@@ -95,6 +101,11 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
 }
 
 fn twins(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+    // Of two that differ only in case one has a capital.
+    let capital = |rule: &SubjectRule| rule.pattern.as_str().bytes().any(|octet| octet.is_ascii_uppercase());
+    if !group.rules.iter().any(capital) {
+        return;
+    }
     let mut seen: HashMap<(bool, String), &SubjectRule> = HashMap::new();
     for rule in &group.rules {
         let pattern = rule.pattern.as_str();
@@ -114,50 +125,73 @@ fn twins(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
 }
 
 /// Rules without which every verdict would be the same, as far as that can be told from literal paths.
-fn shadowed(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
-    for (index, rule) in group.rules.iter().enumerate().filter(|(_, rule)| !rule.pattern.is_empty()) {
-        let others = || group.rules.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other);
-        let same_path = |other: &&SubjectRule| other.pattern == rule.pattern;
-        if let Some(first) = group.rules[..index].iter().find(|other| same_path(other) && other.allow == rule.allow) {
-            diagnostics.push(
-                lints::DUPLICATE_RULE.at(rule.span, "this rule stands here twice").related(first.span, "first here"),
-            );
-            continue;
-        }
-        if !rule.allow
-            && let Some(allow) = others().find(|other| same_path(other) && other.allow)
-        {
-            diagnostics.push(
-                lints::UNREACHABLE_RULE
-                    .at(rule.span, "this never decides: the same path is allowed, and Allow wins")
-                    .related(allow.span, "allowed here")
-                    .help("remove one of the two"),
-            );
-            continue;
-        }
-        let Some(literal) = literal(&rule.pattern).filter(|literal| *literal != "/") else { continue };
-        let wider = others()
-            .filter(|other| other.allow == rule.allow && other.pattern.priority() < rule.pattern.priority())
-            .filter(|other| !other.pattern.as_str().ends_with('$'))
-            .filter(|other| self::literal(&other.pattern).is_some_and(|other| literal.starts_with(other)))
-            .max_by_key(|other| other.pattern.priority());
-        // An Allow of what nothing forbids changes nothing, but says what is meant.
-        let Some(wider) = wider else { continue };
-        let between = others().any(|other| {
-            let length = other.pattern.priority();
-            other.allow != rule.allow
-                && !other.pattern.is_empty()
-                && (wider.pattern.priority()..=rule.pattern.priority()).contains(&length)
-                && may_meet(&other.pattern, literal)
-        });
-        if !between {
-            diagnostics.push(
-                lints::SHADOWED_RULE
-                    .at(rule.span, format!("this changes nothing: `{}` says the same already", wider.pattern.as_str()))
-                    .related(wider.span, "the wider rule"),
-            );
+fn needless_rules(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+    let rules = &group.rules;
+    // Equal patterns stand together, and each pattern after all that it begins with.
+    let mut order: Vec<u32> =
+        (0u32..).zip(rules).filter(|(_, rule)| !rule.pattern.is_empty()).map(|(i, _)| i).collect();
+    order.sort_unstable_by(|&a, &b| {
+        let text =
+            |index: u32| literal(&rules[index as usize].pattern).unwrap_or(rules[index as usize].pattern.as_str());
+        text(a).cmp(text(b)).then_with(|| rules[a as usize].pattern.cmp(&rules[b as usize].pattern)).then(a.cmp(&b))
+    });
+    // Literal paths without an anchor that the current one begins with: one list for Disallow, one for Allow.
+    let mut open: [Vec<u32>; 2] = Default::default();
+    let mut compared = 0;
+    for same in order.chunk_by(|a, b| rules[*a as usize].pattern == rules[*b as usize].pattern) {
+        let of = |allow: bool| same.iter().map(|&index| &rules[index as usize]).filter(move |rule| rule.allow == allow);
+        for allow in [false, true] {
+            let Some(first) = of(allow).next() else { continue };
+            for again in of(allow).skip(1) {
+                let found = lints::DUPLICATE_RULE.at(again.span, "this rule stands here twice");
+                diagnostics.push(found.related(first.span, "first here"));
+            }
+            let overruled = if allow { None } else { of(true).next() };
+            if let Some(overruling) = overruled {
+                diagnostics.push(
+                    lints::UNREACHABLE_RULE
+                        .at(first.span, "this never decides: the same path is allowed, and Allow wins")
+                        .related(overruling.span, "allowed here")
+                        .help("remove one of the two"),
+                );
+                continue;
+            }
+            let Some(text) = literal(&first.pattern) else { continue };
+            let open = &mut open[usize::from(allow)];
+            let wider_text = |index: u32| literal(&rules[index as usize].pattern).unwrap_or_default();
+            while open.last().is_some_and(|&last| !text.starts_with(wider_text(last))) {
+                open.pop();
+            }
+            // An Allow of what nothing forbids changes nothing, but says what is meant.
+            let wider = open.last().map(|&last| &rules[last as usize]);
+            if let Some(wider) = wider.filter(|wider| wider.pattern.priority() < first.pattern.priority())
+                && text != "/"
+                && compared < MAX_COMPARED
+            {
+                compared += 1;
+                if !opposed(rules, first, wider, text) {
+                    let message = format!("this changes nothing: `{}` says the same already", wider.pattern.as_str());
+                    diagnostics
+                        .push(lints::SHADOWED_RULE.at(first.span, message).related(wider.span, "the wider rule"));
+                }
+            }
+            if !first.pattern.as_str().ends_with('$')
+                && let Some(index) = same.iter().copied().find(|&index| rules[index as usize].allow == allow)
+            {
+                open.push(index);
+            }
         }
     }
+}
+
+/// Whether an opposite rule could decide between a rule and a wider one of its kind.
+fn opposed(rules: &[SubjectRule], rule: &SubjectRule, wider: &SubjectRule, text: &str) -> bool {
+    rules.iter().any(|other| {
+        other.allow != rule.allow
+            && !other.pattern.is_empty()
+            && (wider.pattern.priority()..=rule.pattern.priority()).contains(&other.pattern.priority())
+            && may_meet(&other.pattern, text)
+    })
 }
 
 /// The text of a pattern that has no wildcard but at its end.

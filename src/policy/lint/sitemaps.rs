@@ -31,8 +31,7 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
         let path = path_of_url(url.as_bytes());
         let target = scratch.normalise(&path).sent;
         let Some(group) = READERS.iter().find_map(|reader| subject.named(reader)) else { continue };
-        let decides = group.rule_set().find(target).map(|rule| &group.rules[rule]);
-        if let Some(rule) = decides.filter(|rule| !rule.allow) {
+        if let Some(rule) = group.deciding(target).filter(|rule| !rule.allow) {
             diagnostics.push(
                 lints::SITEMAP_DISALLOWED
                     .at(*span, "crawlers may not fetch this sitemap")

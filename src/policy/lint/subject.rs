@@ -3,7 +3,7 @@
 use super::site::span_of;
 use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::HostPattern;
-use crate::robots::{Pattern, RuleSet};
+use crate::robots::Pattern;
 use crate::yaml::Span;
 
 /// A robots.txt.
@@ -46,7 +46,7 @@ impl Subject {
             SubjectGroup { agents: agents.collect(), rules: rules.collect() }
         });
         Subject {
-            groups: groups.collect(),
+            groups: joined(groups),
             sitemaps: site.policy.robots.sitemaps.iter().map(|url| (url.value.clone(), url.span)).collect(),
             hosts: site.policy.hosts.iter().map(|host| host.value.clone()).collect(),
             is_policy: true,
@@ -61,11 +61,26 @@ impl Subject {
 }
 
 impl SubjectGroup {
-    /// Ready for asking which rule decides; indexes are those of `rules`.
-    pub fn rule_set(&self) -> RuleSet {
-        let rules = self.rules.iter();
-        RuleSet::new(
-            rules.map(|rule| crate::robots::Rule { allow: rule.allow, pattern: rule.pattern.clone() }).collect(),
-        )
+    /// The rule that decides about a normalised target. Tries every rule: it is asked a few times only.
+    pub fn deciding(&self, target: &[u8]) -> Option<&SubjectRule> {
+        let matching = self.rules.iter().filter(|rule| rule.pattern.matches(target));
+        matching.max_by_key(|rule| (rule.pattern.priority(), rule.allow))
     }
+}
+
+/// One group where several have the same rules of the same places, as those of a list of agents: looked at once.
+fn joined(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
+    let mut joined: Vec<SubjectGroup> = Vec::new();
+    for group in groups {
+        match joined.last_mut() {
+            Some(last)
+                if last.rules.len() == group.rules.len()
+                    && last.rules.iter().zip(&group.rules).all(|(a, b)| a.span == b.span && a.allow == b.allow) =>
+            {
+                last.agents.extend(group.agents);
+            }
+            _ => joined.push(group),
+        }
+    }
+    joined
 }
