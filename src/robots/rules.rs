@@ -14,7 +14,7 @@ const TRIED_ONE_BY_ONE: usize = 4;
 /// sorts between a beginning of the target and the target begins alike. So one binary search and a walk over ever
 /// shorter beginnings meet every rule that can match, and pass over nearly all that cannot.
 ///
-/// The second, [`Windows`], has the patterns with wildcards that begin like many others.
+/// The second, `Windows`, has the patterns with wildcards that begin like many others.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     rules: Vec<Rule>,

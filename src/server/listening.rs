@@ -2,18 +2,16 @@
 //! 30 times, a second apart), any free port can be asked for, and a stop knows how many connections are left.
 
 use super::ServerError;
+use super::connection::Connection;
 use super::stop::{Counted, Open};
 use crate::admin::Operations;
 use async_trait::async_trait;
 use pingora_core::apps::ServerApp;
-use pingora_core::protocols::l4::stream::Stream;
-use pingora_core::protocols::{GetSocketDigest, SocketDigest};
 use pingora_core::server::{ListenFds, ShutdownWatch};
 use pingora_core::services::Service;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -126,15 +124,11 @@ async fn serve<A: ServerApp + Send + Sync + 'static>(
     stop: ShutdownWatch,
     _open: Counted,
 ) {
-    let mut stream = Stream::from(stream);
-    let digest = SocketDigest::from_raw_fd(stream.as_raw_fd());
-    // The cell is new: it cannot be set already.
-    let _ = digest.peer_addr.set(Some(peer.into()));
-    stream.set_socket_digest(digest);
-    if let Err(error) = stream.set_nodelay() {
+    // What is written is gathered already; what is flushed is to leave.
+    if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
-    let mut next = app.process_new(Box::new(stream), &stop).await;
+    let mut next = app.process_new(Box::new(Connection::new(stream, peer)), &stop).await;
     while let Some(stream) = next {
         next = app.process_new(stream, &stop).await;
     }

@@ -2,6 +2,7 @@
 //!
 //! The one place that knows all rooms; each of them is told only what it needs.
 
+mod connection;
 mod listening;
 mod signals;
 mod stop;
