@@ -13,6 +13,15 @@ pub struct Rule {
     pub pattern: Pattern,
 }
 
+/// A line that is no rule and never closes a list of agents: `Content-Signal: ai-train=no`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// The key as it is to be written.
+    pub key: String,
+    /// The value. A line break or a `#` cannot stand in it.
+    pub value: String,
+}
+
 /// The agents that share a list of rules. In a document that is to be served a token stands in one group only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
@@ -24,6 +33,8 @@ pub struct Group {
     pub rules: Vec<Rule>,
     /// Written as `Crawl-delay` in seconds; not part of RFC 9309, never closes a list of agents.
     pub crawl_delay: Option<Duration>,
+    /// Written last in the group: some parsers take an unknown line for the end of a list of agents.
+    pub extensions: Vec<Extension>,
 }
 
 /// A whole file.
@@ -33,6 +44,8 @@ pub struct Document {
     pub comments: Vec<String>,
     /// Groups in the order they are to be written.
     pub groups: Vec<Group>,
+    /// Lines that belong to no group, written after all groups.
+    pub extensions: Vec<Extension>,
     /// Absolute URLs of sitemaps, written last.
     pub sitemaps: Vec<String>,
 }

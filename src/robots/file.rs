@@ -287,6 +287,22 @@ const OTHER_KEYS: [(Key, &str); 11] = [
     (Key::Noindex, "noarchive"),
 ];
 
+/// Whether some parser takes the key for one that a document has a place of its own for.
+pub(super) fn has_its_own_place(name: &str) -> bool {
+    !matches!(
+        key(name.as_bytes()).0,
+        Key::RequestRate
+            | Key::VisitTime
+            | Key::Host
+            | Key::CleanParam
+            | Key::ContentSignal
+            | Key::ContentUsage
+            | Key::License
+            | Key::Noindex
+            | Key::Unknown
+    )
+}
+
 fn key(name: &[u8]) -> (Key, Spelling) {
     for (key, spellings) in KEYS {
         for (place, spelling) in spellings.iter().enumerate() {

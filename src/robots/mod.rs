@@ -16,7 +16,7 @@ mod target;
 mod windows;
 
 pub use dialect::{Agent, Dialect, path_of_url};
-pub use document::{Document, Group, Rule};
+pub use document::{Document, Extension, Group, Rule};
 pub use file::{File, Key, Line, LineEnd, MAX_LINE, Oddity, Record, Shape, Spelling};
 pub use matcher::Matcher;
 pub use pattern::Pattern;

@@ -1,6 +1,7 @@
 //! A document as bytes: UTF-8, LF, no BOM, deterministic.
 
-use super::{Document, Group};
+use super::file::has_its_own_place;
+use super::{Document, Extension, Group};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -19,6 +20,13 @@ pub fn render(document: &Document) -> String {
     write_comments(&mut out, &document.comments);
     for group in &document.groups {
         write_group(&mut out, group);
+    }
+    let extensions: Vec<(String, String)> = document.extensions.iter().filter_map(extension).collect();
+    if !extensions.is_empty() {
+        begin_block(&mut out);
+    }
+    for (key, value) in extensions {
+        write_line(&mut out, format_args!("{key}: {value}"));
     }
     let sitemaps = document.sitemaps.iter().map(|url| sitemap(url)).filter(|url| !url.is_empty());
     for (place, url) in sitemaps.enumerate() {
@@ -52,6 +60,9 @@ fn write_group(out: &mut String, group: &Group) {
     if let Some(delay) = group.crawl_delay {
         write_line(out, format_args!("Crawl-delay: {}", seconds(delay)));
     }
+    for (key, value) in group.extensions.iter().filter_map(extension) {
+        write_line(out, format_args!("{key}: {value}"));
+    }
 }
 
 fn begin_block(out: &mut String) {
@@ -82,6 +93,16 @@ fn breaks_lines(c: char) -> bool {
 /// the token there, might name another crawler.
 fn agent(name: &str) -> String {
     name.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
+}
+
+/// A line that stays one line and is read as no rule; `None` when there is no key to write, or it is one that has its own
+/// place in a document and would change the verdicts there.
+fn extension(extension: &Extension) -> Option<(String, String)> {
+    let clean = |text: &str| -> String {
+        text.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
+    };
+    let key = clean(&extension.key).replace(':', "_");
+    (!key.is_empty() && !has_its_own_place(&key)).then(|| (key, clean(&extension.value)))
 }
 
 /// A URL that stays in its line: blanks and line breaks are percent-encoded; a fragment, which names no other file and

@@ -150,6 +150,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
     let mut document = Document {
         comments: vec!["Written by crawlgate from the site's policy.".into()],
         groups: Vec::with_capacity(drafts.len()),
+        extensions: Vec::new(),
         sitemaps: policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone()).collect(),
     };
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
@@ -159,7 +160,13 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
         let comments = if draft.comment == last_comment { Vec::new() } else { vec![draft.comment.clone()] };
         last_comment = draft.comment;
         let (rules, sources) = draft.rules.into_iter().unzip();
-        document.groups.push(Group { comments, agents: draft.agents, rules, crawl_delay: draft.crawl_delay });
+        document.groups.push(Group {
+            comments,
+            agents: draft.agents,
+            rules,
+            crawl_delay: draft.crawl_delay,
+            extensions: Vec::new(),
+        });
         group_sources.push(draft.source);
         rule_sources.push(sources);
     }

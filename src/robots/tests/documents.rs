@@ -1,7 +1,7 @@
 //! Rendering, and finding the group of a token.
 
 use super::{document, group};
-use crate::robots::{Document, Group, Matcher, render};
+use crate::robots::{Document, Extension, Group, Matcher, render};
 use std::time::Duration;
 
 fn with_delay(delay: Duration) -> Document {
@@ -16,10 +16,12 @@ fn a_document_is_written_in_its_order() {
             Group {
                 comments: vec!["For everyone.".to_owned()],
                 crawl_delay: Some(Duration::from_secs(10)),
+                extensions: vec![Extension { key: "Content-Signal".to_owned(), value: "ai-train=no".to_owned() }],
                 ..group(&["*"], &["Disallow: /cart/", "Allow: /cart/help", "Disallow: /*?s=*$"])
             },
             group(&["GPTBot", "CCBot"], &["Disallow: /"]),
         ],
+        extensions: vec![Extension { key: "License".to_owned(), value: "https://shop.example/license.xml".to_owned() }],
         sitemaps: vec!["https://shop.example/a.xml".to_owned(), "https://shop.example/b.xml".to_owned()],
     };
     let expected = "\
@@ -33,10 +35,13 @@ Disallow: /cart/
 Allow: /cart/help
 Disallow: /*?s=*$
 Crawl-delay: 10
+Content-Signal: ai-train=no
 
 User-agent: GPTBot
 User-agent: CCBot
 Disallow: /
+
+License: https://shop.example/license.xml
 
 Sitemap: https://shop.example/a.xml
 Sitemap: https://shop.example/b.xml
@@ -101,11 +106,22 @@ fn no_text_can_inject_a_line() {
         comments: vec![break_out.to_owned()],
         groups: vec![Group { comments: vec![break_out.to_owned()], ..group(&[break_out], &["Allow: /ok"]) }],
         sitemaps: vec![format!("https://a.example/{break_out}")],
+        extensions: vec![
+            Extension { key: break_out.to_owned(), value: break_out.to_owned() },
+            Extension { key: "Disallow".to_owned(), value: "/".to_owned() },
+            Extension { key: "User-agent".to_owned(), value: "*".to_owned() },
+        ],
     };
     let text = render(&document);
     assert!(text.chars().all(|c| c == '\n' || !(c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))), "{text:?}");
     for line in text.lines().filter(|line| !line.is_empty()) {
-        let known = ["#", "User-agent: x_", "Allow: /ok", "Sitemap: https://a.example/x%0D%0ADisallow:%20/%0DAllow"];
+        let known = [
+            "#",
+            "User-agent: x_",
+            "Allow: /ok",
+            "Sitemap: https://a.example/x%0D%0ADisallow:%20/%0DAllow",
+            "x__Disallow_ /",
+        ];
         assert!(known.iter().any(|known| line.starts_with(known)), "{line:?}");
     }
     assert_eq!(text.matches("\nAllow: ").count(), 1);

@@ -1,7 +1,7 @@
 //! Properties over random patterns, targets and documents, against implementations written apart from the room's.
 
 use super::{Document, Group, Pattern, Rule, RuleSet, TargetScratch};
-use crate::robots::{Matcher, render};
+use crate::robots::{Extension, Matcher, render};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -111,13 +111,24 @@ fn any_rule() -> impl Strategy<Value = Rule> {
 
 fn any_group() -> impl Strategy<Value = Group> {
     let delay = prop::option::of((0u64..100_000).prop_map(Duration::from_millis));
-    (vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4), vec(any_rule(), 0..6), delay, vec(any_text(), 0..3))
-        .prop_map(|(agents, rules, crawl_delay, comments)| Group { comments, agents, rules, crawl_delay })
+    (vec("[A-Za-z0-9_-]{1,8}|\\*", 1..4), vec(any_rule(), 0..6), delay, vec(any_text(), 0..3), any_extensions())
+        .prop_map(|(agents, rules, crawl_delay, comments, extensions)| Group {
+            comments,
+            agents,
+            rules,
+            crawl_delay,
+            extensions,
+        })
+}
+
+fn any_extensions() -> impl Strategy<Value = Vec<Extension>> {
+    let key = prop_oneof!["Content-Signal", "Allow", "user agent", "Disallowed", "dissallow", any_text()];
+    vec((key, any_text()).prop_map(|(key, value)| Extension { key, value }), 0..3)
 }
 
 fn any_document() -> impl Strategy<Value = Document> {
-    (vec(any_text(), 0..3), vec(any_group(), 0..5), vec(any_text(), 0..3))
-        .prop_map(|(comments, groups, sitemaps)| Document { comments, groups, sitemaps })
+    (vec(any_text(), 0..3), vec(any_group(), 0..5), any_extensions(), vec(any_text(), 0..3))
+        .prop_map(|(comments, groups, extensions, sitemaps)| Document { comments, groups, extensions, sitemaps })
 }
 
 /// A group as a parser of RFC 9309 sees it: agents, rules as (allow, path).
@@ -147,7 +158,8 @@ fn parse(text: &str) -> Vec<Parsed> {
             }
             "Crawl-delay" => assert!(value.parse::<f64>().is_ok_and(|seconds| seconds >= 0.0), "{value}"),
             "Sitemap" => assert!(!value.is_empty()),
-            other => panic!("an unknown record was written: {other:?}"),
+            "Disallowed" | "dissallow" | "user agent" => panic!("some parsers read this as a rule or agent: {line:?}"),
+            other => assert!(!other.is_empty(), "{line:?}"),
         }
     }
     groups

@@ -67,8 +67,9 @@ fn delay() -> impl Strategy<Value = Option<Duration>> {
 }
 
 fn group(comment: BoxedStrategy<String>, agent: BoxedStrategy<String>, fewest: usize) -> impl Strategy<Value = Group> {
-    (vec(comment, 0..3), vec(agent, fewest..4), vec(rule(), fewest..6), delay())
-        .prop_map(|(comments, agents, rules, crawl_delay)| Group { comments, agents, rules, crawl_delay })
+    (vec(comment, 0..3), vec(agent, fewest..4), vec(rule(), fewest..6), delay()).prop_map(
+        |(comments, agents, rules, crawl_delay)| Group { comments, agents, rules, crawl_delay, extensions: Vec::new() },
+    )
 }
 
 fn a_document(
@@ -78,7 +79,7 @@ fn a_document(
     fewest: usize,
 ) -> impl Strategy<Value = Document> {
     (vec(comment.clone(), 0..3), vec(group(comment, agent, fewest), 0..5), vec(sitemap, 0..3))
-        .prop_map(|(comments, groups, sitemaps)| Document { comments, groups, sitemaps })
+        .prop_map(|(comments, groups, sitemaps)| Document { comments, groups, extensions: Vec::new(), sitemaps })
 }
 
 fn wild() -> BoxedStrategy<String> {
