@@ -140,7 +140,7 @@ impl Marks {
             (Some(best), Some((_, length))) if best.named && best.length >= length => {
                 Claim::Known(CrawlerIndex(best.crawler))
             }
-            (_, Some((index, _))) => Claim::Token(index),
+            (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
             (None, None) if found.hinted && declared::says_bot(text) => Claim::Other,
             (None, None) => Claim::Nobody,
@@ -180,22 +180,33 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
     text[..preview].windows(7).any(|window| window.eq_ignore_ascii_case(b"safari/")).then_some(preview)
 }
 
-/// Tokens that a policy names and the registry does not know, ready to be found in user agents.
+/// What a site's policy adds to the marks of the registry, ready to be found in user agents: tokens that the registry
+/// does not know, and other marks of crawlers that it does.
 #[derive(Clone, Debug, Default)]
 pub struct TokenMarks {
     tokens: Vec<String>,
+    /// Whom each mark means.
+    claims: Vec<Claim>,
     automaton: Option<AhoCorasick>,
 }
 
 impl TokenMarks {
-    /// Prepares tokens. Their index is the one in `Claim::Token`.
+    /// Prepares tokens, each its own mark. Their index is the one in `Claim::Token`.
     pub fn new(tokens: Vec<String>) -> TokenMarks {
-        let bytes = tokens.iter().map(String::len).fold(0, usize::saturating_add);
+        let claims = 0..u16::try_from(tokens.len()).unwrap_or(u16::MAX);
+        let marks = tokens.iter().cloned().zip(claims.map(Claim::Token)).collect();
+        TokenMarks::with_marks(tokens, marks)
+    }
+
+    /// Prepares tokens, and marks that mean one of them or a crawler of the registry.
+    pub fn with_marks(tokens: Vec<String>, marks: Vec<(String, Claim)>) -> TokenMarks {
+        let (marks, claims): (Vec<String>, Vec<Claim>) = marks.into_iter().unzip();
+        let bytes = marks.iter().map(String::len).fold(0, usize::saturating_add);
         let kind = if bytes <= MAX_FAST_TOKENS { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
-        let automaton = (!tokens.is_empty())
-            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&tokens).ok())
+        let automaton = (!marks.is_empty())
+            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&marks).ok())
             .flatten();
-        TokenMarks { tokens, automaton }
+        TokenMarks { tokens, claims, automaton }
     }
 
     /// The tokens, by index.
@@ -203,9 +214,9 @@ impl TokenMarks {
         &self.tokens
     }
 
-    /// The longest token that stands in a user agent, and its length.
-    fn find(&self, text: &[u8]) -> Option<(u16, usize)> {
-        let mut best: Option<(u16, usize)> = None;
+    /// Whom the longest mark that stands in a user agent means, and its length.
+    fn find(&self, text: &[u8]) -> Option<(Claim, usize)> {
+        let mut best: Option<(Claim, usize)> = None;
         for found in self.automaton.as_ref()?.find_overlapping_iter(text) {
             let (start, end) = (found.start(), found.end());
             let length = end - start;
@@ -213,9 +224,9 @@ impl TokenMarks {
                 continue;
             }
             if stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
-                && let Ok(index) = u16::try_from(found.pattern().as_usize())
+                && let Some(claim) = self.claims.get(found.pattern().as_usize())
             {
-                best = Some((index, length));
+                best = Some((*claim, length));
             }
         }
         best

@@ -4,14 +4,15 @@
 //! drift apart.
 
 pub mod hosts;
+pub mod own;
 pub mod standings;
 pub mod synthesis;
 pub mod tags;
 
 use super::compiled::{RobotsTxt, Site, Version};
 use super::model::Policy;
-use crate::crawlers::{Registry, TokenMarks};
-use crate::robots::{MAX_BYTES, Matcher};
+use crate::crawlers::Registry;
+use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::yaml::{Diagnostic, Diagnostics};
 use sha2::{Digest, Sha256};
 use standings::Standings;
@@ -42,8 +43,10 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
     }
     let matcher = Matcher::new(&document);
-    let tokens = TokenMarks::new(standings::unlisted_tokens(&policy, registry));
-    let (standings, answers) = Standings::new(&policy, registry, &matcher, &tokens);
+    let tokens = own::marks(&policy, registry, standings::unlisted_tokens(&policy, registry));
+    let (standings, answers) = Standings::new(&policy, registry, &document, &matcher, &tokens);
+    let traps = policy.enforcement.traps.iter();
+    let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let version = version(body.as_bytes());
     Ok(Site {
         name: policy.name.clone(),
@@ -57,11 +60,13 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         matcher,
         rule_sources,
         group_sources,
-        tokens,
         answers,
         tags: TagPlan::new(&policy),
         origin_tags: policy.origin_tags,
         grace: policy.enforcement.grace.value,
+        traps: RuleSet::new(traps),
+        networks: own::Networks::new(&policy, registry, &tokens),
+        tokens,
         standings,
         policy,
     })

@@ -1,11 +1,12 @@
 //! What the request path sees: policies compiled, nothing left to parse or to allocate.
 
-use super::model::{Audience, HostPattern, Mode, OriginTags, Policy};
+use super::model::{Audience, HostPattern, Mode, OriginTags, Policy, Unverified};
 use crate::crawlers::{Claim, TokenMarks};
-use crate::robots::{Document, Matcher};
+use crate::robots::{Document, Matcher, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::Span;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,10 @@ pub struct Site {
     pub origin_tags: OriginTags,
     /// How long a superseded version may still be held by a crawler.
     pub grace: Duration,
+    /// Paths that nobody is to ask for.
+    pub traps: RuleSet,
+    /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
+    pub(super) networks: super::compile::own::Networks,
     /// How each claim is treated. See [`Site::standing`].
     pub(super) standings: super::compile::standings::Standings,
 }
@@ -62,6 +67,11 @@ impl Site {
     /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
     pub fn standing(&self, claim: Claim) -> Standing {
         self.standings.get(claim)
+    }
+
+    /// Whether an address is among those that the policy lists for a crawler; nothing where it lists none of its kind.
+    pub fn holds_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {
+        self.networks.hold(claim, address)
     }
 }
 
@@ -106,6 +116,20 @@ pub struct Standing {
     pub disallowed: u16,
     /// Index of the answer to what is ambiguous.
     pub ambiguous: u16,
+    /// Index of the answer to what is too fast.
+    pub too_fast: u16,
+    /// Index of the answer to an impostor.
+    pub impostor: u16,
+    /// Index of the answer to who stepped into a trap.
+    pub trapped: u16,
+    /// For how long that is remembered.
+    pub trapped_for: Duration,
+    /// What becomes of it while its claim is not proven.
+    pub unverified: Unverified,
+    /// Whether it is never refused, unless it is proven to be somebody else.
+    pub exempt: bool,
+    /// The crawl delay that it is held to.
+    pub pace: Option<Duration>,
     /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
     pub pausable: bool,
 }

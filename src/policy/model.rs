@@ -1,6 +1,6 @@
 //! A policy that was checked: every value validated, every default filled in, every place known.
 
-use crate::crawlers::Purpose;
+use crate::crawlers::{Binds, Purpose};
 use crate::indexing::Tags;
 use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
@@ -48,10 +48,19 @@ pub struct Policy {
     pub enforcement: Enforcement,
     /// A planned pause.
     pub pause: Option<PausePolicy>,
+    /// Crawlers of the owner's own, and corrections to the registry, for this site.
+    pub crawlers: Vec<OwnCrawler>,
     /// What a production site does on purpose.
     pub acknowledge: Vec<Located<Acknowledgement>>,
     /// Cases that must hold before the policy is used.
     pub tests: Vec<PolicyTest>,
+}
+
+impl Policy {
+    /// The owner's record of the crawler with this token.
+    pub fn own_crawler(&self, token: &str) -> Option<&OwnCrawler> {
+        self.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(token))
+    }
 }
 
 /// A host name in ASCII, lower case, with `*.` for its subdomains and an optional port.
@@ -190,6 +199,10 @@ pub struct Enforcement {
     pub agents: Vec<(Located<String>, EnforcementFields)>,
     /// How long a fetched robots.txt may be held.
     pub grace: Defaulted<Duration>,
+    /// Patterns that nobody is to ask for: published as Disallow in every group.
+    pub traps: Vec<Located<String>>,
+    /// Crawlers (token, id or name as written) that are never refused.
+    pub exempt: Vec<Located<String>>,
 }
 
 /// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
@@ -201,6 +214,45 @@ pub struct EnforcementFields {
     pub disallowed: Option<AnswerPolicy>,
     /// The answer to what only the resolved path disallows.
     pub ambiguous: Option<AnswerPolicy>,
+    /// The answer to what comes faster than the crawl delay; its Retry-After is computed.
+    pub too_fast: Option<AnswerPolicy>,
+    /// The answer to who is proven not to be the crawler it says it is.
+    pub impostor: Option<AnswerPolicy>,
+    /// The answer to who stepped into a trap.
+    pub trapped: Option<AnswerPolicy>,
+    /// For how long it is remembered.
+    pub trapped_for: Option<Duration>,
+    /// What becomes of crawlers whose claim is not proven.
+    pub unverified: Option<(Unverified, Span)>,
+}
+
+/// What becomes of crawlers whose claim is neither proven nor disproven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unverified {
+    /// They are treated as what they say they are.
+    #[default]
+    AsClaimed,
+    /// They are observed, whatever the mode is.
+    Observe,
+    /// They are refused.
+    Refuse,
+}
+
+/// A crawler of the owner's own, or a correction to the registry. What is absent stays as it is known.
+#[derive(Clone, Debug)]
+pub struct OwnCrawler {
+    /// Its product token.
+    pub token: Located<String>,
+    /// What its user agent is known by; the token when nothing is said and no list knows the crawler.
+    pub user_agent: Vec<Located<String>>,
+    /// What it is for.
+    pub purpose: Option<Purpose>,
+    /// What binds it.
+    pub binds: Option<Binds>,
+    /// Whether it honours Crawl-delay.
+    pub crawl_delay: Option<bool>,
+    /// All of the addresses it comes from.
+    pub networks: Vec<ipnet::IpNet>,
 }
 
 /// How far enforcement goes.

@@ -1,9 +1,10 @@
 //! The decision: site, claim, rules, and what follows. Neither allocates, locks nor reads a clock.
 
-use super::{Action, Decision, Facts, Holdings, Kind, RuleRef, Scratch, Verdict};
+use super::conduct::{Asker, Conduct};
+use super::{Action, Decision, Facts, Holdings, Identity, Kind, RuleRef, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::{ActivePause, Binding, PathRules, Site, SiteEntry, Snapshot, Standing};
-use crate::policy::model::{Audience, Mode};
+use crate::policy::model::{Audience, Mode, Unverified};
 use crate::robots::Target;
 use crate::time::Timestamp;
 
@@ -29,24 +30,21 @@ pub fn decide(
     holdings: &Holdings<'_>,
     scratch: &mut Scratch,
 ) -> Decision {
-    let site = snapshot.site_for_host(facts.host);
-    let claim = match site {
-        Some(index) => registry.identify_with(facts.user_agent, &snapshot.sites()[index].site.tokens),
-        None => registry.identify(facts.user_agent),
-    };
-    decide_as(snapshot, registry, facts, claim, site, holdings, scratch)
+    let asker = Asker::of(snapshot, registry, facts);
+    decide_for(snapshot, registry, facts, asker, holdings, Conduct::default(), scratch)
 }
 
-/// The same for a claim that is already known: what `explain` asks for a bare token.
-pub(super) fn decide_as(
+/// The same where it is known who asks, with how it has conducted itself.
+pub fn decide_for(
     snapshot: &Snapshot,
     registry: &Registry,
     facts: &Facts<'_>,
-    claim: Claim,
-    site: Option<usize>,
+    asker: Asker,
     holdings: &Holdings<'_>,
+    conduct: Conduct,
     scratch: &mut Scratch,
 ) -> Decision {
+    let Asker { site, claim } = asker;
     let Some(index) = site else {
         return Decision {
             site: None,
@@ -56,6 +54,7 @@ pub(super) fn decide_as(
             rule: None,
             action: Action::Pass,
             would: None,
+            sprung: false,
             path_rules: PathRules::new(),
         };
     };
@@ -77,12 +76,18 @@ pub(super) fn decide_as(
         Outcome::Disallowed if standing.never_bound => (Verdict::Disallowed, Kind::NotBound),
         Outcome::Disallowed => (Verdict::Disallowed, Kind::Unproven),
     };
-    let refusal = match (verdict, kind) {
-        (Verdict::Disallowed, Kind::Ambiguous) => Some(Action::Block(standing.ambiguous)),
-        (Verdict::Disallowed, Kind::Unproven | Kind::NotBound) => Some(Action::Block(standing.disallowed)),
-        _ => None,
-    };
-    let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, standing.mode) {
+    let robots_txt = target.is_robots_txt();
+    let held = standing.judged && standing.mode != Mode::Off && !robots_txt;
+    let sprung = held && !standing.exempt && springs(site, kind, verdict, facts, target, holdings);
+    let impostor = held && facts.identity == Identity::Impostor;
+    let mut found = Found { kind, refusal: None, mode: standing.mode };
+    if impostor {
+        found.refuse(Kind::Impostor, Action::Block(standing.impostor));
+    } else if held && !standing.exempt {
+        found = held_to(standing, verdict, kind, facts.identity, sprung, conduct);
+    }
+    let Found { kind, refusal, mode } = found;
+    let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, mode) {
         (Some(action), ..) => (action, None),
         (None, Some(refusal), Mode::Enforce) => (refusal, None),
         (None, Some(refusal), Mode::Observe) => (Action::Pass, Some(refusal)),
@@ -96,8 +101,80 @@ pub(super) fn decide_as(
         rule: judged.rule,
         action,
         would,
+        sprung: sprung && !impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
     }
+}
+
+/// What is found beyond the rules: what the request is, what enforce does about it, and how far that goes.
+struct Found {
+    kind: Kind,
+    refusal: Option<Action>,
+    mode: Mode,
+}
+
+impl Found {
+    fn refuse(&mut self, kind: Kind, refusal: Action) {
+        (self.kind, self.refusal) = (kind, Some(refusal));
+    }
+}
+
+/// What weighs more comes first: a trap, the rules, proof, pace.
+fn held_to(
+    standing: Standing,
+    verdict: Verdict,
+    kind: Kind,
+    identity: Identity,
+    sprung: bool,
+    conduct: Conduct,
+) -> Found {
+    let not_verified = identity == Identity::Unverified;
+    let mode = match standing.unverified {
+        Unverified::Observe if not_verified => standing.mode.min(Mode::Observe),
+        _ => standing.mode,
+    };
+    let mut found = Found { kind, refusal: None, mode };
+    match (verdict, kind) {
+        // Verified crawlers are reported, and never held to what an address did.
+        _ if sprung || conduct.trapped && identity != Identity::Verified => {
+            found.refuse(Kind::Trapped, Action::Block(standing.trapped));
+        }
+        (Verdict::Disallowed, Kind::Ambiguous) => found.refusal = Some(Action::Block(standing.ambiguous)),
+        (Verdict::Disallowed, Kind::Unproven | Kind::NotBound) => {
+            found.refusal = Some(Action::Block(standing.disallowed));
+        }
+        (Verdict::NotACrawler, _) => {}
+        _ if standing.unverified == Unverified::Refuse && not_verified => {
+            found.refuse(Kind::Unverified, Action::Block(standing.disallowed));
+        }
+        _ => {
+            if let Some(wait) = conduct.too_fast {
+                let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
+                found.refuse(Kind::TooFast, Action::Slow { answer: standing.too_fast, retry_after });
+            }
+        }
+    }
+    found
+}
+
+/// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks the
+/// trap.
+fn springs(
+    site: &Site,
+    kind: Kind,
+    verdict: Verdict,
+    facts: &Facts<'_>,
+    target: Target<'_>,
+    holdings: &Holdings<'_>,
+) -> bool {
+    let against_the_rules = verdict == Verdict::Disallowed && matches!(kind, Kind::Unproven | Kind::NotBound);
+    against_the_rules
+        && site.traps.find(target.sent).is_some()
+        && holdings
+            .versions
+            .iter()
+            .filter(|held| facts.now.since(held.superseded_at) <= site.grace)
+            .all(|held| held.site.traps.find(target.sent).is_some())
 }
 
 /// What the rules of one version say.

@@ -1,7 +1,8 @@
 //! The same decision with its reasons, as text and as JSON. Decides nothing itself: it asks `decide` and looks up what
 //! the indexes of the decision point at.
 
-use super::decide::decide_as;
+use super::conduct::{Asker, Conduct};
+use super::decide::decide_for;
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Snapshot;
@@ -70,7 +71,7 @@ pub struct RuleReport {
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActionReport {
-    /// `pass`, `block`, `pause` or `robots_txt`.
+    /// `pass`, `block`, `slow`, `pause` or `robots_txt`.
     pub kind: &'static str,
     pub status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,14 +126,29 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
 
 /// Decides and says why. The user agent may be a bare token.
 pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
-    let facts = &question.facts;
-    let index = snapshot.site_for_host(facts.host);
-    let entry = index.map(|index| &snapshot.sites()[index]);
-    let site = entry.map(|entry| &*entry.site);
-    let agent = String::from_utf8_lossy(facts.user_agent);
-    let claim = claim_of(&agent, registry, site);
-    let holdings = entry.map(Holdings::of).unwrap_or_default();
-    let decision = decide_as(snapshot, registry, facts, claim, index, &holdings, &mut Scratch::default());
+    let asker = asker_of(snapshot, registry, &question.facts);
+    let holdings = asker.site.map(|index| Holdings::of(&snapshot.sites()[index])).unwrap_or_default();
+    explain_for(snapshot, registry, question, asker, &holdings, Conduct::default())
+}
+
+/// Whom a question is about: its user agent may be a bare token.
+pub fn asker_of(snapshot: &Snapshot, registry: &Registry, facts: &Facts<'_>) -> Asker {
+    let site = snapshot.site_for_host(facts.host);
+    let entry = site.map(|index| &*snapshot.sites()[index].site);
+    Asker { site, claim: claim_of(&String::from_utf8_lossy(facts.user_agent), registry, entry) }
+}
+
+/// The same with what the running crawlgate remembers of the asker.
+pub fn explain_for(
+    snapshot: &Snapshot,
+    registry: &Registry,
+    question: &Question<'_>,
+    asker: Asker,
+    holdings: &Holdings<'_>,
+    conduct: Conduct,
+) -> Explanation {
+    let scratch = &mut Scratch::default();
+    let decision = decide_for(snapshot, registry, &question.facts, asker, holdings, conduct, scratch);
     report(&decision, snapshot, registry, question)
 }
 
@@ -157,7 +173,9 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
     // A self-made answer is text, whatever the page would have been.
     let (status, content_type) = match decision.action {
         Action::Pass => (question.status, question.content_type),
-        Action::Block(index) => (site.map_or(403, |site| site.answers[usize::from(index)].status), Some("text/html")),
+        Action::Block(index) | Action::Slow { answer: index, .. } => {
+            (site.map_or(403, |site| site.answers[usize::from(index)].status), Some("text/html"))
+        }
         Action::Pause { .. } => (503, Some("text/html")),
         Action::RobotsTxt => (200, Some("text/plain")),
     };
@@ -186,16 +204,20 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
     Some(match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
+            let own =
+                site.and_then(|site| site.policy.own_crawler(crawler.tokens.first()?)).and_then(|own| own.purpose);
             CrawlerReport {
                 id,
                 name: crawler.name.clone(),
                 operator: Some(crawler.operator.clone()),
                 token: crawler.tokens.first().cloned(),
-                purpose: crawler.purpose.name(),
+                purpose: own.unwrap_or(crawler.purpose).name(),
             }
         }
         Claim::Token(_) => {
-            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose: "other" }
+            let purpose = site.and_then(|site| site.policy.own_crawler(&id)).and_then(|own| own.purpose);
+            let purpose = purpose.map_or("other", |purpose| purpose.name());
+            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
         }
         Claim::Other | Claim::Nobody => {
             CrawlerReport { id, name: "a bot that no list knows".into(), operator: None, token: None, purpose: "other" }
@@ -212,6 +234,9 @@ fn action_report(action: Action, site: Option<&Site>) -> ActionReport {
             let answer = site.and_then(|site| site.answers.get(usize::from(index)));
             (answer.map(|answer| answer.status), answer.and_then(|answer| answer.retry_after))
         }
+        Action::Slow { answer, retry_after } => {
+            (site.and_then(|site| site.answers.get(usize::from(answer))).map(|answer| answer.status), Some(retry_after))
+        }
     };
     ActionReport { kind: action.name(), status, retry_after, would: None }
 }
@@ -220,6 +245,9 @@ impl ActionReport {
     fn sentence(&self) -> String {
         match (self.kind, self.status) {
             ("block", Some(status)) => format!("refused with {status}"),
+            ("slow", Some(status)) => {
+                format!("refused with {status}, come back in {} s", self.retry_after.unwrap_or(0))
+            }
             ("pause", _) => format!("answered 503, come back in {} s", self.retry_after.unwrap_or(0)),
             ("robots_txt", _) => "answered with the site's robots.txt".into(),
             _ => "forwarded".into(),
@@ -257,8 +285,8 @@ impl Explanation {
             "identity",
             match self.identity {
                 Identity::Unverified => "unverified: the user agent is all that is known",
-                Identity::Verified => "verified",
-                Identity::Impostor => "impostor",
+                Identity::Verified => "verified: it comes from an address of this crawler",
+                Identity::Impostor => "impostor: it does not come from an address of this crawler",
             },
         );
         if let Some(group) = &self.group {
@@ -306,6 +334,10 @@ impl Explanation {
                 "the policy names it, though its operator says it ignores robots.txt"
             }
             Kind::NotBound => "its operator says that these rules do not bind it, and no group names it",
+            Kind::TooFast => "allowed, but sooner after the last request than crawl_delay says",
+            Kind::Impostor => "it is proven not to be the crawler that it says it is",
+            Kind::Trapped => "a trap was asked for, by this request or by one from this address under the same name",
+            Kind::Unverified => "the policy refuses crawlers that are not verified",
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The judgement: facts of a request in, a decision out. Pure: neither allocates, locks, nor reads a clock.
 
+mod conduct;
 mod decide;
 mod explain;
 mod load;
 mod suite;
 
-pub use decide::decide;
-pub use explain::{ActionReport, Explanation, Question, claim_label, claim_of, explain, report, rule_place};
+pub use conduct::{Asker, Conduct, conduct_counts, identity_by_policy};
+pub use decide::{decide, decide_for};
+pub use explain::{
+    ActionReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for, report, rule_place,
+};
 pub use load::load;
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
@@ -107,6 +111,10 @@ impl Kind {
             Kind::Unproven => "unproven",
             Kind::Ambiguous => "ambiguous",
             Kind::NotBound => "not_bound",
+            Kind::TooFast => "too_fast",
+            Kind::Impostor => "impostor",
+            Kind::Trapped => "trapped",
+            Kind::Unverified => "unverified",
         }
     }
 }
@@ -117,6 +125,7 @@ impl Action {
         match self {
             Action::Pass => "pass",
             Action::Block(_) => "block",
+            Action::Slow { .. } => "slow",
             Action::Pause { .. } => "pause",
             Action::RobotsTxt => "robots_txt",
         }
@@ -150,6 +159,14 @@ pub enum Kind {
     Ambiguous,
     /// Its operator says the rules do not bind it.
     NotBound,
+    /// Allowed, and sooner than the crawl delay lets it come.
+    TooFast,
+    /// Proven not to be the crawler that it says it is.
+    Impostor,
+    /// It asks for a trap, or its address did under the same name a while ago.
+    Trapped,
+    /// Allowed, but the policy refuses who is not verified.
+    Unverified,
 }
 
 /// A rule of the site's document: the group that applied, and the rule that decided, when one did.
@@ -168,6 +185,13 @@ pub enum Action {
     Pass,
     /// Answered with the site's `answers[index]`.
     Block(u16),
+    /// The same, and told when to come back.
+    Slow {
+        /// Index of the answer.
+        answer: u16,
+        /// Retry-After in seconds: who waits that long is in time.
+        retry_after: u32,
+    },
     /// Answered 503.
     Pause {
         /// Retry-After in seconds.
@@ -194,6 +218,8 @@ pub struct Decision {
     pub action: Action,
     /// What enforce would do, where observe does not.
     pub would: Option<Action>,
+    /// The request asks for a trap that it could know of: its address and claim are to be marked, unless it is verified.
+    pub sprung: bool,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
 }

@@ -1,7 +1,11 @@
 //! A policy's own `tests:`, run against its compiled site.
 
 use super::explain::{Explanation, claim_of, report};
-use super::{Facts, Holdings, Identity, Question, Scratch, decide::decide_as};
+use super::{
+    Facts, Holdings, Identity, Question, Scratch,
+    conduct::{Asker, Conduct},
+    decide::decide_for,
+};
 use crate::crawlers::Registry;
 use crate::policy::compiled::ActivePause;
 use crate::policy::model::{Policy, PolicyTest};
@@ -103,8 +107,9 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     };
     let site = snapshot.site_for_host(question.facts.host);
     let claim = claim_of(&test.agent.value, registry, site.map(|_| &*entry.site));
-    let decision =
-        decide_as(snapshot, registry, &question.facts, claim, site, &Holdings::default(), &mut Scratch::default());
+    let (asker, holdings, conduct) = (Asker { site, claim }, Holdings::default(), Conduct::default());
+    let scratch = &mut Scratch::default();
+    let decision = decide_for(snapshot, registry, &question.facts, asker, &holdings, conduct, scratch);
     report(&decision, snapshot, registry, &question)
 }
 

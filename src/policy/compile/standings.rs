@@ -1,9 +1,14 @@
 //! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which answers.
 
+use super::own::Corrected;
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks};
 use crate::policy::compiled::{Answer, Binding, Standing};
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy};
-use crate::robots::Matcher;
+use crate::robots::{Document, Matcher};
+use std::time::Duration;
+
+/// For how long a step into a trap is remembered.
+const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 
 /// One standing per claim.
 #[derive(Clone, Debug)]
@@ -17,9 +22,10 @@ pub struct Standings {
 /// Tokens that the policy names and no record of the registry has as token, id or name: they join identification.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent);
+    let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
+    let own = policy.crawlers.iter().map(|own| &own.token);
     let mut tokens: Vec<String> = Vec::new();
-    for agent in groups.chain(agents).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
+    for agent in groups.chain(agents).chain(own).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
         let listed =
             registry.crawlers().iter().any(|crawler| names(crawler).any(|name| name.eq_ignore_ascii_case(agent)));
         if !listed && !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)) {
@@ -39,14 +45,15 @@ impl Standings {
     pub fn new(
         policy: &Policy,
         registry: &Registry,
+        document: &Document,
         matcher: &Matcher,
         tokens: &TokenMarks,
     ) -> (Standings, Vec<Answer>) {
-        let mut settle = Settle { policy, matcher, answers: Vec::new() };
+        let mut settle = Settle { policy, document, matcher, answers: Vec::new() };
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
         let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
-        let other = settle.standing(&mut std::iter::empty(), Purpose::Other, Binds::Unknown, true);
-        let nobody = Standing { judged: false, pausable: false, binding: Binding::NoRules, ..other };
+        let other = settle.standing(&mut std::iter::empty(), &Nature::unknown());
+        let nobody = Standing { judged: false, pausable: false, binding: Binding::NoRules, pace: None, ..other };
         (Standings { known, tokens, other, nobody }, settle.answers)
     }
 
@@ -63,29 +70,55 @@ impl Standings {
 
 struct Settle<'a> {
     policy: &'a Policy,
+    document: &'a Document,
     matcher: &'a Matcher,
     answers: Vec<Answer>,
 }
 
+/// What is known of a crawler, by the registry or by the owner.
+struct Nature {
+    purpose: Purpose,
+    binds: Binds,
+    honours_crawl_delay: bool,
+    /// Whether the owner described it.
+    described: bool,
+}
+
+impl Nature {
+    fn unknown() -> Nature {
+        Nature { purpose: Purpose::Other, binds: Binds::Unknown, honours_crawl_delay: false, described: false }
+    }
+}
+
 impl Settle<'_> {
     fn known(&mut self, crawler: &Crawler) -> Standing {
-        let standing = self.standing(&mut names(crawler), crawler.purpose, crawler.binds, true);
+        let corrected = Corrected::new(self.policy);
+        let nature = Nature {
+            purpose: corrected.purpose(crawler),
+            binds: corrected.binds(crawler),
+            honours_crawl_delay: corrected.honours_crawl_delay(crawler),
+            described: corrected.record(crawler).is_some(),
+        };
+        let standing = self.standing(&mut names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
-        if crawler.marks.is_empty() { Standing { mode: Mode::Off, ..standing } } else { standing }
+        let seen = !crawler.marks.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
+        if seen { standing } else { Standing { mode: Mode::Off, ..standing } }
     }
 
     /// A token that only the policy knows: whoever sends it is what the owner says it is.
     fn token(&mut self, token: &str) -> Standing {
-        self.standing(&mut std::iter::once(token), Purpose::Other, Binds::Star, true)
+        let own = Corrected::new(self.policy).token(token);
+        let nature = Nature {
+            purpose: own.and_then(|own| own.purpose).unwrap_or(Purpose::Other),
+            binds: own.and_then(|own| own.binds).unwrap_or(Binds::Star),
+            honours_crawl_delay: own.and_then(|own| own.crawl_delay).unwrap_or(false),
+            described: own.is_some(),
+        };
+        self.standing(&mut std::iter::once(token), &nature)
     }
 
-    fn standing(
-        &mut self,
-        names: &mut dyn Iterator<Item = &str>,
-        purpose: Purpose,
-        binds: Binds,
-        crawler: bool,
-    ) -> Standing {
+    fn standing(&mut self, names: &mut dyn Iterator<Item = &str>, nature: &Nature) -> Standing {
+        let &Nature { purpose, binds, honours_crawl_delay, described } = nature;
         let names: Vec<&str> = names.collect();
         let named = names.iter().find_map(|name| self.matcher.named(name));
         let binding = match (named, binds) {
@@ -100,13 +133,26 @@ impl Settle<'_> {
         let agent = agent.map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
         // Tools and unlisted bots are only held to what they were told when the owner means them.
-        let meant = named.is_some() || agent.is_some() || by_purpose.is_some();
-        let judged = crawler && (purpose != Purpose::Tool || meant);
+        let meant = named.is_some() || agent.is_some() || by_purpose.is_some() || described;
+        let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
         let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
         let refusal = AnswerPolicy { status: 403, retry_after: None, body: None };
         let disallowed = field(agent, by_purpose, &enforcement.site, |fields| fields.disallowed.clone());
         let ambiguous = field(agent, by_purpose, &enforcement.site, |fields| fields.ambiguous.clone());
+        let too_fast = field(agent, by_purpose, &enforcement.site, |fields| fields.too_fast.clone());
+        let impostor = field(agent, by_purpose, &enforcement.site, |fields| fields.impostor.clone());
+        let trapped = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped.clone());
+        let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
+        let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
+        let exempt = &enforcement.exempt;
+        // Who never said that it honours Crawl-delay is only held to it when the owner means it.
+        let paced = honours_crawl_delay || named.is_some() || agent.is_some();
+        let group = match binding {
+            Binding::Group(group) => self.document.groups.get(usize::from(group)),
+            Binding::NoRules | Binding::NotBound => None,
+        };
+        let pace = group.and_then(|group| group.crawl_delay).filter(|delay| paced && !delay.is_zero());
         Standing {
             binding,
             judged,
@@ -114,7 +160,14 @@ impl Settle<'_> {
             never_bound: binds == Binds::Never,
             mode,
             disallowed: self.answer(disallowed.unwrap_or_else(|| refusal.clone())),
-            ambiguous: self.answer(ambiguous.unwrap_or(refusal)),
+            ambiguous: self.answer(ambiguous.unwrap_or_else(|| refusal.clone())),
+            too_fast: self.answer(too_fast.unwrap_or_else(|| AnswerPolicy { status: 429, ..refusal.clone() })),
+            impostor: self.answer(impostor.unwrap_or_else(|| refusal.clone())),
+            trapped: self.answer(trapped.unwrap_or(refusal)),
+            trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
+            unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
+            exempt: exempt.iter().any(|agent| names.iter().any(|name| agent.value.eq_ignore_ascii_case(name))),
+            pace,
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
         }
     }

@@ -1,5 +1,6 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging.
 
+use super::own::Corrected;
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::RuleSource;
 use crate::policy::model::{Environment, GroupPolicy, Policy, Stance};
@@ -28,10 +29,11 @@ struct Draft {
 }
 
 pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
-    let drafts = match policy.environment {
+    let mut drafts = match policy.environment {
         Environment::Staging => vec![staging(policy)],
         Environment::Production => production(policy, registry),
     };
+    set_traps(policy, &mut drafts);
     let separate = assemble(policy, drafts.clone());
     if separate.body.len() <= SEPARATE_GROUPS_BYTES {
         return separate;
@@ -99,12 +101,16 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 (rules, star.and_then(|star| star.crawl_delay), "allow")
             }
         };
-        for crawler in registry.crawlers().iter().filter(|crawler| crawler.purpose == *purpose) {
+        let corrected = Corrected::new(policy);
+        let known = registry.crawlers().iter().filter(|crawler| corrected.purpose(crawler) == *purpose);
+        let known = known.filter_map(|crawler| Some((crawler.tokens.first()?, corrected.binds(crawler))));
+        let added = corrected.added(registry).filter(|own| own.purpose == Some(*purpose));
+        let added = added.map(|own| (&own.token.value, own.binds.unwrap_or(Binds::Star)));
+        for (token, binds) in known.chain(added) {
             // `allow` would bind crawlers that `*` does not: they are free without it.
-            if stance.value == Stance::Allow && matches!(crawler.binds, Binds::Named | Binds::Never) {
+            if stance.value == Stance::Allow && matches!(binds, Binds::Named | Binds::Never) {
                 continue;
             }
-            let Some(token) = crawler.tokens.first() else { continue };
             if drafts.iter().any(|draft| draft.agents[0].eq_ignore_ascii_case(token)) {
                 continue;
             }
@@ -118,6 +124,30 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
         }
     }
     drafts
+}
+
+/// Traps are published to everybody: a group that names a crawler replaces `*`, so each has them; and where there is no
+/// `*`, who follows it would never read of them.
+fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>) {
+    let traps = &policy.enforcement.traps;
+    let Some(first) = traps.first() else { return };
+    if !drafts.iter().any(|draft| draft.agents[0] == "*") {
+        drafts.push(Draft {
+            agents: vec!["*".into()],
+            rules: Vec::new(),
+            crawl_delay: None,
+            comment: "From enforcement.traps.".into(),
+            source: RuleSource::Policy(first.span),
+        });
+    }
+    for draft in drafts {
+        for trap in traps {
+            let rule = Rule { allow: false, pattern: Pattern::new(&trap.value) };
+            if !draft.rules.iter().any(|(present, _)| *present == rule) {
+                draft.rules.push((rule, RuleSource::Policy(trap.span)));
+            }
+        }
+    }
 }
 
 /// A disallow of the whole site.

@@ -1,8 +1,9 @@
 //! `enforcement`: how far, with which answers, for whom.
 
+use super::robots::patterns;
 use crate::crawlers::Purpose;
-use crate::policy::model::{AnswerPolicy, Defaulted, Enforcement, EnforcementFields, Mode};
-use crate::yaml::{Decoder, Diagnostic, Fields, Node, Value};
+use crate::policy::model::{AnswerPolicy, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};
+use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,9 +12,27 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
 /// Nobody documents keeping a robots.txt for longer than a week; beyond a month enforcing would never begin.
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
+/// How long a mark of a trap lasts at most: addresses change hands.
+const MAX_TRAPPED: Duration = Duration::from_secs(30 * 86_400);
+
 /// Fields whose behaviour is still to come.
-const LATER: [&str; 7] = ["too_fast", "impostor", "trapped", "traps", "unverified", "behind_cache", "exempt"];
-const FIELDS: [&str; 3] = ["mode", "disallowed", "ambiguous"];
+const LATER: [&str; 1] = ["behind_cache"];
+/// Fields that can be said for the site, a purpose and a crawler.
+const FIELDS: [&str; 7] = ["mode", "disallowed", "ambiguous", "too_fast", "impostor", "trapped", "unverified"];
+const SITE_FIELDS: [&str; 12] = [
+    "mode",
+    "disallowed",
+    "ambiguous",
+    "too_fast",
+    "impostor",
+    "trapped",
+    "unverified",
+    "traps",
+    "exempt",
+    "grace",
+    "purposes",
+    "agents",
+];
 
 pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcement {
     let mut enforcement = Enforcement {
@@ -21,13 +40,21 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
         purposes: BTreeMap::new(),
         agents: Vec::new(),
         grace: Defaulted::new(DEFAULT_GRACE),
+        traps: Vec::new(),
+        exempt: Vec::new(),
     };
     let Some(node) = node else { return enforcement };
-    let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, ambiguous, purposes, agents, grace") else {
+    let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, traps, purposes, agents, ...") else {
         return enforcement;
     };
     fields.refuse(&LATER, decoder);
     enforcement.site = overrides(&mut fields, decoder);
+    if let Some(node) = fields.take("traps") {
+        enforcement.traps = traps(node, decoder);
+    }
+    if let Some(node) = fields.take("exempt") {
+        enforcement.exempt = exempt(node, decoder);
+    }
     if let Some((node, grace)) = fields.take("grace").and_then(|node| Some((node, decoder.duration(node)?))) {
         if grace > MAX_GRACE {
             decoder.error("bad-value", node.span, "`grace` is longer than 31 days: nothing would ever be enforced");
@@ -60,26 +87,59 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
                 decoder.diagnostics.push(diagnostic);
                 continue;
             }
-            if let Some((name, _)) = agent.value.split_once('/') {
-                let message = format!("`{}` has a version; a product token has none", agent.value);
-                decoder.error("bad-token", agent.span, message).help = Some(format!("write `{name}`"));
-                continue;
-            }
-            if agent.value == "*" {
-                decoder.error("bad-token", agent.span, "`*` is not a crawler").help =
-                    Some("write the field directly under `enforcement`: it is for all".into());
+            if !is_name(&agent, "write the field directly under `enforcement`: it is for all", decoder) {
                 continue;
             }
             let fields = nested(value, decoder);
             enforcement.agents.push((agent, fields));
         }
     }
-    fields.finish(&["mode", "disallowed", "ambiguous", "grace", "purposes", "agents"], decoder);
+    fields.finish(&SITE_FIELDS, decoder);
     enforcement
 }
 
+/// Whether this may name one crawler; complains otherwise.
+fn is_name(agent: &Located<String>, for_all: &str, decoder: &mut Decoder<'_>) -> bool {
+    if let Some((name, _)) = agent.value.split_once('/') {
+        let message = format!("`{}` has a version; a product token has none", agent.value);
+        decoder.error("bad-token", agent.span, message).help = Some(format!("write `{name}`"));
+        return false;
+    }
+    if agent.value == "*" {
+        decoder.error("bad-token", agent.span, "`*` is not a crawler").help = Some(for_all.into());
+        return false;
+    }
+    true
+}
+
+/// A trap is a whole path of its own: a wide one would mark whoever reads the site.
+fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let mut traps: Vec<Located<String>> = Vec::new();
+    for trap in patterns(node, decoder) {
+        let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
+        let problem = if literal.len() < 3 {
+            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks whoever reads the site"
+        } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
+            "crawlers have reasons to ask for this: it is no trap"
+        } else {
+            if !traps.iter().any(|other| other.value == trap.value) {
+                traps.push(trap);
+            }
+            continue;
+        };
+        decoder.error("bad-trap", trap.span, problem);
+    }
+    traps
+}
+
+fn exempt(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let mut exempt = decoder.texts(node, "a list of crawlers, like `IntranetBot`");
+    exempt.retain(|agent| is_name(agent, "write `mode: observe` to refuse nobody", decoder));
+    exempt
+}
+
 fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
-    let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, ambiguous") else {
+    let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, ambiguous, ...") else {
         return EnforcementFields::default();
     };
     fields.refuse(&LATER, decoder);
@@ -91,11 +151,56 @@ fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
 fn overrides(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> EnforcementFields {
     // YAML 1.1 readers take a bare `off` for false; people who know that write either.
     let modes = [("off", Mode::Off), ("false", Mode::Off), ("observe", Mode::Observe), ("enforce", Mode::Enforce)];
+    let unverified =
+        [("as_claimed", Unverified::AsClaimed), ("observe", Unverified::Observe), ("refuse", Unverified::Refuse)];
+    let (trapped, trapped_for) = fields.take("trapped").map(|node| trapped(node, decoder)).unwrap_or_default();
     EnforcementFields {
         mode: fields.take("mode").and_then(|node| decoder.word(node, &modes, "a mode")),
         disallowed: fields.take("disallowed").and_then(|node| answer(node, decoder)),
         ambiguous: fields.take("ambiguous").and_then(|node| answer(node, decoder)),
+        too_fast: fields.take("too_fast").and_then(|node| too_fast(node, decoder)),
+        impostor: fields.take("impostor").and_then(|node| answer(node, decoder)),
+        trapped,
+        trapped_for,
+        unverified: fields.take("unverified").and_then(|node| {
+            Some((decoder.word(node, &unverified, "what becomes of crawlers that are not verified")?, node.span))
+        }),
     }
+}
+
+/// How long to wait follows from the pace; it is not for the policy to say.
+fn too_fast(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
+    if !matches!(node.value, Value::Mapping(_)) {
+        return answer(node, decoder);
+    }
+    let mut fields = decoder.fields(node, "an answer")?;
+    let status = fields.take("status").map_or(Some(429), |node| status(node, decoder));
+    let body = body(&mut fields, decoder);
+    fields.finish(&["status", "body"], decoder);
+    Some(AnswerPolicy { status: status?, retry_after: None, body })
+}
+
+/// The answer, and for how long it is given: either may be left out.
+fn trapped(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AnswerPolicy>, Option<Duration>) {
+    if !matches!(node.value, Value::Mapping(_)) {
+        return (answer(node, decoder), None);
+    }
+    let Some(mut fields) = decoder.fields(node, "an answer, and `for` how long") else { return (None, None) };
+    let status = fields.take("status").and_then(|node| status(node, decoder));
+    let body = body(&mut fields, decoder);
+    let time = fields.take("for").and_then(|node| Some((node, decoder.duration(node)?)));
+    if let Some((node, time)) = time
+        && (time.as_secs() == 0 || time > MAX_TRAPPED)
+    {
+        decoder.error("bad-value", node.span, "`for` is from one second to 30 days");
+    }
+    fields.finish(&["status", "body", "for"], decoder);
+    let answer = (status.is_some() || body.is_some()).then(|| AnswerPolicy {
+        status: status.unwrap_or(403),
+        retry_after: None,
+        body,
+    });
+    (answer, time.map(|(_, time)| time))
 }
 
 fn answer(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
@@ -111,12 +216,17 @@ fn answer(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
         }
     };
     let retry_after = fields.take("retry_after").and_then(|node| retry_after(node, decoder));
-    let body = fields.take("body").and_then(|node| decoder.located(node, "a text"));
-    if let Some(body) = body.as_ref().filter(|body| body.value.len() > 64 * 1024) {
+    let body = body(&mut fields, decoder);
+    fields.finish(&["status", "retry_after", "body"], decoder);
+    Some(AnswerPolicy { status: status?, retry_after, body })
+}
+
+fn body(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Option<String> {
+    let body = fields.take("body").and_then(|node| decoder.located(node, "a text"))?;
+    if body.value.len() > 64 * 1024 {
         decoder.error("bad-value", body.span, "the body of a refusal is at most 64 KiB");
     }
-    fields.finish(&["status", "retry_after", "body"], decoder);
-    Some(AnswerPolicy { status: status?, retry_after, body: body.map(|body| body.value) })
+    Some(body.value)
 }
 
 fn status(node: &Node, decoder: &mut Decoder<'_>) -> Option<u16> {

@@ -2,6 +2,7 @@
 //! make out, so that later checks still run.
 
 mod cases;
+mod crawlers;
 mod enforcement;
 mod hosts;
 mod indexing;
@@ -38,7 +39,7 @@ const FIELDS: [&str; 14] = [
 /// Decodes a whole file.
 pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_>) -> Option<Policy> {
     let mut fields = decoder.fields(root, "a map of fields: hosts, robots, indexing, ...")?;
-    fields.refuse(&["html", "retire", "crawlers"], decoder);
+    fields.refuse(&["html", "retire"], decoder);
 
     let environments = [("production", Environment::Production), ("staging", Environment::Staging)];
     let environment = fields.take("environment").and_then(|node| decoder.word(node, &environments, "an environment"));
@@ -71,6 +72,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
             .unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
+        crawlers: fields.take("crawlers").map(|node| crawlers::crawlers(node, decoder)).unwrap_or_default(),
         acknowledge: fields.take("acknowledge").map(|node| acknowledge(node, decoder)).unwrap_or_default(),
         tests: fields.take("tests").map(|node| cases::cases(node, decoder)).unwrap_or_default(),
     };

@@ -1,0 +1,122 @@
+//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, the theoretical
+//! arrival of its next request.
+//!
+//! Knows hashes and moments; knows no request.
+
+use crate::verdict::Identity;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const SHARDS: usize = 16;
+/// Crawlers on sites that are remembered at a time, in all shards: some MiB.
+const MAX_PACED: usize = 65_536;
+/// Networks deliver what was sent at a steady pace a little closer together: a quarter of the delay is let pass, and at
+/// most this.
+const MAX_TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Whether a request is in time. `expected` is when the next one was to come at the soonest, as this function said of the
+/// last one; `None` of the first. The answer is when the next is to come, or for how long this one comes too soon: after
+/// exactly that long it is in time. A crawler that keeps its delay is never refused, whatever the moment it begins at.
+///
+/// Moments may be of any clock that goes forward; should it go back, nobody is told to wait for longer than the delay.
+///
+/// ```
+/// use crawlgate::ledger::gcra;
+/// use std::time::Duration;
+/// let (second, delay) = (Duration::from_secs, Duration::from_secs(10));
+/// let next = gcra(None, second(100), delay).unwrap();
+/// assert_eq!(gcra(Some(next), second(103), delay), Err(second(6)), "a second early is let pass");
+/// assert!(gcra(Some(next), second(109), delay).is_ok());
+/// ```
+pub fn gcra(expected: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
+    let tolerance = (delay / 4).min(MAX_TOLERANCE);
+    let expected = expected.unwrap_or(now).min(now.saturating_add(delay).saturating_add(tolerance));
+    match expected.saturating_sub(tolerance).checked_sub(now).filter(|wait| !wait.is_zero()) {
+        Some(wait) => Err(wait),
+        None => Ok(expected.max(now).saturating_add(delay)),
+    }
+}
+
+/// The pace of every crawler on every site.
+pub struct Pace {
+    hasher: RandomState,
+    shards: [Mutex<HashMap<u64, Duration>>; SHARDS],
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { hasher: RandomState::new(), shards: Default::default() }
+    }
+}
+
+impl Pace {
+    /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not count. Crawlers that
+    /// are verified have a pace of their own: nobody who takes their name can use it up.
+    pub fn ask(
+        &self,
+        site: &str,
+        crawler: &str,
+        identity: Identity,
+        delay: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        let key = self.key(site, crawler, identity);
+        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        match gcra(shard.get(&key).copied(), now, delay) {
+            Err(wait) => Some(wait),
+            Ok(next) => {
+                if shard.len() >= MAX_PACED / SHARDS && !shard.contains_key(&key) {
+                    make_room(&mut shard, now);
+                }
+                shard.insert(key, next);
+                None
+            }
+        }
+    }
+
+    /// What would be said of a request, without taking it in.
+    pub fn look(
+        &self,
+        site: &str,
+        crawler: &str,
+        identity: Identity,
+        delay: Duration,
+        now: Duration,
+    ) -> Option<Duration> {
+        let key = self.key(site, crawler, identity);
+        let shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
+        gcra(shard.get(&key).copied(), now, delay).err()
+    }
+
+    /// Crawlers that are remembered.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len()).sum()
+    }
+
+    /// Whether nobody is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn key(&self, site: &str, crawler: &str, identity: Identity) -> u64 {
+        self.hasher.hash_one((site, crawler, identity))
+    }
+
+    fn shard(&self, key: u64) -> &Mutex<HashMap<u64, Duration>> {
+        &self.shards[key as usize % SHARDS]
+    }
+}
+
+/// Those whose delay is over are as good as forgotten. Where that is not enough the half that is soonest over goes: each
+/// of them may come once too soon.
+fn make_room(shard: &mut HashMap<u64, Duration>, now: Duration) {
+    shard.retain(|_, expected| *expected > now);
+    if shard.len() >= MAX_PACED / SHARDS {
+        let mut moments: Vec<Duration> = shard.values().copied().collect();
+        let middle = moments.len() / 2;
+        let median = *moments.select_nth_unstable(middle).1;
+        shard.retain(|_, expected| *expected > median);
+    }
+}

@@ -1,0 +1,272 @@
+//! Who stepped into a trap: addresses with the name they gave, for a time.
+//!
+//! Knows sites, names and addresses; knows no rule. Remembered through a restart in one file, written whole.
+
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+const SHARDS: usize = 16;
+/// Marks at a time, in all shards: some MiB, and as much on disk.
+const MAX_MARKS: usize = 65_536;
+/// A larger file is none of ours.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+/// How often marks are written down, when there are new ones: what a crash can lose.
+const WRITTEN_EVERY: Duration = Duration::from_secs(1);
+const FILE: &str = "traps.json";
+
+/// One mark.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The site whose trap it was.
+    pub site: String,
+    /// Whom it said it was: the registry's id, the policy's token, or `other`.
+    pub crawler: String,
+    /// The address; of IPv6 the /64, since that is what one machine has.
+    pub address: IpAddr,
+    /// When it stepped in, the last time.
+    pub since: Timestamp,
+    /// When that is forgotten.
+    pub until: Timestamp,
+}
+
+/// The marks cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[error("the marks of traps, {path}: {error}")]
+pub struct TrapsError {
+    path: String,
+    error: std::io::Error,
+}
+
+#[derive(Default)]
+struct Shared {
+    hasher: RandomState,
+    shards: [Mutex<HashMap<u64, Mark>>; SHARDS],
+    /// How many there are, so that nobody takes a lock where there is none.
+    count: AtomicUsize,
+    changed: AtomicBool,
+    failing: AtomicBool,
+    /// Marks that had to make room for others.
+    evicted: AtomicU64,
+}
+
+/// All marks; cheap to clone.
+#[derive(Clone, Default)]
+pub struct Traps(Arc<Shared>);
+
+impl Traps {
+    /// Marks that are remembered in the state directory, and read from there. They are written by a thread of its own,
+    /// which ends with the last of the clones. A file that cannot be understood is set aside.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read, or no thread can be started.
+    pub fn open(state: &Path, now: Timestamp) -> Result<Traps, TrapsError> {
+        let path = state.join(FILE);
+        let failed = |error| TrapsError { path: path.display().to_string(), error };
+        let traps = Traps::default();
+        match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+            Ok(metadata) => {
+                let bytes = if metadata.len() <= MAX_FILE { std::fs::read(&path).map_err(failed)? } else { Vec::new() };
+                match serde_json::from_slice::<Vec<Mark>>(&bytes) {
+                    Ok(marks) => marks.into_iter().filter(|mark| now < mark.until).for_each(|mark| traps.insert(mark, now)),
+                    Err(error) => {
+                        let aside = state.join(format!("{FILE}.unreadable"));
+                        let _ = std::fs::rename(&path, &aside);
+                        tracing::warn!(%error, "{}: cannot be understood; set aside as {}", path.display(), aside.display());
+                    }
+                }
+            }
+        }
+        traps.0.changed.store(false, Ordering::Relaxed);
+        let shared = Arc::downgrade(&traps.0);
+        let thread = std::thread::Builder::new().name("traps".into());
+        thread.spawn(move || keep(&shared, &path)).map_err(|error| TrapsError { path: FILE.into(), error })?;
+        Ok(traps)
+    }
+
+    /// Marks an address under a name. Who is marked already is marked anew.
+    pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, now: Timestamp, time: Duration) {
+        let (site, crawler, address) = (site.to_owned(), crawler.to_owned(), network(address));
+        self.insert(Mark { site, crawler, address, since: now, until: now.plus(time) }, now);
+    }
+
+    fn insert(&self, mark: Mark, now: Timestamp) {
+        let shared = &*self.0;
+        let key = shared.key(&mark.site, &mark.crawler, mark.address);
+        let mut shard = shared.shard(key);
+        let before = shard.len();
+        if before >= MAX_MARKS / SHARDS && !shard.contains_key(&key) {
+            make_room(&mut shard, now);
+            shared.evicted.fetch_add((before - shard.len()) as u64, Ordering::Relaxed);
+        }
+        shard.insert(key, mark);
+        let after = shard.len();
+        drop(shard);
+        if after >= before {
+            shared.count.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            shared.count.fetch_sub(before - after, Ordering::Relaxed);
+        }
+        shared.changed.store(true, Ordering::Release);
+    }
+
+    /// Until when an address is marked under a name, if it is.
+    pub fn until(&self, site: &str, crawler: &str, address: IpAddr, now: Timestamp) -> Option<Timestamp> {
+        let shared = &*self.0;
+        if shared.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let address = network(address);
+        let key = shared.key(site, crawler, address);
+        let shard = shared.shard(key);
+        let mark = shard.get(&key)?;
+        // Two that share a hash share nothing else.
+        let same = mark.site == site && mark.crawler == crawler && mark.address == address;
+        (same && now < mark.until).then_some(mark.until)
+    }
+
+    /// Everybody who is marked, the latest first.
+    pub fn list(&self, now: Timestamp) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = self
+            .0
+            .shards
+            .iter()
+            .flat_map(|shard| {
+                let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+                shard.values().filter(|mark| now < mark.until).cloned().collect::<Vec<_>>()
+            })
+            .collect();
+        marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
+        marks
+    }
+
+    /// Forgets the marks of an address, under every name and on every site; returns those that counted.
+    pub fn release(&self, address: IpAddr, now: Timestamp) -> Vec<Mark> {
+        let address = network(address);
+        let mut released = Vec::new();
+        for shard in &self.0.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = shard.len();
+            shard.retain(|_, mark| {
+                let kept = mark.address != address;
+                if !kept && now < mark.until {
+                    released.push(mark.clone());
+                }
+                kept
+            });
+            self.0.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
+        }
+        self.0.changed.store(true, Ordering::Release);
+        released
+    }
+
+    /// Marks that are held, those included whose time is over and that nobody has cleared away yet.
+    pub fn len(&self) -> usize {
+        self.0.count.load(Ordering::Relaxed)
+    }
+
+    /// Whether nobody is marked.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the marks could not be written the last time.
+    pub fn failing(&self) -> bool {
+        self.0.failing.load(Ordering::Relaxed)
+    }
+
+    /// Writes what is new, at once: the server's stop waits for it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, state: &Path) -> std::io::Result<()> {
+        self.0.save(&state.join(FILE))
+    }
+}
+
+/// One machine has a whole /64 of IPv6 to choose from (RFC 8981).
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX))),
+    }
+}
+
+/// Those whose time is over go; where that is not enough, the eighth that is soonest over.
+fn make_room(shard: &mut HashMap<u64, Mark>, now: Timestamp) {
+    shard.retain(|_, mark| now < mark.until);
+    if shard.len() >= MAX_MARKS / SHARDS {
+        let mut marks: Vec<(Timestamp, u64)> = shard.iter().map(|(key, mark)| (mark.until, *key)).collect();
+        let last = marks.len() / 8;
+        marks.select_nth_unstable(last);
+        for (_, key) in &marks[..=last] {
+            shard.remove(key);
+        }
+    }
+}
+
+impl Shared {
+    fn key(&self, site: &str, crawler: &str, address: IpAddr) -> u64 {
+        self.hasher.hash_one((site, crawler, address))
+    }
+
+    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, Mark>> {
+        self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn save(&self, path: &Path) -> std::io::Result<()> {
+        if !self.changed.swap(false, Ordering::Acquire) {
+            return Ok(());
+        }
+        // A shard at a time: a request waits for the copying of one at most.
+        let marks: Vec<Mark> = self
+            .shards
+            .iter()
+            .flat_map(|shard| {
+                shard.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect::<Vec<_>>()
+            })
+            .collect();
+        let written = write_whole(path, &marks);
+        if written.is_err() {
+            self.changed.store(true, Ordering::Release);
+        }
+        written
+    }
+}
+
+/// To a new file that then takes the old one's name: a crash leaves the one or the other.
+fn write_whole(path: &Path, marks: &[Mark]) -> std::io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    {
+        let mut buffered = std::io::BufWriter::new(&mut file);
+        serde_json::to_writer(&mut buffered, marks)?;
+        buffered.flush()?;
+    }
+    file.as_file().sync_data()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn keep(shared: &Weak<Shared>, path: &PathBuf) {
+    loop {
+        std::thread::park_timeout(WRITTEN_EVERY);
+        let Some(shared) = shared.upgrade() else { return };
+        match shared.save(path) {
+            Ok(()) => shared.failing.store(false, Ordering::Relaxed),
+            Err(error) if !shared.failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, "{}: cannot be written; marks of traps are lost with the process", path.display());
+            }
+            Err(_) => {}
+        }
+    }
+}

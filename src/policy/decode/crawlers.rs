@@ -1,0 +1,104 @@
+//! `crawlers`: the owner's own, and corrections to the registry, for this site.
+
+use crate::crawlers::{Binds, Purpose};
+use crate::policy::model::OwnCrawler;
+use crate::yaml::{Decoder, Diagnostic, Located, Node, Value};
+use std::net::IpAddr;
+
+/// A shorter mark stands in the user agents of too many people.
+const MIN_MARK: usize = 3;
+const MAX_MARK: usize = 100;
+const FIELDS: [&str; 6] = ["token", "user_agent", "purpose", "binds", "crawl_delay", "networks"];
+
+pub fn crawlers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OwnCrawler> {
+    let mut crawlers: Vec<OwnCrawler> = Vec::new();
+    // A single map is a list of one.
+    let items = match &node.value {
+        Value::Mapping(_) => std::slice::from_ref(node),
+        Value::Sequence(items) => items,
+        _ => {
+            decoder.wrong_type(node, "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`");
+            return crawlers;
+        }
+    };
+    for item in items {
+        let Some(crawler) = crawler(item, decoder) else { continue };
+        let same = |other: &&OwnCrawler| other.token.value.eq_ignore_ascii_case(&crawler.token.value);
+        if let Some(first) = crawlers.iter().find(same) {
+            let message = format!("`{}` is described twice", crawler.token.value);
+            let diagnostic = Diagnostic::error("duplicate-crawler", crawler.token.span, message)
+                .related(first.token.span, "first here")
+                .help("keep one of them; nothing is merged");
+            decoder.diagnostics.push(diagnostic);
+            continue;
+        }
+        crawlers.push(crawler);
+    }
+    crawlers
+}
+
+fn crawler(node: &Node, decoder: &mut Decoder<'_>) -> Option<OwnCrawler> {
+    let mut fields = decoder.fields(node, "a map: token, user_agent, purpose, ...")?;
+    let token = match fields.take("token") {
+        Some(node) => token(node, decoder),
+        None => {
+            decoder.error("missing-field", node.span, "a crawler needs a `token`: the name it looks for in robots.txt");
+            None
+        }
+    };
+    let purposes = Purpose::ALL.map(|purpose| (purpose.name(), purpose));
+    let binds = [("star", Binds::Star), ("named", Binds::Named), ("never", Binds::Never)];
+    let user_agent = fields.take("user_agent").map(|node| marks(node, decoder)).unwrap_or_default();
+    let purpose = fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"));
+    let binds = fields.take("binds").and_then(|node| decoder.word(node, &binds, "what binds it"));
+    let crawl_delay = fields.take("crawl_delay").and_then(|node| decoder.boolean(node));
+    let networks = fields.take("networks").map(|node| networks(node, decoder)).unwrap_or_default();
+    fields.finish(&FIELDS, decoder);
+    Some(OwnCrawler { token: token?, user_agent, purpose, binds, crawl_delay, networks })
+}
+
+fn token(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
+    let token = decoder.located(node, "the product token of a crawler")?;
+    if super::is_token(&token.value) {
+        return Some(token);
+    }
+    decoder.error("bad-token", token.span, format!("`{}` is not a product token", token.value)).help = Some(
+        "a product token has letters, digits, `-` and `_`; how the user agent reads goes into `user_agent`".into(),
+    );
+    None
+}
+
+/// Found on token boundaries and without regard to case.
+fn marks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let mut marks = decoder.texts(node, "a list of what its user agent is known by");
+    marks.retain(|mark| {
+        let fits = (MIN_MARK..=MAX_MARK).contains(&mark.value.len())
+            && mark.value.is_ascii()
+            && !mark.value.bytes().any(|octet| octet.is_ascii_control());
+        if !fits {
+            decoder
+                .error("bad-mark", mark.span, "this is no part of a user agent that tells a crawler from people")
+                .help = Some(format!(
+                "from {MIN_MARK} to {MAX_MARK} characters of ASCII, as the crawler sends them: `IntranetBot`"
+            ));
+        }
+        fits
+    });
+    marks
+}
+
+fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
+    let mut networks = Vec::new();
+    for written in decoder.texts(node, "a list of networks, like 10.20.0.0/16") {
+        let network = written.value.parse::<ipnet::IpNet>().map(|network| network.trunc());
+        match network.or_else(|_| written.value.parse::<IpAddr>().map(ipnet::IpNet::from)) {
+            Ok(network) => networks.push(network),
+            Err(_) => {
+                let message = format!("`{}` is neither a network nor an address", written.value);
+                decoder.error("bad-network", written.span, message).help =
+                    Some("write `10.20.0.0/16`, `2001:db8::/32` or a single address".into());
+            }
+        }
+    }
+    networks
+}
