@@ -15,6 +15,7 @@
 //! | 5 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing |
 //! | 4 | [`live`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
+//! | 4 | [`ledger`] | what crawlers did: their pace, who stepped into a trap |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
@@ -45,6 +46,8 @@ pub mod admin;
 pub mod cli;
 #[cfg(feature = "proxy")]
 pub mod gateway;
+#[cfg(feature = "proxy")]
+pub mod ledger;
 #[cfg(feature = "proxy")]
 pub mod live;
 #[cfg(feature = "proxy")]

@@ -1,10 +1,12 @@
 //! The control socket: a Unix socket that only its owner can open; one JSON line asks, one answers.
 
-use super::Operations;
+use super::{LiveAnswer, LiveQuestion, Operations};
+use crate::ledger::Mark;
 use crate::live::{PauseRequest, ReloadReport, Status};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -28,6 +30,9 @@ pub enum Request {
     Reload,
     Pause(PauseRequest),
     Resume { site: Option<String> },
+    Traps,
+    Release { address: IpAddr },
+    Explain(LiveQuestion),
 }
 
 /// What is answered.
@@ -43,6 +48,13 @@ pub enum Response {
     Resumed {
         sites: Vec<String>,
     },
+    Marks {
+        marks: Vec<Mark>,
+    },
+    Released {
+        marks: Vec<Mark>,
+    },
+    Explained(LiveAnswer),
     /// The request makes no sense here: no such site, too long a pause.
     Refused {
         error: String,
@@ -210,6 +222,9 @@ fn perform(request: &Request, operations: &Operations) -> Response {
         Request::Status => Response::Status(operations.status()),
         Request::Reload => Response::Reloaded(operations.reload()),
         Request::Pause(request) => operations.pause(request).map_or_else(refused, |until| Response::Paused { until }),
+        Request::Traps => Response::Marks { marks: operations.marks() },
+        Request::Release { address } => Response::Released { marks: operations.release(*address) },
+        Request::Explain(question) => Response::Explained(operations.explain(question)),
         Request::Resume { site } => {
             operations.resume(site.as_deref()).map_or_else(refused, |sites| Response::Resumed { sites })
         }

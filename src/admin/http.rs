@@ -3,7 +3,7 @@
 //! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
 //! rebinding): only addresses and the names of this machine are answered.
 
-use super::Operations;
+use super::{Operations, crawlers};
 use crate::live::Status;
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>crawlgate</title>\n<h1>crawlgate</h1>\n\
-<ul>\n<li><a href=\"/api/status\">status</a>\n<li><a href=\"/metrics\">metrics</a>\n<li><a href=\"/healthz\">healthz</a>\n\
+<ul>\n<li><a href=\"/api/status\">status</a>\n<li><a href=\"/api/crawlers\">crawlers</a>\n<li><a href=\"/api/violations\">violations</a>\n<li><a href=\"/metrics\">metrics</a>\n<li><a href=\"/healthz\">healthz</a>\n\
 <li><a href=\"/readyz\">readyz</a>\n</ul>\n</html>\n";
 
 /// The answer to `/api/status`.
@@ -49,6 +49,7 @@ impl AdminApp {
             refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match path {
             "/" => typed(StatusCode::OK, "text/html; charset=utf-8", HOME.into()),
             "/healthz" => plain(StatusCode::OK, "ok\n"),
@@ -63,18 +64,17 @@ impl AdminApp {
                     self.operations.metrics.render().into(),
                 )
             }
-            "/api/status" => match serde_json::to_vec_pretty(&Instance {
+            "/api/status" => json(&Instance {
                 version: env!("CARGO_PKG_VERSION"),
                 uptime_seconds: self.operations.uptime().as_secs(),
                 status: self.operations.status(),
-            }) {
-                Ok(mut body) => {
-                    body.push(b'\n');
-                    typed(StatusCode::OK, "application/json", body)
-                }
-                Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
-            },
-            _ => plain(StatusCode::NOT_FOUND, "there is /metrics, /healthz, /readyz and /api/status\n"),
+            }),
+            "/api/violations" => json(&crawlers::violations(&self.operations, query)),
+            "/api/crawlers" => json(&crawlers::crawlers(&self.operations, query)),
+            _ => plain(
+                StatusCode::NOT_FOUND,
+                "there is /metrics, /healthz, /readyz, /api/status, /api/violations and /api/crawlers\n",
+            ),
         }
     }
 }
@@ -89,7 +89,8 @@ impl ServeHttp for AdminApp {
             .and_then(|host| host.to_str().ok())
             .or_else(|| request.uri.authority().map(|host| host.as_str()));
         let head = request.method == Method::HEAD;
-        let mut response = self.answer(&request.method, host, request.uri.path());
+        let target = request.uri.path_and_query().map_or("/", |target| target.as_str());
+        let mut response = self.answer(&request.method, host, target);
         // Pingora writes the body as it is given; the length is that of the answer to GET.
         let length = HeaderValue::from(response.body().len());
         response.headers_mut().insert(header::CONTENT_LENGTH, length);
@@ -109,6 +110,16 @@ fn is_local_name(host: &str) -> bool {
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
         || (!name.is_empty() && !name.contains('.'))
+}
+
+fn json(value: &impl Serialize) -> Response<Vec<u8>> {
+    match serde_json::to_vec_pretty(value) {
+        Ok(mut body) => {
+            body.push(b'\n');
+            typed(StatusCode::OK, "application/json", body)
+        }
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
+    }
 }
 
 fn plain(status: StatusCode, body: &str) -> Response<Vec<u8>> {

@@ -4,11 +4,12 @@
 //! site.
 
 pub mod control;
+mod crawlers;
 mod http;
 mod operations;
 
 pub use self::http::AdminApp;
-pub use operations::Operations;
+pub use operations::{LiveAnswer, LiveQuestion, Operations};
 
 #[cfg(test)]
 mod tests;

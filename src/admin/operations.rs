@@ -1,9 +1,14 @@
 //! What an operator can do, with its traces in metrics and logs.
 
+use crate::crawlers::Registry;
+use crate::ledger::{Conducts, Mark};
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
-use crate::telemetry::{Metrics, SiteGauges};
+use crate::telemetry::{Events, Metrics, SiteGauges};
 use crate::time::Timestamp;
+use crate::verdict::{Facts, Holdings, Identity, Question, asker_of, explain_for, identity_by_policy};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -14,6 +19,10 @@ pub struct Operations {
     pub live: Arc<Live>,
     /// Where they leave traces.
     pub metrics: Arc<Metrics>,
+    /// What is remembered of crawlers.
+    pub conducts: Arc<Conducts>,
+    /// What they did against the rules.
+    pub events: Events,
     ready: AtomicBool,
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
@@ -23,9 +32,16 @@ pub struct Operations {
 impl Operations {
     /// Sets the gauges of the sites that are there.
     pub fn new(live: Arc<Live>, metrics: Arc<Metrics>) -> Arc<Operations> {
+        Operations::with(live, metrics, Arc::default(), Events::off())
+    }
+
+    /// The same, with the memory that the gateway writes into.
+    pub fn with(live: Arc<Live>, metrics: Arc<Metrics>, conducts: Arc<Conducts>, events: Events) -> Arc<Operations> {
         let operations = Operations {
             live,
             metrics,
+            conducts,
+            events,
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
@@ -121,13 +137,62 @@ impl Operations {
 
     /// How things stand.
     pub fn status(&self) -> Status {
-        self.live.status(now())
+        let mut status = self.live.status(now());
+        if self.conducts.traps.failing() {
+            status.warnings.push("the marks of traps cannot be written to the state directory".into());
+        }
+        status
+    }
+
+    /// Who is marked for a trap.
+    pub fn marks(&self) -> Vec<Mark> {
+        self.conducts.traps.list(now())
+    }
+
+    /// Forgets the marks of an address.
+    pub fn release(&self, address: IpAddr) -> Vec<Mark> {
+        let released = self.conducts.traps.release(address, now());
+        tracing::info!(marks = released.len(), "an address is released from traps");
+        released
+    }
+
+    /// Why a request would be treated as it would be, here and now.
+    pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
+        let (snapshot, registry) = (self.live.snapshot(), Registry::builtin());
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let mut asked = Question {
+            facts: Facts {
+                host: question.host.as_bytes(),
+                target: question.target.as_bytes(),
+                method: b"GET",
+                user_agent: question.user_agent.as_bytes(),
+                client: question.ip,
+                identity: Identity::Unverified,
+                now: now(),
+            },
+            status: question.status,
+            content_type: question.content_type.as_deref(),
+        };
+        let asker = asker_of(&snapshot, registry, &asked.facts);
+        let entry = asker.site.and_then(|index| snapshot.sites().get(index));
+        if let Some(entry) = entry {
+            asked.facts.identity = identity_by_policy(&entry.site, &asked.facts, asker.claim, true);
+        }
+        let holdings = entry.map(Holdings::of).unwrap_or_default();
+        let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, since_1970);
+        let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct);
+        LiveAnswer {
+            text: explanation.to_text(&snapshot, question.colour),
+            explanation: serde_json::to_value(&explanation).unwrap_or_default(),
+        }
     }
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn refresh(&self) {
         let status = self.status();
         self.metrics.warnings(status.warnings.len());
+        self.metrics.trapped(self.conducts.traps.list(now()).len());
+        self.metrics.events(self.events.left_out(), self.events.dropped());
         let sites: Vec<SiteGauges> = status
             .sites
             .into_iter()
@@ -141,6 +206,28 @@ impl Operations {
             .collect();
         self.metrics.set_sites(&sites, status.last_reload.0);
     }
+}
+
+/// A question about a request, to the running crawlgate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct LiveQuestion {
+    pub host: String,
+    pub target: String,
+    pub user_agent: String,
+    pub ip: Option<IpAddr>,
+    pub content_type: Option<String>,
+    pub status: u16,
+    /// Whether the text may have colours.
+    pub colour: bool,
+}
+
+/// Its answer, for a program and for a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct LiveAnswer {
+    pub explanation: serde_json::Value,
+    pub text: String,
 }
 
 fn now() -> Timestamp {

@@ -1,5 +1,5 @@
-//! Talking to a running crawlgate: which socket, and what its refusals mean. Shared by `pause`, `resume`, `reload` and
-//! `status`.
+//! Talking to a running crawlgate: which socket, and what its refusals mean. Shared by `pause`, `resume`, `reload`,
+//! `status`, `traps` and `explain --live`.
 
 use super::{Failure, places};
 use crate::admin::control::{Request, Response, call};

@@ -1,10 +1,12 @@
 //! `crawlers`: the registry, a record of it, or whom a user agent claims to be.
 
-use super::{Failure, print_json};
+use super::{Failure, now, print_json};
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry};
+use crate::time::Timestamp;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// List the known crawlers, show one, or identify a user agent
 #[derive(Debug, clap::Args)]
@@ -18,6 +20,15 @@ pub struct Arguments {
     /// Only crawlers of this purpose
     #[arg(long, value_parser = purposes())]
     purpose: Option<Purpose>,
+    /// Only those whose facts are older than so many days, or of no known date
+    #[arg(
+        long,
+        value_name = "DAYS",
+        num_args = 0..=1,
+        default_missing_value = "180",
+        conflicts_with_all = ["name", "identify"]
+    )]
+    stale: Option<u32>,
     /// For a program
     #[arg(long)]
     json: bool,
@@ -50,7 +61,59 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .iter()
         .filter(|crawler| arguments.purpose.is_none_or(|purpose| crawler.purpose == purpose))
         .collect();
+    if let Some(days) = arguments.stale {
+        let limit = Duration::from_secs(u64::from(days) * 86_400);
+        return stale(&listed, limit, now(), arguments.json);
+    }
     if arguments.json { print_json(&listed) } else { Ok(table(&mut io::stdout().lock(), &listed)?) }
+}
+
+/// A record whose facts are to be read again.
+#[derive(Serialize)]
+struct Stale<'a> {
+    id: &'a str,
+    /// The day they were read, as far as it was noted: a month is its first day, a year its first of January.
+    read: Option<Timestamp>,
+    source: &'a str,
+    documentation: Option<&'a str>,
+}
+
+fn stale(crawlers: &[&Crawler], limit: Duration, now: Timestamp, json: bool) -> Result<(), Failure> {
+    let dated = crawlers.iter().map(|crawler| (crawler, date_of(&crawler.source)));
+    let mut found: Vec<Stale<'_>> = dated
+        .filter(|(_, read)| read.is_none_or(|read| now.since(read) > limit))
+        .map(|(crawler, read)| Stale {
+            id: &crawler.id,
+            read,
+            source: &crawler.source,
+            documentation: crawler.doc.as_deref(),
+        })
+        .collect();
+    // The oldest first; what has no date after them.
+    found.sort_by_key(|stale| (stale.read.is_none(), stale.read));
+    if json {
+        return print_json(&found);
+    }
+    let mut out = io::stdout().lock();
+    let width = found.iter().map(|stale| stale.id.len()).max().unwrap_or(0);
+    for stale in &found {
+        let read = stale.read.map_or("no date".to_owned(), |read| read.to_string()[..10].to_owned());
+        writeln!(out, "{:<width$}  {read:<10}  {}  {}", stale.id, stale.source, stale.documentation.unwrap_or("-"))?;
+    }
+    Ok(())
+}
+
+/// The last date that a source names: `2026-10-03`, `2026-10`, `2026`.
+fn date_of(source: &str) -> Option<Timestamp> {
+    let words = source.split(|sign: char| !sign.is_ascii_digit() && sign != '-');
+    words
+        .filter_map(|word| match word.len() {
+            4 => Timestamp::parse(&format!("{word}-01-01")),
+            7 => Timestamp::parse(&format!("{word}-01")),
+            10 => Timestamp::parse(word),
+            _ => None,
+        })
+        .max()
 }
 
 #[derive(Serialize)]
@@ -136,4 +199,23 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     line("documentation", crawler.doc.as_deref().unwrap_or(""))?;
     line("source", &crawler.source)?;
     line("note", crawler.note.as_deref().unwrap_or(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date_of;
+    use crate::crawlers::Registry;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn the_date_of_a_fact_is_the_last_that_its_source_names() {
+        let day = |text: &str| Timestamp::parse(text);
+        assert_eq!(date_of("[D] 2026-10"), day("2026-10-01"));
+        assert_eq!(date_of("[D] 2026; string [U]"), day("2026-01-01"));
+        assert_eq!(date_of("[D] by way of [S] 2026-08"), day("2026-08-01"));
+        assert_eq!(date_of("[D] 2025-03-04, [S] 2026-01"), day("2026-01-01"));
+        assert_eq!(date_of("[D] date unknown"), None);
+        let dated = Registry::builtin().crawlers().iter().filter(|crawler| date_of(&crawler.source).is_some());
+        assert!(dated.count() > 60);
+    }
 }

@@ -1,8 +1,10 @@
 //! `explain`: why a request is treated as it is.
 
-use super::{Failure, now, policies, print_json};
+use super::{Failure, control, now, policies, print_json};
+use crate::admin::LiveQuestion;
+use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
-use crate::verdict::{Facts, Identity, Question, explain};
+use crate::verdict::{Facts, Identity, Question, asker_of, explain, identity_by_policy};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -26,8 +28,13 @@ pub struct Arguments {
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
     /// The policy directory
-    #[arg(long, value_name = "DIR", default_value = "policies")]
+    #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
     policies: PathBuf,
+    /// Ask the running crawlgate: its policies, its versions, its memory of paces and traps
+    #[arg(long)]
+    live: bool,
+    #[command(flatten)]
+    control: control::Socket,
     /// For a program
     #[arg(long)]
     json: bool,
@@ -43,9 +50,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             arguments.target
         )));
     }
+    if arguments.live {
+        return ask_the_running_one(arguments);
+    }
     let now = now();
     let snapshot = policies::for_host(&arguments.policies, &arguments.host, now)?;
-    let question = Question {
+    let mut question = Question {
         facts: Facts {
             host: arguments.host.as_bytes(),
             target: arguments.target.as_bytes(),
@@ -58,6 +68,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         status: arguments.status,
         content_type: arguments.content_type.as_deref(),
     };
+    let asker = asker_of(&snapshot, Registry::builtin(), &question.facts);
+    if let Some(site) = asker.site.map(|index| &snapshot.sites()[index].site) {
+        question.facts.identity = identity_by_policy(site, &question.facts, asker.claim, true);
+    }
     let explanation = explain(&snapshot, Registry::builtin(), &question);
     if arguments.json {
         return print_json(&explanation);
@@ -66,4 +80,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let colour = super::colour(&out);
     out.write_all(explanation.to_text(&snapshot, colour).as_bytes())?;
     Ok(())
+}
+
+fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let question = LiveQuestion {
+        host: arguments.host.clone(),
+        target: arguments.target.clone(),
+        user_agent: arguments.user_agent.clone(),
+        ip: arguments.ip,
+        content_type: arguments.content_type.clone(),
+        status: arguments.status,
+        colour: !arguments.json && super::colour(&out),
+    };
+    match arguments.control.ask(&Request::Explain(question))? {
+        Response::Explained(answer) if arguments.json => {
+            serde_json::to_writer_pretty(&mut out, &answer.explanation)?;
+            Ok(writeln!(out)?)
+        }
+        Response::Explained(answer) => Ok(out.write_all(answer.text.as_bytes())?),
+        _ => Err(control::unexpected()),
+    }
 }

@@ -20,6 +20,7 @@ mod run;
 mod schema;
 mod status;
 mod tester;
+mod traps;
 
 use clap::{Parser, Subcommand};
 use std::io::{self, IsTerminal, Write};
@@ -49,6 +50,7 @@ enum Command {
     Resume(resume::Arguments),
     Reload(reload::Arguments),
     Status(status::Arguments),
+    Traps(traps::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -107,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Resume(arguments) => resume::run(arguments),
         Command::Reload(arguments) => reload::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Traps(arguments) => traps::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),
         Command::Man(arguments) => man::run(arguments),

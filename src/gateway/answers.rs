@@ -7,7 +7,8 @@ use super::negotiate::{self, Form};
 use crate::crawlers::Registry;
 use crate::policy::SiteEntry;
 use crate::policy::compiled::Answer;
-use crate::verdict::{Decision, Kind};
+use crate::robots::{Rule, seconds};
+use crate::verdict::{Action, Decision, Kind};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use pingora_core::Result;
@@ -29,21 +30,39 @@ pub(super) struct Reason {
     crawler: String,
     rule: Option<String>,
     group: Option<String>,
-    ambiguous: bool,
+    kind: Kind,
+    /// In seconds, where it is not the policy that says it.
+    retry_after: Option<u32>,
 }
 
 impl Reason {
     pub(super) fn new(registry: &Registry, entry: &SiteEntry, decision: &Decision) -> Reason {
         let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
         let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+        let written = match decision.kind {
+            Kind::TooFast => {
+                group.and_then(|group| group.crawl_delay).map(|delay| format!("Crawl-delay: {}", seconds(delay)))
+            }
+            // No rule is the reason.
+            Kind::Impostor | Kind::Unverified => None,
+            Kind::Trapped => rule.filter(|rule| !rule.allow).map(line),
+            _ => rule.map(line),
+        };
         Reason {
             crawler: crawler_name(registry, entry, decision.claim),
-            rule: rule
-                .map(|rule| format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())),
-            group: group.map(|group| group.agents.join(", ")),
-            ambiguous: decision.kind == Kind::Ambiguous,
+            group: group.filter(|_| written.is_some()).map(|group| group.agents.join(", ")),
+            rule: written,
+            kind: decision.kind,
+            retry_after: match decision.action {
+                Action::Slow { retry_after, .. } => Some(retry_after),
+                _ => None,
+            },
         }
     }
+}
+
+fn line(rule: &Rule) -> String {
+    format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }
 
 /// What the body of an answer says.
@@ -161,17 +180,35 @@ pub(super) fn method_not_allowed(allow: &'static str, request: &RequestHeader) -
 
 /// A crawler is held to the rules it was given.
 pub(super) fn block(answer: &Answer, reason: &Reason, request: &RequestHeader) -> Result<Reply> {
-    let message = if reason.ambiguous {
-        format!("The rules of this site do not let {} fetch the path that this URL resolves to.", reason.crawler)
-    } else {
-        format!("The rules of this site do not let {} fetch this URL.", reason.crawler)
+    let crawler = &reason.crawler;
+    let retry_after = reason.retry_after.or(answer.retry_after);
+    let (error, message) = match reason.kind {
+        Kind::Ambiguous => (
+            "disallowed_by_robots_txt",
+            format!("The rules of this site do not let {crawler} fetch the path that this URL resolves to."),
+        ),
+        Kind::TooFast => (
+            "too_fast",
+            format!(
+                "{crawler} fetches faster than the rules of this site let it. Try again in {} seconds.",
+                retry_after.unwrap_or(1)
+            ),
+        ),
+        Kind::Impostor => ("impostor", format!("This address is not one of {crawler}.")),
+        Kind::Trapped => (
+            "trapped",
+            "From this address a URL was asked for that robots.txt closes to every crawler. Try again later."
+                .to_owned(),
+        ),
+        Kind::Unverified => ("unverified", format!("This site only answers {crawler} where it proves who it is.")),
+        _ => ("disallowed_by_robots_txt", format!("The rules of this site do not let {crawler} fetch this URL.")),
     };
     let page = Page {
-        crawler: Some(&reason.crawler),
+        crawler: Some(crawler),
         rule: reason.rule.as_deref(),
         group: reason.group.as_deref(),
-        retry_after: answer.retry_after,
-        ..Page::new(answer.status, "disallowed_by_robots_txt", message)
+        retry_after,
+        ..Page::new(answer.status, error, message)
     };
     let Some(body) = &answer.body else { return explain(&page, request) };
     let content_type = if body.trim_start().starts_with('<') { Form::Html } else { Form::Text }.content_type();

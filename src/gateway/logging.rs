@@ -1,8 +1,8 @@
 //! The end of every request: it is counted, and written down when somebody wants to read it.
 
-use super::Gateway;
 use super::ctx::RequestContext;
 use super::request::host;
+use super::{Gateway, conduct};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::telemetry::{AccessRecord, UNCLAIMED};
@@ -40,10 +40,15 @@ fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     if ctx.robots_txt {
         let status = session.response_written().map_or(0, |response| response.status.as_u16());
         metrics.robots_txt(site, crawler, status, ctx.now().0);
-    } else if decision.kind == Kind::Unproven && (decision.action != Action::Pass || decision.would.is_some()) {
-        // Under `mode: off` nothing is recorded.
-        // Disallowed by every copy that it may hold. What only the resolved path disallows is never called a violation.
-        metrics.violation(site, crawler, decision.kind.name());
+        return;
+    }
+    // Under `mode: off` nothing is recorded.
+    if let Some(kind) = conduct::violation(decision) {
+        metrics.violation(site, crawler, kind.name());
+    }
+    if conduct::is_event(decision) {
+        let event = || conduct::event(gateway, session, ctx, decision, entry);
+        gateway.events.record(site, crawler, ctx.arrived, event);
     }
 }
 
@@ -54,7 +59,7 @@ fn claim_of_unclaimed<'a>(gateway: &'a Gateway, ctx: &RequestContext) -> &'a str
 }
 
 /// The registry's id, the policy's token, `other`, or `none`.
-fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
+pub(super) fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
     claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
 }
 
@@ -116,11 +121,11 @@ fn access_record<'a>(
     }
 }
 
-fn field(headers: &HeaderMap, name: HeaderName) -> Option<Cow<'_, str>> {
+pub(super) fn field(headers: &HeaderMap, name: HeaderName) -> Option<Cow<'_, str>> {
     headers.get(name).map(|value| bounded(value.as_bytes()))
 }
 
-fn bounded(octets: &[u8]) -> Cow<'_, str> {
+pub(super) fn bounded(octets: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)])
 }
 
@@ -138,6 +143,7 @@ fn http_version(version: Version) -> &'static str {
 fn counted_action(decision: &Decision) -> &'static str {
     match (decision.action, decision.would) {
         (Action::Pass, Some(Action::Block(_))) => "would_block",
+        (Action::Pass, Some(Action::Slow { .. })) => "would_slow",
         (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
         (action, _) => action.name(),
     }

@@ -8,6 +8,7 @@
 mod answers;
 mod client;
 mod conditional;
+mod conduct;
 mod ctx;
 mod early;
 mod errors;
@@ -22,10 +23,11 @@ mod robots_txt;
 pub use ctx::RequestContext;
 
 use crate::crawlers::Registry;
+use crate::ledger::Conducts;
 use crate::live::Live;
 use crate::origin::Origins;
 use crate::settings::{AddressDetail, Limits};
-use crate::telemetry::{AccessLog, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics};
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_core::modules::http::HttpModules;
@@ -45,8 +47,12 @@ pub struct Gateway {
     pub origins: Arc<Origins>,
     /// What is counted.
     pub metrics: Arc<Metrics>,
+    /// What is remembered of crawlers.
+    pub conducts: Arc<Conducts>,
     /// What is written down.
     pub access: AccessLog,
+    /// What is written down of requests against the rules.
+    pub events: Events,
     /// How much of a client's address is written down.
     pub addresses: AddressDetail,
     /// Bounds on requests.

@@ -2,14 +2,15 @@
 
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
-use super::{Gateway, forward, robots_txt};
-use crate::verdict::{Action, Decision, Facts, Holdings, Scratch, decide};
+use super::{Gateway, conduct, forward, robots_txt};
+use crate::crawlers::Claim;
+use crate::verdict::{Action, Asker, Decision, Facts, Scratch, decide_for, identity_by_policy};
 use http::header;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A request body up to this size is read and thrown away when the request is answered here, so that the connection
 /// can go on; a longer one closes it (Pingora 0.9.1).
@@ -32,7 +33,8 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     }
     let before = Instant::now();
     ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
-    ctx.decision = Some(judge(gateway, session.req_header(), ctx));
+    let decision = judge(gateway, session.req_header(), ctx);
+    ctx.decision = Some(decision);
     gateway.metrics.decision(before.elapsed().as_secs_f64());
     match reply(gateway, session.req_header(), ctx)? {
         Some(reply) => send(session, reply).await,
@@ -40,9 +42,9 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     }
 }
 
-fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Decision {
+fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -> Decision {
     let target = forward::origin_form(request.raw_path());
-    let facts = Facts {
+    let mut facts = Facts {
         host: host(request),
         target: &target,
         method: request.method.as_str().as_bytes(),
@@ -51,12 +53,23 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> De
         identity: ctx.identity,
         now: ctx.now(),
     };
-    let entry = ctx.snapshot.site_for_host(facts.host).and_then(|site| ctx.snapshot.sites().get(site));
-    let holdings = entry.map_or_else(Holdings::default, |entry| Holdings {
-        versions: &entry.held,
-        forgotten_until: entry.forgotten_until,
-    });
-    SCRATCH.with_borrow_mut(|scratch| decide(&ctx.snapshot, gateway.registry, &facts, &holdings, scratch))
+    let (snapshot, registry) = (&*ctx.snapshot, gateway.registry);
+    let asker = Asker::of(snapshot, registry, &facts);
+    let entry = asker.site.and_then(|site| snapshot.sites().get(site));
+    if let Some(entry) = entry.filter(|_| asker.claim != Claim::Nobody) {
+        let may_accuse = conduct::may_accuse(request, ctx);
+        facts.identity = identity_by_policy(&entry.site, &facts, asker.claim, may_accuse);
+    }
+    let holdings = conduct::holdings(entry);
+    let since_1970 = ctx.arrived.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, since_1970);
+    let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
+    let decision = SCRATCH.with_borrow_mut(judged);
+    if decision.sprung {
+        gateway.conducts.remember(&decision, snapshot, registry, &facts);
+    }
+    ctx.identity = facts.identity;
+    decision
 }
 
 /// The host that is asked for: the Host field, `:authority` in HTTP/2, nothing in some HTTP/1.0 requests.
@@ -77,7 +90,7 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
         Action::Pass => return Ok(None),
         Action::RobotsTxt => robots_txt::reply(entry, request)?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
-        Action::Block(index) => match entry.site.answers.get(usize::from(index)) {
+        Action::Block(answer) | Action::Slow { answer, .. } => match entry.site.answers.get(usize::from(answer)) {
             Some(answer) => answers::block(answer, &answers::Reason::new(gateway.registry, entry, decision), request)?,
             None => return Ok(None),
         },

@@ -24,12 +24,7 @@ struct Subject<'a> {
     standing: Standing,
 }
 
-fn subject<'a>(
-    snapshot: &'a Snapshot,
-    registry: &'a Registry,
-    facts: &Facts<'_>,
-    asker: Asker,
-) -> Option<Subject<'a>> {
+fn subject<'a>(snapshot: &'a Snapshot, registry: &'a Registry, facts: &Facts<'_>, asker: Asker) -> Option<Subject<'a>> {
     let site = &*snapshot.sites().get(asker.site?)?.site;
     let standing = site.standing(asker.claim);
     if !conduct_counts(&standing, facts.target) {
@@ -54,8 +49,7 @@ impl Conducts {
         let trapped = self.trapped(&subject, facts);
         let paced = subject.standing.pace.filter(|_| !trapped);
         let site = &subject.site.name;
-        let too_fast =
-            paced.and_then(|delay| self.pace.ask(site, subject.crawler, facts.identity, delay, now));
+        let too_fast = paced.and_then(|delay| self.pace.ask(site, subject.crawler, facts.identity, delay, now));
         Conduct { too_fast, trapped }
     }
 
@@ -72,8 +66,7 @@ impl Conducts {
         let trapped = self.trapped(&subject, facts);
         let paced = subject.standing.pace.filter(|_| !trapped);
         let site = &subject.site.name;
-        let too_fast =
-            paced.and_then(|delay| self.pace.look(site, subject.crawler, facts.identity, delay, now));
+        let too_fast = paced.and_then(|delay| self.pace.look(site, subject.crawler, facts.identity, delay, now));
         Conduct { too_fast, trapped }
     }
 

@@ -77,7 +77,9 @@ impl Traps {
             Ok(metadata) => {
                 let bytes = if metadata.len() <= MAX_FILE { std::fs::read(&path).map_err(failed)? } else { Vec::new() };
                 match serde_json::from_slice::<Vec<Mark>>(&bytes) {
-                    Ok(marks) => marks.into_iter().filter(|mark| now < mark.until).for_each(|mark| traps.insert(mark, now)),
+                    Ok(marks) => {
+                        marks.into_iter().filter(|mark| now < mark.until).for_each(|mark| traps.insert(mark, now))
+                    }
                     Err(error) => {
                         let aside = state.join(format!("{FILE}.unreadable"));
                         let _ = std::fs::rename(&path, &aside);

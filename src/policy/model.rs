@@ -5,6 +5,7 @@ use crate::indexing::Tags;
 use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// A value that has a default: its place when it was written.
@@ -344,6 +345,10 @@ pub struct PolicyTest {
     pub status: u16,
     /// The moment of the request; outside any pause when absent.
     pub at: Option<Timestamp>,
+    /// Where it comes from.
+    pub ip: Option<IpAddr>,
+    /// `unverified`, `verified` or `impostor`; what the policy's networks say of `ip` when absent.
+    pub identity: Option<String>,
     /// What must come of it.
     pub expect: Expectation,
     /// The whole case.

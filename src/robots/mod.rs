@@ -21,7 +21,7 @@ pub use file::{File, Key, Line, LineEnd, MAX_LINE, Oddity, Record, Shape, Spelli
 pub use matcher::Matcher;
 pub use pattern::Pattern;
 pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
-pub use render::{MAX_BYTES, render};
+pub use render::{MAX_BYTES, render, seconds};
 pub use rules::RuleSet;
 pub use target::{Target, TargetScratch};
 

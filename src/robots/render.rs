@@ -123,7 +123,7 @@ fn sitemap(url: &str) -> String {
 }
 
 /// Seconds with as many decimals as are needed: `10`, `0.5`.
-fn seconds(delay: Duration) -> String {
+pub fn seconds(delay: Duration) -> String {
     let whole = format!("{}.{:09}", delay.as_secs(), delay.subsec_nanos());
     whole.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -11,10 +11,11 @@ use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
+use crate::ledger::{Conducts, Traps};
 use crate::live::{Live, LiveOptions, StartError};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
-use crate::telemetry::{AccessLog, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::time::Timestamp;
 use listening::{Listening, bind};
 use pingora_core::server::configuration::ServerConf;
@@ -106,7 +107,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
     let live = Live::start(options, registry, now())?;
     let metrics = Metrics::new();
-    let operations = Operations::new(live.clone(), metrics.clone());
+    let traps = match &settings.state {
+        Some(state) => Traps::open(state, now())
+            .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
+        None => Traps::default(),
+    };
+    let conducts = Arc::new(Conducts { traps: traps.clone(), ..Conducts::default() });
+    let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
+    let operations = Operations::with(live.clone(), metrics.clone(), conducts.clone(), events.clone());
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
 
     let origins = Arc::new(Origins::new(&settings.origins));
@@ -122,7 +130,9 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             registry,
             origins: origins.clone(),
             metrics: metrics.clone(),
+            conducts,
             access: access.clone(),
+            events: events.clone(),
             addresses: settings.logs.addresses,
             limits: settings.limits,
             trusted_proxies: settings.trusted_proxies,
@@ -168,10 +178,11 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
     signals::serve(signals, stop.clone(), {
-        let (access, operations) = (access.clone(), operations.clone());
+        let (access, events, operations) = (access.clone(), events.clone(), operations.clone());
         move || {
-            tracing::info!("SIGHUP: the access log is opened and the policies are read again");
+            tracing::info!("SIGHUP: the logs are opened and the policies are read again");
             access.reopen();
+            events.reopen();
             operations.reload();
         }
     })
@@ -181,8 +192,12 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         tracing::info!("listening on http://{address}");
     }
     announce(&bound);
-    let drain = Drain { stop, closing, proxy, open, operations, access, limit: settings.limits.drain };
+    let limit = settings.limits.drain;
+    let drain = Drain { stop, closing, proxy, open, operations, access, events, limit };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
+    if let Some(Err(error)) = settings.state.as_deref().map(|state| traps.save(state)) {
+        tracing::warn!(%error, "the marks of traps could not be written");
+    }
     if let Some(control) = control {
         control.remove();
     }

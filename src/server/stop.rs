@@ -3,7 +3,7 @@
 
 use crate::admin::Operations;
 use crate::gateway::Gateway;
-use crate::telemetry::AccessLog;
+use crate::telemetry::{AccessLog, Events};
 use async_trait::async_trait;
 use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
@@ -97,6 +97,7 @@ pub(super) struct Drain {
     pub(super) open: Arc<Open>,
     pub(super) operations: Arc<Operations>,
     pub(super) access: AccessLog,
+    pub(super) events: Events,
     pub(super) limit: Duration,
 }
 
@@ -110,6 +111,7 @@ impl ShutdownSignalWatch for Drain {
             self.drain().await;
         }
         self.access.flush(FLUSH_LIMIT);
+        self.events.flush(FLUSH_LIMIT);
         match request {
             Request::Now => ShutdownSignal::FastShutdown,
             Request::None | Request::Graceful => ShutdownSignal::GracefulTerminate,

@@ -1,11 +1,14 @@
 //! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
 
 use super::address::{host_pattern, listen_address, network};
-use super::{AccessDestination, AddressDetail, Limits, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
+use super::{
+    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, OriginSettings, OriginTimeouts,
+    ServerAddress, SettingsFile,
+};
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FIELDS: [&str; 13] = [
@@ -23,6 +26,9 @@ const FIELDS: [&str; 13] = [
     "identity",
     "store",
 ];
+/// Of the log of events, unless it is said otherwise: 64 MiB, and four older ones.
+const EVENT_FILE: usize = 64 * 1_048_576;
+const EVENT_FILES: u32 = 4;
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -57,7 +63,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         said.limits = limits(node, decoder);
     }
     if let Some(node) = fields.take("logs") {
-        (said.access, said.addresses) = logs(node, decoder);
+        (said.access, said.events, said.addresses) = logs(node, decoder);
     }
     said.threads = fields
         .take("threads")
@@ -301,19 +307,61 @@ fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &
     }
 }
 
-fn logs(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AccessDestination>, Option<AddressDetail>) {
-    let Some(mut fields) = decoder.fields(node, "a map: access, addresses") else { return (None, None) };
-    later(&mut fields, &["events"], decoder);
+type Logged = (Option<AccessDestination>, Option<EventSettings>, Option<AddressDetail>);
+
+fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
+    let Some(mut fields) = decoder.fields(node, "a map: access, events, addresses") else { return (None, None, None) };
     let access = fields.take("access").and_then(|node| {
         Some(match or_off(node, decoder, path)? {
             None => AccessDestination::Off,
-            Some(path) if path.as_os_str() == "-" || path.as_os_str() == "stdout" => AccessDestination::Stdout,
+            Some(path) if is_stdout(&path) => AccessDestination::Stdout,
             Some(path) => AccessDestination::File(path),
         })
     });
+    let events = fields.take("events").and_then(|node| events(node, decoder));
     let details =
         [("full", AddressDetail::Full), ("truncated", AddressDetail::Truncated), ("none", AddressDetail::None)];
     let addresses = fields.take("addresses").and_then(|node| decoder.word(node, &details, "a way to write addresses"));
-    fields.finish(&["access", "addresses", "events"], decoder);
-    (access, addresses)
+    fields.finish(&["access", "events", "addresses"], decoder);
+    (access, events, addresses)
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-" || path.as_os_str() == "stdout"
+}
+
+/// `off`, a file, `-`, or a map with more to say.
+fn events(node: &Node, decoder: &mut Decoder<'_>) -> Option<EventSettings> {
+    let (mut size, mut keep, mut rate) = (EVENT_FILE, EVENT_FILES, EventSettings::default().rate);
+    let to = if matches!(node.value, Value::Mapping(_)) {
+        let mut fields = decoder.fields(node, "a map: to, size, keep, rate")?;
+        let to = match fields.take("to") {
+            Some(node) => or_off(node, decoder, path),
+            None => {
+                decoder.error("missing-field", node.span, "the log of events needs `to`: a file, or `-`");
+                None
+            }
+        };
+        if let Some(node) = fields.take("size") {
+            self::size(node, 4_096..=1_073_741_824, &mut size, decoder);
+        }
+        let mut number = |name: &str, bounds, wanted: &str, into: &mut u32| {
+            let given = fields.take(name).and_then(|node| decoder.integer(node, bounds, wanted));
+            if let Some(given) = given.and_then(|given| u32::try_from(given).ok()) {
+                *into = given;
+            }
+        };
+        number("keep", 0..=1_000, "a number of files", &mut keep);
+        number("rate", 1..=100_000, "a number of events a second", &mut rate);
+        fields.finish(&["to", "size", "keep", "rate"], decoder);
+        to?
+    } else {
+        or_off(node, decoder, path)?
+    };
+    let destination = match to {
+        None => EventDestination::Off,
+        Some(path) if is_stdout(&path) => EventDestination::Stdout,
+        Some(path) => EventDestination::File { path, size: size as u64, keep },
+    };
+    Some(EventSettings { destination, rate })
 }

@@ -1,6 +1,8 @@
 //! Settings as somebody gave them, with what was left out left out: the file, and the flags that go over it.
 
-use super::{AccessDestination, AddressDetail, Limits, Logs, OriginSettings, Settings};
+use super::{
+    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, Logs, OriginSettings, Settings,
+};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +19,7 @@ pub struct SettingsFile {
     pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
     pub limits: Limits,
     pub access: Option<AccessDestination>,
+    pub events: Option<EventSettings>,
     pub addresses: Option<AddressDetail>,
     pub threads: Option<usize>,
     pub strict: Option<bool>,
@@ -49,6 +52,9 @@ impl SettingsFile {
         if let Some(AccessDestination::File(path)) = &mut self.access {
             place(path);
         }
+        if let Some(EventSettings { destination: EventDestination::File { path, .. }, .. }) = &mut self.events {
+            place(path);
+        }
         self
     }
 
@@ -64,6 +70,7 @@ impl SettingsFile {
             trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
             limits: file.limits,
             access: self.access.or(file.access),
+            events: self.events.or(file.events),
             addresses: self.addresses.or(file.addresses),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
@@ -90,6 +97,7 @@ impl SettingsFile {
             limits: self.limits,
             logs: Logs {
                 access: self.access.unwrap_or(AccessDestination::Off),
+                events: self.events.unwrap_or_default(),
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },
             threads: self.threads,

@@ -119,14 +119,49 @@ impl Default for Limits {
 pub struct Logs {
     /// The access log.
     pub access: AccessDestination,
+    /// What crawlers do against the rules.
+    pub events: EventSettings,
     /// How much of a client's address is written.
     pub addresses: AddressDetail,
 }
 
 impl Default for Logs {
     fn default() -> Logs {
-        Logs { access: AccessDestination::Off, addresses: AddressDetail::Full }
+        Logs { access: AccessDestination::Off, events: EventSettings::default(), addresses: AddressDetail::Full }
     }
+}
+
+/// The log of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSettings {
+    /// Where it goes.
+    pub destination: EventDestination,
+    /// Events a second; of more only some are written, and how many were left out.
+    pub rate: u32,
+}
+
+impl Default for EventSettings {
+    fn default() -> EventSettings {
+        EventSettings { destination: EventDestination::Off, rate: 100 }
+    }
+}
+
+/// Where events go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventDestination {
+    /// Nowhere but to the admin listener.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// Appended to a file, which makes way for a new one.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Octets at most.
+        size: u64,
+        /// How many older ones are kept.
+        keep: u32,
+    },
 }
 
 /// Where the access log goes.

@@ -2,6 +2,7 @@
 //! thread of its own several times a second: waking it for each line would cost more than everything else. A full buffer
 //! drops lines and counts them; a request never waits for a disk.
 
+use super::rotation::RotatingFile;
 use crate::policy::Version;
 use crate::settings::AccessDestination;
 use chrono::{DateTime, Datelike, Timelike, Utc};
@@ -57,7 +58,7 @@ pub struct AccessRecord<'a> {
     pub error: Option<&'a str>,
 }
 
-fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
     struct Moment(DateTime<Utc>);
     impl fmt::Display for Moment {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,7 +72,7 @@ fn moment<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(&Moment(DateTime::from(*time)))
 }
 
-fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn version<S: Serializer>(version: &Option<Version>, serializer: S) -> Result<S::Ok, S::Error> {
     match version {
         Some(version) => serializer.collect_str(version),
         None => serializer.serialize_none(),
@@ -131,9 +132,11 @@ impl Drop for Open {
     }
 }
 
-enum Output {
+/// Where lines go.
+pub(super) enum Output {
     Stdout(Stdout),
     File(File, PathBuf),
+    Rotating(RotatingFile),
 }
 
 impl AccessLog {
@@ -147,10 +150,15 @@ impl AccessLog {
             AccessDestination::Stdout => Output::Stdout(std::io::stdout()),
             AccessDestination::File(path) => Output::File(append(path)?, path.clone()),
         };
+        AccessLog::start("access-log", output)
+    }
+
+    /// Starts the writer of a log, called so in messages.
+    pub(super) fn start(name: &'static str, output: Output) -> std::io::Result<AccessLog> {
         let shared = Arc::<Shared>::default();
-        std::thread::Builder::new().name("access-log".into()).spawn({
+        std::thread::Builder::new().name(name.into()).spawn({
             let shared = shared.clone();
-            move || write_lines(output, &shared)
+            move || write_lines(name, output, &shared)
         })?;
         Ok(AccessLog { open: Some(Arc::new(Open(shared))) })
     }
@@ -170,7 +178,7 @@ impl AccessLog {
     }
 
     /// Takes a line in.
-    pub fn write(&self, record: &AccessRecord<'_>) {
+    pub fn write(&self, record: &impl Serialize) {
         let Some(shared) = self.shared() else { return };
         LINE.with_borrow_mut(|line| {
             line.clear();
@@ -229,17 +237,17 @@ impl AccessLog {
     }
 }
 
-fn append(path: &Path) -> std::io::Result<File> {
+pub(super) fn append(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-fn write_lines(mut output: Output, shared: &Shared) {
+fn write_lines(name: &str, mut output: Output, shared: &Shared) {
     let mut failing = false;
     let mut note = |result: std::io::Result<()>| match result {
         Ok(()) => failing = false,
         Err(error) if !failing => {
             failing = true;
-            tracing::error!(%error, "the access log cannot be written; lines are lost until it can");
+            tracing::error!(%error, "the {name} cannot be written; lines are lost until it can");
         }
         Err(_) => {}
     };
@@ -295,13 +303,18 @@ impl Output {
         match self {
             Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()),
             Output::File(file, _) => file.write_all(lines),
+            Output::Rotating(file) => file.write_lines(lines),
         }
     }
 
     fn reopen(&mut self) -> std::io::Result<()> {
-        if let Output::File(file, path) = self {
-            *file = append(path)?;
+        match self {
+            Output::Stdout(_) => Ok(()),
+            Output::File(file, path) => {
+                *file = append(path)?;
+                Ok(())
+            }
+            Output::Rotating(file) => file.reopen(),
         }
-        Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or
 //! an address. Series are made on first use, capped, and removed with their site.
 
+use prometheus::core::Collector as _;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -71,6 +72,13 @@ impl Counters {
         });
         series.counter.inc();
         by_name
+    }
+
+    /// Every series with its labels and its count.
+    fn each(&self, mut take: impl FnMut(&[Box<str>], u64)) {
+        for series in self.known.read().unwrap_or_else(PoisonError::into_inner).values() {
+            take(&series.labels, series.counter.get());
+        }
     }
 
     /// For counters whose first label is the site.
@@ -155,6 +163,9 @@ pub struct Metrics {
     upstream_failures: IntCounterVec,
     connections: IntGauge,
     access_log_dropped: IntCounter,
+    events_left_out: IntCounter,
+    events_dropped: IntCounter,
+    trapped: IntGauge,
     warnings: IntGauge,
     /// The gauges of the sites are set by one at a time.
     setting: Mutex<()>,
@@ -170,6 +181,22 @@ pub struct SiteGauges {
     pub indexable: bool,
     pub paused: bool,
     pub reload_success: bool,
+}
+
+/// What was counted of a crawler on a site since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct CrawlerCounts {
+    pub site: String,
+    pub crawler: String,
+    pub requests: u64,
+    pub kinds: BTreeMap<String, u64>,
+    pub actions: BTreeMap<String, u64>,
+    pub violations: BTreeMap<String, u64>,
+    /// Requests for robots.txt.
+    pub robots_txt: u64,
+    /// When it was last served robots.txt, in seconds since 1970.
+    pub last_fetch: Option<i64>,
 }
 
 impl Metrics {
@@ -229,6 +256,17 @@ impl Metrics {
             IntCounter::new("crawlgate_access_log_dropped_total", "Lines of the access log that were not written.")
                 .expect("the name is valid");
         register(&registry, access_log_dropped.clone());
+        let counter = |name: &str, help: &str| {
+            let counter = IntCounter::new(name, help).expect("the name is valid");
+            register(&registry, counter.clone());
+            counter
+        };
+        let events_left_out =
+            counter("crawlgate_events_left_out_total", "Events that were not recorded, because there were too many.");
+        let events_dropped = counter("crawlgate_events_dropped_total", "Lines of the event log that were not written.");
+        let trapped =
+            IntGauge::new("crawlgate_trapped", "Addresses that are marked for a trap.").expect("the name is valid");
+        register(&registry, trapped.clone());
         let warnings = IntGauge::new(
             "crawlgate_warnings",
             "What is wrong with the policy directory or the state directory; `crawlgate status` says what.",
@@ -271,6 +309,9 @@ impl Metrics {
             upstream_failures,
             connections,
             access_log_dropped,
+            events_left_out,
+            events_dropped,
+            trapped,
             warnings,
             setting: Mutex::default(),
             registry,
@@ -331,6 +372,56 @@ impl Metrics {
     pub fn access_log_dropped(&self, lines: u64) {
         let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         self.access_log_dropped.inc_by(lines.saturating_sub(self.access_log_dropped.get()));
+    }
+
+    /// `crawlgate_events_left_out_total` and `crawlgate_events_dropped_total`, since the start. Never go back.
+    pub fn events(&self, left_out: u64, dropped: u64) {
+        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.events_left_out.inc_by(left_out.saturating_sub(self.events_left_out.get()));
+        self.events_dropped.inc_by(dropped.saturating_sub(self.events_dropped.get()));
+    }
+
+    /// `crawlgate_trapped`.
+    pub fn trapped(&self, marks: usize) {
+        self.trapped.set(i64::try_from(marks).unwrap_or(i64::MAX));
+    }
+
+    /// What was counted of each crawler on each site, in the order of their names. People are no crawlers.
+    pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
+        let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();
+        let mut of = |site: &str, crawler: &str, count: &dyn Fn(&mut CrawlerCounts)| {
+            if crawler != "none" && site != UNCLAIMED {
+                let new = || CrawlerCounts { site: site.into(), crawler: crawler.into(), ..CrawlerCounts::default() };
+                count(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new));
+            }
+        };
+        self.requests.each(|labels, requests| {
+            let [site, crawler, verdict, action] = labels else { return };
+            of(site, crawler, &|counts| {
+                counts.requests += requests;
+                *counts.kinds.entry(verdict.to_string()).or_default() += requests;
+                *counts.actions.entry(action.to_string()).or_default() += requests;
+            });
+        });
+        self.violations.each(|labels, violations| {
+            let [site, crawler, kind] = labels else { return };
+            of(site, crawler, &|counts| *counts.violations.entry(kind.to_string()).or_default() += violations);
+        });
+        self.robots_txt.each(|labels, answers| {
+            let [site, crawler, _] = labels else { return };
+            of(site, crawler, &|counts| counts.robots_txt += answers);
+        });
+        for family in self.last_fetch.collect() {
+            for metric in family.get_metric() {
+                let value = |name: &str| {
+                    metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
+                };
+                let (Some(site), Some(crawler)) = (value("site"), value("crawler")) else { continue };
+                let at = metric.get_gauge().get_value() as i64;
+                of(&site, &crawler, &|counts| counts.last_fetch = Some(at));
+            }
+        }
+        counts.into_values().collect()
     }
 
     /// `crawlgate_warnings`.

@@ -3,11 +3,14 @@
 //! Knows names and numbers; knows no request and no policy.
 
 mod access;
+mod events;
 mod metrics;
+mod rotation;
 mod trace;
 
 pub use access::{AccessLog, AccessRecord};
-pub use metrics::{Metrics, SiteGauges, UNCLAIMED};
+pub use events::{Event, Events};
+pub use metrics::{CrawlerCounts, Metrics, SiteGauges, UNCLAIMED};
 pub use trace::start_tracing;
 
 #[cfg(test)]

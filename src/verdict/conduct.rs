@@ -6,6 +6,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::policy::Snapshot;
 use crate::policy::compiled::{Site, Standing};
 use crate::policy::model::Mode;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// How a crawler has conducted itself so far.
@@ -38,14 +39,32 @@ impl Asker {
     }
 }
 
-/// What the policy's own lists of addresses prove of a claim. `may_accuse` says whether the address is surely the client's
-/// own: an address behind a proxy that nobody declared, or one of a private network, proves nothing against anybody.
+/// What the policy's own lists of addresses prove of a claim. `may_accuse` is `false` where the address may be that of a
+/// proxy that nobody declared: it proves nothing against anybody then. Nor does an address of a private network.
 pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
     let address = facts.client;
     match address.and_then(|address| site.holds_address(claim, address)) {
         Some(true) => Identity::Verified,
-        Some(false) if may_accuse => Identity::Impostor,
+        Some(false) if may_accuse && !address.is_none_or(is_private) => Identity::Impostor,
         Some(false) | None => Identity::Unverified,
+    }
+}
+
+/// Loopback, private networks, link-local addresses, and those that carriers share out (RFC 1918, 3927, 4193, 4291, 6598).
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            address.is_loopback()
+                || address.is_private()
+                || address.is_link_local()
+                || address.is_unspecified()
+                || first == 100 && second & 0xc0 == 64
+        }
+        IpAddr::V6(address) => {
+            let first = address.segments()[0];
+            address.is_loopback() || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80
+        }
     }
 }
 
@@ -53,4 +72,21 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
 pub fn conduct_counts(standing: &Standing, target: &[u8]) -> bool {
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
     standing.judged && !standing.exempt && standing.mode != Mode::Off && path != b"/robots.txt"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_private;
+
+    #[test]
+    fn addresses_that_prove_nothing_against_anybody() {
+        for address in
+            ["127.0.0.1", "10.1.2.3", "192.168.0.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
+        {
+            assert!(is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in ["203.0.113.9", "100.128.0.1", "2001:db8::1", "172.32.0.1"] {
+            assert!(!is_private(address.parse().unwrap()), "{address}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::explain::{Explanation, claim_of, report};
 use super::{
     Facts, Holdings, Identity, Question, Scratch,
-    conduct::{Asker, Conduct},
+    conduct::{Asker, Conduct, identity_by_policy},
     decide::decide_for,
 };
 use crate::crawlers::Registry;
@@ -92,13 +92,13 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     };
     let entry = &snapshot.sites()[0];
     let host = host_of(test, &entry.site.policy);
-    let question = Question {
+    let mut question = Question {
         facts: Facts {
             host: host.as_bytes(),
             target: test.path.value.as_bytes(),
             method: b"GET",
             user_agent: test.agent.value.as_bytes(),
-            client: None,
+            client: test.ip,
             identity: Identity::Unverified,
             now: test.at.unwrap_or_default(),
         },
@@ -107,6 +107,12 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     };
     let site = snapshot.site_for_host(question.facts.host);
     let claim = claim_of(&test.agent.value, registry, site.map(|_| &*entry.site));
+    question.facts.identity = match test.identity.as_deref() {
+        Some("verified") => Identity::Verified,
+        Some("impostor") => Identity::Impostor,
+        Some(_) => Identity::Unverified,
+        None => identity_by_policy(&entry.site, &question.facts, claim, true),
+    };
     let (asker, holdings, conduct) = (Asker { site, claim }, Holdings::default(), Conduct::default());
     let scratch = &mut Scratch::default();
     let decision = decide_for(snapshot, registry, &question.facts, asker, &holdings, conduct, scratch);

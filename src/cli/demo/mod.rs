@@ -5,9 +5,7 @@ mod origin;
 mod site;
 
 use super::{Failure, run};
-use crate::settings::{
-    AccessDestination, AddressDetail, Limits, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings,
-};
+use crate::settings::{AccessDestination, Limits, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings};
 use crate::telemetry::start_tracing;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -48,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         state: Some(temporary.path().join("state")),
         trusted_proxies: Vec::new(),
         limits: Limits::default(),
-        logs: Logs { access: AccessDestination::File(access_log.clone()), addresses: AddressDetail::Full },
+        logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         threads: None,
         strict: true,
     };

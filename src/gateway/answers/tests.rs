@@ -11,7 +11,8 @@ fn reason() -> Reason {
         crawler: "GPTBot".to_string(),
         rule: Some("Disallow: /<script>alert(1)</script>&'\"".to_string()),
         group: Some("GPTBot, <b>".to_string()),
-        ambiguous: false,
+        kind: Kind::Unproven,
+        retry_after: None,
     }
 }
 

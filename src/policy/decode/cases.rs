@@ -3,10 +3,22 @@
 use super::super::model::{Expectation, PolicyTest};
 use crate::indexing::Directives;
 use crate::yaml::{Decoder, Located, Node, Value};
+use std::net::IpAddr;
 
-const FIELDS: [&str; 7] = ["agent", "path", "host", "type", "status", "at", "expect"];
+const FIELDS: [&str; 9] = ["agent", "path", "host", "type", "status", "at", "ip", "identity", "expect"];
+const IDENTITIES: [&str; 3] = ["unverified", "verified", "impostor"];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
-const KINDS: [&str; 6] = ["allowed", "stale_copy", "unproven", "ambiguous", "not_bound", "not_a_crawler"];
+const KINDS: [&str; 9] = [
+    "allowed",
+    "stale_copy",
+    "unproven",
+    "ambiguous",
+    "not_bound",
+    "not_a_crawler",
+    "trapped",
+    "impostor",
+    "unverified",
+];
 const ACTIONS: [&str; 4] = ["pass", "block", "pause", "robots_txt"];
 
 pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
@@ -22,7 +34,7 @@ pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
 
 fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
     let mut fields = decoder.fields(node, "a case: agent, path, expect")?;
-    fields.refuse(&["identity", "held", "ip"], decoder);
+    fields.refuse(&["held"], decoder);
     let agent = fields.take("agent").and_then(|node| decoder.located(node, "a token, a name or a user agent"));
     let path = fields.take("path").and_then(|node| decoder.located(node, "a path"));
     let path = path.filter(|path| {
@@ -36,6 +48,15 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
     let content_type = fields.take("type").and_then(|node| decoder.text(node, "a media type")).map(str::to_owned);
     let status = fields.take("status").and_then(|node| decoder.integer(node, 200..=599, "the status of a response"));
     let at = fields.take("at").and_then(|node| decoder.timestamp(node));
+    let ip = fields.take("ip").and_then(|node| {
+        let text = decoder.text(node, "an address, like 192.0.2.1")?;
+        let address = text.parse::<IpAddr>();
+        if address.is_err() {
+            decoder.error("bad-value", node.span, format!("`{text}` is not an address"));
+        }
+        address.ok()
+    });
+    let identity = fields.take("identity").and_then(|node| one_of(node, &IDENTITIES, "what is proven", decoder));
     let expected = fields.take("expect");
     let expect = expected.map(|node| expectation(node, decoder)).unwrap_or_default();
     for (name, missing) in [("agent", agent.is_none()), ("path", path.is_none()), ("expect", expected.is_none())] {
@@ -52,6 +73,8 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         content_type,
         status: status.and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
         at,
+        ip,
+        identity: identity.map(|identity| identity.value),
         expect,
         span: node.span,
     })

@@ -1,0 +1,85 @@
+//! Who is asking, as far as it can be proven, and how it has conducted itself: what the decision is asked with beside the
+//! request itself; and afterwards the event that is evidence of it.
+
+use super::Gateway;
+use super::ctx::RequestContext;
+use super::logging::{bounded, crawler_label, field};
+use super::request::host;
+use crate::policy::SiteEntry;
+use crate::telemetry::Event;
+use crate::verdict::{Action, Decision, Holdings, Identity, Kind, rule_place};
+use http::header;
+use pingora_http::RequestHeader;
+use pingora_proxy::Session;
+
+/// Fields by which a proxy says for whom it speaks. From a peer that nobody declared they prove nothing, but that the
+/// address may be that of a proxy.
+const FORWARDING: [&str; 7] =
+    ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
+
+/// Whether the client's address may speak against it: a proxy that nobody declared may stand in between.
+pub(super) fn may_accuse(request: &RequestHeader, ctx: &RequestContext) -> bool {
+    ctx.peer_trusted || !FORWARDING.iter().any(|name| request.headers.contains_key(*name))
+}
+
+/// The versions that the asker may hold.
+pub(super) fn holdings(entry: Option<&SiteEntry>) -> Holdings<'_> {
+    entry.map(Holdings::of).unwrap_or_default()
+}
+
+/// Whether it is written down: what is refused, or would be.
+pub(super) fn is_event(decision: &Decision) -> bool {
+    let refused = |action: Action| matches!(action, Action::Block(_) | Action::Slow { .. });
+    refused(decision.action) || decision.would.is_some_and(refused)
+}
+
+/// The kind under which it counts as a violation; what only the resolved path disallows, what nobody promised, and what is
+/// merely not proven is none.
+pub(super) fn violation(decision: &Decision) -> Option<Kind> {
+    let kind = decision.kind;
+    let counts = !matches!(kind, Kind::Ambiguous | Kind::NotBound | Kind::Unverified);
+    (is_event(decision) && counts).then_some(kind)
+}
+
+/// What there is to say of a request that is against the rules. Nothing in it grows with what the client sends.
+pub(super) fn event(
+    gateway: &Gateway,
+    session: &Session,
+    ctx: &RequestContext,
+    decision: &Decision,
+    entry: &SiteEntry,
+) -> Event {
+    let request = session.req_header();
+    let site = &entry.site;
+    let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
+    let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    let held = holdings(Some(entry));
+    let may_hold = held.versions.iter().filter(|held| ctx.now().since(held.superseded_at) <= site.grace);
+    let retry_after = match (decision.action, decision.would) {
+        (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
+        _ => None,
+    };
+    Event {
+        time: ctx.arrived,
+        site: site.name.clone(),
+        crawler: crawler_label(gateway.registry, entry, decision.claim).to_owned(),
+        identity: ctx.identity.name(),
+        proof: if ctx.identity == Identity::Unverified { "none" } else { "networks" },
+        client: ctx.client.and_then(|address| gateway.addresses.apply(address)),
+        method: bounded(request.method.as_str().as_bytes()).into_owned(),
+        host: bounded(host(request)).into_owned(),
+        target: bounded(request.raw_path()).into_owned(),
+        user_agent: field(&request.headers, header::USER_AGENT).map(|value| value.into_owned()),
+        verdict: decision.verdict.name(),
+        kind: decision.kind.name(),
+        rule: rule.map(|rule| format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())),
+        rule_source: rule_place(decision, site),
+        version: site.robots_txt.version.to_string(),
+        held: may_hold.map(|held| held.site.robots_txt.version.to_string()).collect(),
+        action: decision.action.name(),
+        would: decision.would.map(Action::name),
+        status: session.response_written().map_or(0, |response| response.status.as_u16()),
+        retry_after,
+        left_out: 0,
+    }
+}

@@ -1,0 +1,183 @@
+//! Evidence: an event for each request that is refused, or would be under enforce. The latest are kept in memory for the
+//! API; all of them may go to a log, as JSON lines.
+//!
+//! Above a rate only some are taken in, of every crawler some, and the next one says how many were left out. Taking one in
+//! costs a short lock and no waiting: lines are gathered and written as those of the access log are.
+
+use super::access::{AccessLog, Output, moment};
+use super::rotation::RotatingFile;
+use crate::settings::{EventDestination, EventSettings};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// The latest events that the API shows; each is bounded, so they are a few MiB at most.
+const KEPT: usize = 500;
+/// Beyond the rate each crawler on each site has one event a second, as far as these tell them apart.
+const FAIR: usize = 256;
+
+/// One request against the rules.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Event {
+    /// RFC 3339 with milliseconds, UTC.
+    #[serde(serialize_with = "moment")]
+    pub time: SystemTime,
+    pub site: String,
+    /// The registry's id, the policy's token, or `other`.
+    pub crawler: String,
+    pub identity: &'static str,
+    /// What that rests on: `networks` of the policy, or nothing but the user agent.
+    pub proof: &'static str,
+    pub client: Option<IpAddr>,
+    pub method: String,
+    pub host: String,
+    pub target: String,
+    pub user_agent: Option<String>,
+    pub verdict: &'static str,
+    pub kind: &'static str,
+    /// `Disallow: /cart/`.
+    pub rule: Option<String>,
+    /// `file:line:column` of it.
+    pub rule_source: Option<String>,
+    /// The version of robots.txt in force.
+    pub version: String,
+    /// Those that it may hold besides.
+    pub held: Vec<String>,
+    pub action: &'static str,
+    /// What enforce would have done.
+    pub would: Option<&'static str>,
+    pub status: u16,
+    /// In seconds, of what is too fast.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u32>,
+    /// Events before this one that were not written.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What is taken in during one second.
+struct Sampling {
+    second: u64,
+    taken: u64,
+    fair: [bool; FAIR],
+    /// Since the last that was taken in.
+    left_out: u64,
+}
+
+/// All that is known of events; cheap to clone.
+#[derive(Clone)]
+pub struct Events(Arc<Shared>);
+
+struct Shared {
+    log: AccessLog,
+    /// Events a second.
+    rate: u64,
+    hasher: RandomState,
+    sampling: Mutex<Sampling>,
+    recent: Mutex<VecDeque<Arc<Event>>>,
+    left_out: AtomicU64,
+}
+
+impl Events {
+    /// Opens the log.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending, or no thread can be started.
+    pub fn open(settings: &EventSettings) -> std::io::Result<Events> {
+        let log = match &settings.destination {
+            EventDestination::Off => AccessLog::off(),
+            EventDestination::Stdout => AccessLog::start("event-log", Output::Stdout(std::io::stdout()))?,
+            EventDestination::File { path, size, keep } => {
+                AccessLog::start("event-log", Output::Rotating(RotatingFile::open(path, *size, *keep)?))?
+            }
+        };
+        Ok(Events::new(log, settings.rate))
+    }
+
+    /// In memory only.
+    pub fn off() -> Events {
+        Events::new(AccessLog::off(), EventSettings::default().rate)
+    }
+
+    fn new(log: AccessLog, rate: u32) -> Events {
+        Events(Arc::new(Shared {
+            log,
+            rate: rate.into(),
+            hasher: RandomState::new(),
+            sampling: Mutex::new(Sampling { second: 0, taken: 0, fair: [false; FAIR], left_out: 0 }),
+            recent: Mutex::default(),
+            left_out: AtomicU64::new(0),
+        }))
+    }
+
+    /// Takes an event in, if there is room in this second; it is made only then.
+    pub fn record(&self, site: &str, crawler: &str, now: SystemTime, make: impl FnOnce() -> Event) {
+        let shared = &*self.0;
+        let Some(left_out) = shared.admit(site, crawler, now) else {
+            shared.left_out.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let event = Arc::new(Event { left_out, ..make() });
+        if shared.log.enabled() {
+            shared.log.write(&*event);
+        }
+        let mut recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let oldest = if recent.len() >= KEPT { recent.pop_front() } else { None };
+        recent.push_back(event);
+        drop(recent);
+        drop(oldest);
+    }
+
+    /// The latest events, the last first.
+    pub fn recent(&self) -> Vec<Arc<Event>> {
+        self.0.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+    }
+
+    /// Events that were not taken in since the start.
+    pub fn left_out(&self) -> u64 {
+        self.0.left_out.load(Ordering::Relaxed)
+    }
+
+    /// Lines that were taken in and could not be written.
+    pub fn dropped(&self) -> u64 {
+        self.0.log.dropped()
+    }
+
+    /// Waits until everything taken in is written, for at most `limit`.
+    pub fn flush(&self, limit: Duration) {
+        self.0.log.flush(limit);
+    }
+
+    /// Opens the file again.
+    pub fn reopen(&self) {
+        self.0.log.reopen();
+    }
+}
+
+impl Shared {
+    /// Whether one more is taken in, and then how many before it were not.
+    fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
+        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let place = self.hasher.hash_one((site, crawler)) as usize % FAIR;
+        let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
+        if sampling.second != second {
+            (sampling.second, sampling.taken, sampling.fair) = (second, 0, [false; FAIR]);
+        }
+        let first = !std::mem::replace(&mut sampling.fair[place], true);
+        if !first && sampling.taken >= self.rate {
+            sampling.left_out += 1;
+            return None;
+        }
+        sampling.taken += 1;
+        Some(std::mem::take(&mut sampling.left_out))
+    }
+}
