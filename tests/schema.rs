@@ -528,6 +528,11 @@ fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_s
 
 /// Accepted by both, in spellings that the documentation does not show.
 const RIGHT_POLICIES: &[&str] = &[
+    "robots: { origin: replace }\nenforcement: { traps: [], exempt: [], too_fast: {}, trapped: {}, unverified: observe }",
+    "robots: { origin: replace }\nenforcement: { traps: '/a/*b', trapped: { for: 1d, status: 0410 }, too_fast: { body: x } }",
+    "robots: { origin: replace }\nenforcement: { exempt: 360Spider, agents: { 360Spider: { trapped: 410, impostor: 404 } } }",
+    "robots: { origin: replace }\ncrawlers: { token: 360Spider, user_agent: 360, crawl_delay: Yes, networks: ['::1'] }",
+    "robots: { origin: replace }\ncrawlers: [{ token: A, user_agent: [Abot], binds: named, networks: 10.0.0.0/8 }]",
     "robots: { origin: replace, groups: { agents: [360Spider, '*'], disallow: '', crawl_delay: 500ms } }",
     "robots: { origin: replace, max_age: 60, sitemaps: [] }",
     "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w }",
@@ -543,6 +548,8 @@ const RIGHT_POLICIES: &[&str] = &[
 ];
 
 const RIGHT_SETTINGS: &[&str] = &[
+    "logs: { events: 'off' }",
+    "logs: { events: { to: '-', keep: '0', rate: 5, size: 1 MiB } }",
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
@@ -615,6 +622,17 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nenforcement: { disallowed: { body: x } }",
     "robots: { origin: replace }\nenforcement: { disallowed: { status: 403, retry_after: 0 } }",
     "robots: { origin: replace }\nenforcement: { traps: x }",
+    "robots: { origin: replace }\nenforcement: { traps: /* }",
+    "robots: { origin: replace }\nenforcement: { too_fast: { retry_after: 1h } }",
+    "robots: { origin: replace }\nenforcement: { trapped: { for: 0 } }",
+    "robots: { origin: replace }\nenforcement: { unverified: forgive }",
+    "robots: { origin: replace }\nenforcement: { exempt: '*' }",
+    "robots: { origin: replace }\nenforcement: { agents: { GPTBot: { traps: /trap/ } } }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: yes }",
+    "robots: { origin: replace }\ncrawlers: { user_agent: IntranetBot }",
+    "robots: { origin: replace }\ncrawlers: { token: IntranetBot, networks: intranet }",
+    "robots: { origin: replace }\ncrawlers: { token: IntranetBot, purpose: own }",
+    "robots: { origin: replace }\ncrawlers: IntranetBot",
     "robots: { origin: replace }\nenforcement: { purposes: { bots: {} } }",
     "robots: { origin: replace }\nenforcement: { purposes: { seo: { grace: 1h } } }",
     "robots: { origin: replace }\nenforcement: { agents: { '*': { mode: off } } }",
@@ -629,7 +647,8 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: x, expect: allowed }]",
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, expect: forbidden }]",
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, status: 99, expect: allowed }]",
-    "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, ip: 10.0.0.1, expect: allowed }]",
+    "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, ip: here, expect: allowed }]",
+    "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, held: x, expect: allowed }]",
     "robots: { origin: replace }\ntests: [{ agent: GPTBot, path: /, expect: { kind: disallowed } }]",
     "- robots",
 ];
@@ -659,7 +678,8 @@ const WRONG_SETTINGS: &[&str] = &[
     "limits: { target: 16KB }",
     "limits: { drain: 0 }",
     "logs: { addresses: some }",
-    "logs: { events: x }",
+    "logs: { events: { size: 1MiB } }",
+    "logs: { events: { to: x, rate: 0 } }",
     "logs: off",
     "threads: 0",
     "threads: 1025",

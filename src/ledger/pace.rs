@@ -20,7 +20,8 @@ const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 /// last one; `None` of the first. The answer is when the next is to come, or for how long this one comes too soon: after
 /// exactly that long it is in time. A crawler that keeps its delay is never refused, whatever the moment it begins at.
 ///
-/// Moments may be of any clock that goes forward; should it go back, nobody is told to wait for longer than the delay.
+/// What lies farther ahead than a request can have put it is of a clock that was set back, or of a longer delay that the
+/// policy had: it counts for nothing.
 ///
 /// ```
 /// use crawlgate::ledger::gcra;
@@ -32,7 +33,9 @@ const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 /// ```
 pub fn gcra(expected: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
     let tolerance = (delay / 4).min(MAX_TOLERANCE);
-    let expected = expected.unwrap_or(now).min(now.saturating_add(delay).saturating_add(tolerance));
+    // One tolerance for a request that came early, one for workers that look at the clock one after the other.
+    let farthest = now.saturating_add(delay).saturating_add(tolerance * 2);
+    let expected = expected.filter(|expected| *expected <= farthest).unwrap_or(now);
     match expected.saturating_sub(tolerance).checked_sub(now).filter(|wait| !wait.is_zero()) {
         Some(wait) => Err(wait),
         None => Ok(expected.max(now).saturating_add(delay)),

@@ -1,1 +1,353 @@
+use super::*;
+use crate::crawlers::Registry;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::verdict::{Asker, Decision, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
+use crate::yaml::Source;
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
 
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn milliseconds(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+// ---- pace
+
+proptest! {
+    /// Whatever its delay and the moment it begins at, and however much longer it sometimes waits.
+    #[test]
+    fn a_crawler_that_keeps_its_delay_is_never_refused(
+        delay in 1_u64..1_000_000, start in 0_u64..2_000_000_000_000, more in prop::collection::vec(0_u64..500_000, 1..50),
+    ) {
+        let (mut expected, mut now) = (None, milliseconds(start));
+        for pause in more {
+            let next = gcra(expected, now, milliseconds(delay));
+            prop_assert!(next.is_ok(), "{next:?}");
+            expected = next.ok();
+            now += milliseconds(delay + pause);
+        }
+    }
+
+    /// Who is told to wait is in time after exactly that long, and a nanosecond sooner is not.
+    #[test]
+    fn waiting_exactly_as_long_as_told_is_in_time(
+        delay in 1_u64..1_000_000, steps in prop::collection::vec(0_u64..2_000_000, 1..50),
+    ) {
+        let delay = milliseconds(delay);
+        let (mut expected, mut now) = (None, milliseconds(1_000_000));
+        for step in steps {
+            match gcra(expected, now, delay) {
+                Ok(next) => expected = Some(next),
+                Err(wait) => {
+                    prop_assert!(wait <= delay, "{wait:?} of {delay:?}");
+                    prop_assert!(gcra(expected, now + wait, delay).is_ok());
+                    prop_assert!(gcra(expected, now + wait - Duration::from_nanos(1), delay).is_err());
+                }
+            }
+            now += milliseconds(step);
+        }
+    }
+
+    /// However it crowds its requests, no more pass than the delay has room for.
+    #[test]
+    fn in_the_long_run_no_more_pass_than_the_delay_lets(
+        delay in 100_u64..10_000, steps in prop::collection::vec(0_u64..2_000, 100..300),
+    ) {
+        let (mut expected, mut now, mut passed) = (None, Duration::ZERO, 0_u64);
+        for step in steps {
+            if let Ok(next) = gcra(expected, now, milliseconds(delay)) {
+                (expected, passed) = (Some(next), passed + 1);
+            }
+            now += milliseconds(step);
+        }
+        let room = now.as_millis() as u64 / delay + 2;
+        prop_assert!(passed <= room, "{passed} in {now:?} at {delay} ms");
+    }
+}
+
+#[test]
+fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
+    let delay = Duration::from_secs(10);
+    let next = gcra(None, Duration::from_secs(1_000_000), delay).expect("the first");
+    let next = gcra(Some(next), Duration::from_secs(1_000), delay).expect("the clock was set back");
+    assert!(gcra(Some(next), Duration::from_secs(1_002), delay).is_err(), "from here on it counts");
+    let next = gcra(None, Duration::from_secs(1_000), HOUR).expect("the first");
+    assert!(gcra(Some(next), Duration::from_secs(1_001), HOUR).is_err());
+    assert!(gcra(Some(next), Duration::from_secs(1_010), delay).is_ok(), "the policy has another delay by now");
+}
+
+#[test]
+fn each_crawler_has_its_own_pace_on_each_site_and_a_verified_one_its_own() {
+    let (pace, delay, now) = (Pace::default(), Duration::from_secs(10), Duration::from_secs(100));
+    let ask = |site: &str, crawler: &str, identity| pace.ask(site, crawler, identity, delay, now);
+    assert_eq!(ask("shop", "bingbot", Identity::Unverified), None);
+    assert_eq!(ask("shop", "bingbot", Identity::Unverified), Some(Duration::from_secs(9)));
+    assert_eq!(ask("blog", "bingbot", Identity::Unverified), None);
+    assert_eq!(ask("shop", "yandexbot", Identity::Unverified), None);
+    assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its pace up");
+    assert_eq!(pace.look("shop", "bingbot", Identity::Verified, delay, now), Some(Duration::from_secs(9)));
+    let later = now + Duration::from_secs(10);
+    assert_eq!(pace.look("shop", "bingbot", Identity::Verified, delay, later), None);
+    assert_eq!(pace.look("shop", "bingbot", Identity::Verified, delay, later), None, "to look is not to ask");
+}
+
+#[test]
+fn a_million_names_leave_the_table_of_paces_bounded_and_hold_the_last_ones() {
+    let (pace, delay) = (Pace::default(), Duration::from_secs(1_000_000));
+    for number in 0..1_000_000_u64 {
+        pace.ask("shop", &format!("bot-{number}"), Identity::Unverified, delay, milliseconds(number));
+    }
+    assert!(pace.len() <= 65_536, "{}", pace.len());
+    let now = milliseconds(1_000_001);
+    assert!(pace.look("shop", "bot-999999", Identity::Unverified, delay, now).is_some(), "it was just here");
+}
+
+// ---- traps
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
+    let (traps, start) = (Traps::default(), Timestamp(1_000));
+    let is_marked = |site, crawler, from, at| traps.until(site, crawler, address(from), Timestamp(at)).is_some();
+    assert!(!is_marked("shop", "gptbot", "192.0.2.1", 1_000));
+    traps.mark("shop", "gptbot", address("192.0.2.1"), start, HOUR);
+    assert!(is_marked("shop", "gptbot", "192.0.2.1", 1_000) && is_marked("shop", "gptbot", "192.0.2.1", 4_599));
+    assert!(!is_marked("shop", "gptbot", "192.0.2.1", 4_600), "the hour is over");
+    assert!(!is_marked("shop", "bingbot", "192.0.2.1", 1_001));
+    assert!(!is_marked("blog", "gptbot", "192.0.2.1", 1_001));
+    assert!(!is_marked("shop", "gptbot", "192.0.2.2", 1_001));
+    traps.mark("shop", "gptbot", address("192.0.2.1"), Timestamp(4_000), HOUR);
+    assert!(is_marked("shop", "gptbot", "192.0.2.1", 7_599), "who does it again is marked anew");
+    assert_eq!(traps.len(), 1);
+    assert_eq!(traps.list(Timestamp(7_599))[0].since, Timestamp(4_000));
+    assert!(traps.list(Timestamp(7_600)).is_empty());
+}
+
+#[test]
+fn of_ipv6_a_mark_is_for_the_whole_64_and_a_mapped_address_is_its_ipv4() {
+    let (traps, now) = (Traps::default(), Timestamp(0));
+    traps.mark("shop", "other", address("2001:db8:1:2:3:4:5:6"), now, HOUR);
+    assert!(traps.until("shop", "other", address("2001:db8:1:2::9"), now).is_some());
+    assert!(traps.until("shop", "other", address("2001:db8:1:3::9"), now).is_none());
+    traps.mark("shop", "other", address("::ffff:192.0.2.7"), now, HOUR);
+    assert!(traps.until("shop", "other", address("192.0.2.7"), now).is_some());
+    assert_eq!(traps.release(address("2001:db8:1:2::1"), now).len(), 1);
+    assert!(traps.until("shop", "other", address("2001:db8:1:2::9"), now).is_none());
+}
+
+#[test]
+fn release_forgets_an_address_under_every_name() {
+    let (traps, now) = (Traps::default(), Timestamp(0));
+    for crawler in ["gptbot", "other"] {
+        traps.mark("shop", crawler, address("192.0.2.1"), now, HOUR);
+    }
+    traps.mark("shop", "gptbot", address("192.0.2.2"), now, HOUR);
+    assert_eq!(traps.release(address("192.0.2.1"), now).len(), 2);
+    assert!(traps.release(address("192.0.2.1"), now).is_empty());
+    assert_eq!((traps.len(), traps.list(now).len()), (1, 1));
+}
+
+#[test]
+fn a_million_addresses_leave_the_table_of_marks_bounded_and_hold_the_last_ones() {
+    let traps = Traps::default();
+    for number in 0..1_000_000_u32 {
+        let now = Timestamp(i64::from(number / 10_000));
+        let address = match number % 2 {
+            0 => IpAddr::V4(Ipv4Addr::from(number)),
+            _ => IpAddr::V6(Ipv6Addr::from(u128::from(number) << 64)),
+        };
+        traps.mark("shop", "other", address, now, HOUR);
+    }
+    let now = Timestamp(100);
+    assert!(traps.len() <= 65_536, "{}", traps.len());
+    assert_eq!(traps.list(now).len(), traps.len());
+    assert!(traps.until("shop", "other", IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)), now).is_some());
+}
+
+#[test]
+fn marks_survive_a_restart_and_a_file_that_cannot_be_understood_is_set_aside() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let traps = Traps::open(directory.path(), Timestamp(0)).expect("opened");
+    traps.mark("shop", "gptbot", address("192.0.2.1"), Timestamp(0), HOUR);
+    traps.mark("shop", "gptbot", address("2001:db8::1"), Timestamp(0), Duration::from_secs(10));
+    traps.save(directory.path()).expect("saved");
+    drop(traps);
+    let again = Traps::open(directory.path(), Timestamp(100)).expect("opened");
+    assert!(again.until("shop", "gptbot", address("192.0.2.1"), Timestamp(100)).is_some());
+    assert_eq!(again.list(Timestamp(100)).len(), 1, "the other one's time is over");
+    std::fs::write(directory.path().join("traps.json"), "[{").expect("written");
+    let empty = Traps::open(directory.path(), Timestamp(100)).expect("opened all the same");
+    assert!(empty.is_empty() && directory.path().join("traps.json.unreadable").exists());
+}
+
+#[test]
+fn marks_are_written_by_themselves_and_a_directory_that_is_gone_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    std::fs::create_dir(&state).expect("made");
+    let traps = Traps::open(&state, Timestamp(0)).expect("opened");
+    let until = |what: &str, condition: &dyn Fn() -> bool| {
+        let began = std::time::Instant::now();
+        while !condition() {
+            assert!(began.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
+            std::thread::park_timeout(milliseconds(10));
+        }
+    };
+    traps.mark("shop", "gptbot", address("192.0.2.1"), Timestamp(0), HOUR);
+    until("the file", &|| state.join("traps.json").exists());
+    std::fs::remove_dir_all(&state).expect("removed");
+    traps.mark("shop", "gptbot", address("192.0.2.2"), Timestamp(0), HOUR);
+    until("the failure", &|| traps.failing());
+    std::fs::create_dir(&state).expect("made again");
+    until("the file again", &|| !traps.failing() && state.join("traps.json").exists());
+}
+
+// ---- both, with the decision
+
+const POLICY: &str = r#"
+hosts: [shop.example]
+robots:
+  origin: replace
+  groups:
+    - { agents: ["*"], disallow: [/cart/], crawl_delay: 10s }
+    - { agents: [GPTBot], disallow: [/garden/], crawl_delay: 2s }
+enforcement: { mode: enforce, traps: [/trap/], trapped: { status: 410, for: 1h }, exempt: [HouseBot] }
+crawlers:
+  - { token: ShopBot, crawl_delay: yes, networks: [198.51.100.0/24] }
+"#;
+
+struct Timeline {
+    conducts: Conducts,
+    snapshot: Snapshot,
+    /// Versions that may be held besides the one in force.
+    held: Vec<crate::policy::compiled::Held>,
+}
+
+impl Timeline {
+    fn new(policy: &str) -> Timeline {
+        let snapshot = Snapshot::new(vec![SiteEntry::new(site(policy), Timestamp(0))], 1);
+        Timeline { conducts: Conducts::default(), snapshot, held: Vec::new() }
+    }
+
+    fn ask(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
+        self.ask_as(Identity::Unverified, seconds, client, user_agent, target)
+    }
+
+    fn ask_as(&self, identity: Identity, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
+        let facts = Facts {
+            host: b"shop.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: Some(address(client)),
+            identity,
+            now: Timestamp(seconds as i64),
+        };
+        let registry = Registry::builtin();
+        let asker = Asker::of(&self.snapshot, registry, &facts);
+        let now = Duration::from_secs_f64(seconds);
+        let looked = self.conducts.look(&self.snapshot, registry, &facts, asker, now);
+        let conduct = self.conducts.take_in(&self.snapshot, registry, &facts, asker, now);
+        assert_eq!(looked, conduct, "what is said without taking it in is what is said when it is");
+        let holdings = Holdings { versions: &self.held, forgotten_until: None };
+        let scratch = &mut Scratch::default();
+        let decision = decide_for(&self.snapshot, registry, &facts, asker, &holdings, conduct, scratch);
+        self.conducts.remember(&decision, &self.snapshot, registry, &facts);
+        decision
+    }
+}
+
+fn site(policy: &str) -> Arc<crate::policy::Site> {
+    let (site, findings) = load("shop", &Source { name: "shop.yaml".into(), text: policy.into() }, Registry::builtin());
+    site.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+
+#[test]
+fn who_steps_into_a_trap_is_refused_everywhere_until_its_time_is_over() {
+    let time = Timeline::new(POLICY);
+    assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed);
+    assert_eq!(time.ask(10.0, "192.0.2.1", BINGBOT, "/trap/x").kind, Kind::Trapped);
+    assert_eq!(time.ask(20.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Trapped);
+    assert_eq!(time.ask(20.0, "192.0.2.1", BINGBOT, "/robots.txt").kind, Kind::Allowed, "robots.txt is free");
+    assert_eq!(time.ask(20.0, "192.0.2.1", BROWSER, "/").kind, Kind::NotACrawler, "people share its address");
+    assert_eq!(time.ask(20.0, "192.0.2.2", BINGBOT, "/").kind, Kind::Allowed, "the crawler has other addresses");
+    assert_eq!(time.ask(3_611.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed, "the hour is over");
+}
+
+#[test]
+fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_reported_only() {
+    let time = Timeline::new(POLICY);
+    for user_agent in [BROWSER, "curl/8.9.1", "HouseBot/1.0"] {
+        time.ask(0.0, "192.0.2.1", user_agent, "/trap/");
+    }
+    assert!(time.conducts.traps.is_empty());
+    let reported = time.ask_as(Identity::Verified, 0.0, "198.51.100.1", "ShopBot/1.0", "/trap/");
+    assert_eq!((reported.kind, reported.sprung), (Kind::Trapped, true));
+    assert!(time.conducts.traps.is_empty());
+    let impostor = time.ask_as(Identity::Impostor, 0.0, "192.0.2.1", "ShopBot/1.0", "/trap/");
+    assert_eq!((impostor.kind, impostor.sprung), (Kind::Impostor, false));
+}
+
+#[test]
+fn who_may_hold_a_version_without_the_trap_is_not_marked() {
+    let mut time = Timeline::new(POLICY);
+    let held = |policy: String| crate::policy::compiled::Held { site: site(&policy), superseded_at: Timestamp(0) };
+    time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
+    assert_eq!(time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::StaleCopy);
+    // It was disallowed by another rule: against the rules, but of the trap it could not know.
+    time.held = vec![held(POLICY.replace("traps: [/trap/], ", "").replace("/cart/", "/trap/"))];
+    assert_eq!(time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::Unproven);
+    assert!(time.conducts.traps.is_empty());
+    assert_eq!(
+        time.ask(90_000.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        Kind::Trapped,
+        "a day later it has the new one"
+    );
+    time.held = vec![held(POLICY.replace("/cart/", "/other/"))];
+    assert_eq!(time.ask(90_010.0, "192.0.2.9", BINGBOT, "/trap/").kind, Kind::Trapped, "both have it");
+}
+
+#[test]
+fn an_ambiguous_url_springs_no_trap() {
+    let time = Timeline::new(POLICY);
+    assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/x/../trap/").kind, Kind::Ambiguous);
+    assert!(time.conducts.traps.is_empty());
+}
+
+#[test]
+fn pace_is_for_those_who_honour_it_or_are_named() {
+    let time = Timeline::new(POLICY);
+    let kinds = |user_agent: &str, target: &str| {
+        let ask = |seconds| time.ask(seconds, "192.0.2.1", user_agent, target).kind;
+        [ask(1_000.0), ask(1_001.0)]
+    };
+    assert_eq!(kinds("GPTBot/1.2", "/")[1], Kind::TooFast, "a group names it");
+    assert_eq!(kinds("ShopBot/1.0", "/")[1], Kind::TooFast, "its owner says it honours it");
+    assert_eq!(kinds("Googlebot/2.1", "/")[1], Kind::Allowed, "it ignores Crawl-delay by its operator's word");
+    assert_eq!(kinds(BROWSER, "/")[1], Kind::NotACrawler);
+    assert_eq!(kinds(BINGBOT, "/robots.txt?x"), [Kind::Allowed; 2]);
+    assert_eq!(time.ask(1_002.1, "192.0.2.1", "GPTBot/1.2", "/").kind, Kind::Allowed, "two seconds after the first");
+}
+
+#[test]
+fn the_retry_after_is_kept_by_who_waits_that_long() {
+    let time = Timeline::new(POLICY);
+    time.ask(1_000.0, "192.0.2.1", "ShopBot/1.0", "/");
+    let mut now = 1_000.25;
+    let crate::verdict::Action::Slow { retry_after, .. } = time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").action else {
+        panic!("too fast");
+    };
+    assert_eq!(retry_after, 9, "whole seconds, up");
+    now += f64::from(retry_after);
+    assert_eq!(time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").kind, Kind::Allowed);
+}

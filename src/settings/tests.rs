@@ -41,7 +41,10 @@ fn a_whole_file_is_read() {
     assert_eq!(settings.state.as_deref(), Some(Path::new("/etc/crawlgate/state")));
     assert_eq!(settings.trusted_proxies[1].to_string(), "192.0.2.7/32");
     assert_eq!((settings.limits.target, settings.limits.drain), (8192, Duration::from_secs(5)));
-    assert_eq!(settings.logs, Logs { access: AccessDestination::Stdout, addresses: AddressDetail::Truncated });
+    assert_eq!(
+        settings.logs,
+        Logs { access: AccessDestination::Stdout, addresses: AddressDetail::Truncated, ..Logs::default() }
+    );
     assert_eq!((settings.threads, settings.strict), (Some(4), true));
 }
 

@@ -117,7 +117,7 @@ fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
     for trap in patterns(node, decoder) {
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
-        let problem = if literal.len() < 3 {
+        let problem = if literal.chars().count() < 3 {
             "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks whoever reads the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
             "crawlers have reasons to ask for this: it is no trap"
