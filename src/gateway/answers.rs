@@ -61,7 +61,8 @@ impl Reason {
     }
 }
 
-fn line(rule: &Rule) -> String {
+/// A rule as it stands in robots.txt.
+pub(super) fn line(rule: &Rule) -> String {
     format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }
 

@@ -2,12 +2,14 @@
 //! request itself; and afterwards the event that is evidence of it.
 
 use super::Gateway;
+use super::answers::line;
 use super::ctx::RequestContext;
 use super::logging::{bounded, crawler_label, field};
 use super::request::host;
 use crate::policy::SiteEntry;
+use crate::robots::seconds;
 use crate::telemetry::Event;
-use crate::verdict::{Action, Decision, Holdings, Identity, Kind, rule_place};
+use crate::verdict::{Action, Decision, Holdings, Identity, Kind, group_place, rule_place};
 use http::header;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
@@ -53,6 +55,7 @@ pub(super) fn event(
     let site = &entry.site;
     let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
     let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    let delay = group.filter(|_| decision.kind == Kind::TooFast).and_then(|group| group.crawl_delay);
     let held = holdings(Some(entry));
     let may_hold = held.versions.iter().filter(|held| ctx.now().since(held.superseded_at) <= site.grace);
     let retry_after = match (decision.action, decision.would) {
@@ -72,8 +75,8 @@ pub(super) fn event(
         user_agent: field(&request.headers, header::USER_AGENT).map(|value| value.into_owned()),
         verdict: decision.verdict.name(),
         kind: decision.kind.name(),
-        rule: rule.map(|rule| format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())),
-        rule_source: rule_place(decision, site),
+        rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(line)),
+        rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
         version: site.robots_txt.version.to_string(),
         held: may_hold.map(|held| held.site.robots_txt.version.to_string()).collect(),
         action: decision.action.name(),

@@ -19,6 +19,7 @@ use std::time::{Duration, SystemTime};
 const KEPT: usize = 500;
 /// Beyond the rate each crawler on each site has one event a second, as far as these tell them apart.
 const FAIR: usize = 256;
+const SUMMED_EVERY: Duration = Duration::from_secs(1);
 
 /// One request against the rules.
 #[derive(Clone, Debug, Serialize)]
@@ -100,7 +101,19 @@ impl Events {
                 AccessLog::start("event-log", Output::Rotating(RotatingFile::open(path, *size, *keep)?))?
             }
         };
-        Ok(Events::new(log, settings.rate))
+        let events = Events::new(log, settings.rate);
+        if events.0.log.enabled() {
+            // A flood may be the last that happens for a while: what was left out is said all the same.
+            let shared = Arc::downgrade(&events.0);
+            std::thread::Builder::new().name("events".into()).spawn(move || {
+                loop {
+                    std::thread::park_timeout(SUMMED_EVERY);
+                    let Some(shared) = shared.upgrade() else { return };
+                    shared.say_left_out(SystemTime::now());
+                }
+            })?;
+        }
+        Ok(events)
     }
 
     /// In memory only.
@@ -154,6 +167,7 @@ impl Events {
 
     /// Waits until everything taken in is written, for at most `limit`.
     pub fn flush(&self, limit: Duration) {
+        self.0.say_left_out(SystemTime::now() + SUMMED_EVERY);
         self.0.log.flush(limit);
     }
 
@@ -163,10 +177,32 @@ impl Events {
     }
 }
 
+/// The line that stands for events that were not written, when none comes after them.
+#[derive(Serialize)]
+struct LeftOut {
+    #[serde(serialize_with = "moment")]
+    time: SystemTime,
+    left_out: u64,
+}
+
+fn second(moment: SystemTime) -> u64 {
+    moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
+}
+
 impl Shared {
+    /// Writes how many were left out in a second that is over.
+    fn say_left_out(&self, now: SystemTime) {
+        let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
+        if sampling.left_out > 0 && sampling.second < second(now) && self.log.enabled() {
+            let left_out = std::mem::take(&mut sampling.left_out);
+            drop(sampling);
+            self.log.write(&LeftOut { time: now, left_out });
+        }
+    }
+
     /// Whether one more is taken in, and then how many before it were not.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
-        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let second = second(now);
         let place = self.hasher.hash_one((site, crawler)) as usize % FAIR;
         let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
         if sampling.second != second {

@@ -114,6 +114,11 @@ pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
     Some(place(source, site).0)
 }
 
+/// `file:line:column` of what a decision's group came from: where its crawl delay was said.
+pub fn group_place(decision: &Decision, site: &Site) -> Option<String> {
+    Some(place(site.group_sources.get(usize::from(decision.rule?.group))?, site).0)
+}
+
 fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
     let file = &site.policy.source.name;
     match source {
@@ -334,7 +339,7 @@ impl Explanation {
                 "the policy names it, though its operator says it ignores robots.txt"
             }
             Kind::NotBound => "its operator says that these rules do not bind it, and no group names it",
-            Kind::TooFast => "allowed, but sooner after the last request than crawl_delay says",
+            Kind::TooFast => "sooner after the last request than crawl_delay says",
             Kind::Impostor => "it is proven not to be the crawler that it says it is",
             Kind::Trapped => "a trap was asked for, by this request or by one from this address under the same name",
             Kind::Unverified => "the policy refuses crawlers that are not verified",

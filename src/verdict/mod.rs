@@ -9,7 +9,8 @@ mod suite;
 pub use conduct::{Asker, Conduct, conduct_counts, identity_by_policy};
 pub use decide::{decide, decide_for};
 pub use explain::{
-    ActionReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for, report, rule_place,
+    ActionReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for, group_place, report,
+    rule_place,
 };
 pub use load::load;
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
@@ -224,5 +225,7 @@ pub struct Decision {
     pub path_rules: PathRules,
 }
 
+#[cfg(test)]
+mod holding_tests;
 #[cfg(test)]
 mod tests;

@@ -189,6 +189,14 @@ impl Gate {
         wait(&mut self.child)
     }
 
+    /// Killed with no chance to write anything down, and started again in the same directory.
+    pub fn killed_and_started_again(mut self) -> Gate {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let empty = Setup::before("127.0.0.1:0");
+        std::mem::replace(&mut self.setup, empty).start()
+    }
+
     /// A file or socket in its directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.setup.directory.path().join(name)

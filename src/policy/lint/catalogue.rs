@@ -46,6 +46,7 @@ lints! {
     PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
     NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
     UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
+    UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that nobody can verify yet";
     // Of agents.
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";

@@ -4,7 +4,7 @@ use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, TokenMarks};
 use crate::indexing::Scope;
 use crate::policy::compiled::{Binding, RuleSource, Site};
-use crate::policy::model::{Acknowledgement, Environment, GroupPolicy, Mode};
+use crate::policy::model::{Acknowledgement, Environment, GroupPolicy, Mode, Unverified};
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     groups_that_drop_star_rules(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
+    refusing_the_unverified(site, diagnostics);
     names_that_are_no_tokens(site, registry, diagnostics);
     tokens_of_browsers(site, registry, diagnostics);
 }
@@ -199,7 +200,19 @@ const BROWSERS: [&str; 6] = [
 fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    for agent in groups.chain(policy.enforcement.agents.iter().map(|(agent, _)| agent)) {
+    for mark in policy.crawlers.iter().flat_map(|own| &own.user_agent) {
+        if stands_in_browsers(&mark.value, registry) {
+            diagnostics.push(
+                lints::TOKEN_OF_BROWSERS
+                    .at(mark.span, format!("`{}` stands in the user agents of people's browsers", mark.value))
+                    .label("people would be taken for a crawler")
+                    .help("write what stands in the user agent of this crawler only"),
+            );
+        }
+    }
+    let own = policy.crawlers.iter().filter(|own| own.user_agent.is_empty()).map(|own| &own.token);
+    let enforced = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
+    for agent in groups.chain(enforced).chain(own) {
         if !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value)) {
             continue;
         }
@@ -242,14 +255,33 @@ fn names_that_are_no_tokens(site: &Site, registry: &Registry, diagnostics: &mut 
 }
 
 fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
-    for (agent, _) in &site.policy.enforcement.agents {
+    let enforcement = &site.policy.enforcement;
+    for agent in enforcement.agents.iter().map(|(agent, _)| agent).chain(&enforcement.exempt) {
         let listed = !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value));
         let grouped = site.matcher.named(&agent.value).is_some();
-        if !listed && !grouped {
+        if !listed && !grouped && site.policy.own_crawler(&agent.value).is_none() {
             diagnostics.push(
                 lints::UNKNOWN_CRAWLER.at(agent.span, format!("no known crawler is called `{}`", agent.value)).help(
                     "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
                 ),
+            );
+        }
+    }
+}
+
+/// Only the owner's own lists of addresses prove anything so far.
+fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
+    let policy = &site.policy;
+    let enforcement = &policy.enforcement;
+    let provable = |agent: &str| policy.own_crawler(agent).is_some_and(|own| !own.networks.is_empty());
+    let agents = enforcement.agents.iter().filter(|(agent, _)| !provable(&agent.value)).map(|(_, fields)| fields);
+    for fields in agents.chain(enforcement.purposes.values()).chain([&enforcement.site]) {
+        if let Some((Unverified::Refuse, span)) = fields.unverified {
+            diagnostics.push(
+                lints::UNVERIFIED_REFUSED
+                    .at(span, "no crawler can be verified yet, but those of `crawlers` that have `networks`")
+                    .label("everybody else is refused, search engines too")
+                    .help("write `unverified: as_claimed`, or list the `networks` of the crawlers that are welcome"),
             );
         }
     }

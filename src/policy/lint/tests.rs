@@ -91,6 +91,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups:\n    - { agents: bingbot, disallow: /a }\n"),
     ("unknown-crawler", 2, "robots: { origin: replace }\nenforcement: { agents: { OurOwnBot: { mode: enforce } } }\n",
         "robots: { origin: replace }\nenforcement: { agents: { GPTBot: { mode: enforce } } }\n"),
+    ("unverified-refused", 2, "robots: { origin: replace }\nenforcement: { unverified: refuse }\n",
+        "robots: { origin: replace }\nenforcement: { agents: { OurBot: { unverified: refuse } } }\ncrawlers: { token: OurBot, networks: 10.0.0.0/8 }\n"),
     ("unknown-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Googelbot, disallow: /a }\n",
         "robots:\n  origin: replace\n  groups:\n    - { agents: [Googlebot, Applebot], disallow: /a }\n"),
     ("shadowed-rule", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: [/a, /a/b] }\n",

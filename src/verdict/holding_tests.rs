@@ -1,0 +1,272 @@
+//! What is decided beyond the rules: identity, exemption, crawlers of the owner's own, traps in robots.txt.
+
+use super::*;
+use crate::crawlers::Registry;
+use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::yaml::Source;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PERSON: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+
+fn load_text(text: &str) -> (Option<Arc<Site>>, Vec<(&'static str, u32)>) {
+    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let (site, findings) = load("shop", &source, Registry::builtin());
+    (site, findings.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect())
+}
+
+fn site(text: &str) -> Arc<Site> {
+    let (site, findings) = load_text(text);
+    site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
+}
+
+/// `enforcement` in front of a site where `*` may not fetch `/cart/`.
+fn with(enforcement: &str) -> String {
+    format!(
+        "robots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }}] }}\n\
+         enforcement: {enforcement}\n"
+    )
+}
+
+fn decided(text: &str, identity: Identity, user_agent: &str, target: &str, conduct: Conduct) -> (Decision, Arc<Site>) {
+    let site = site(text);
+    let snapshot = Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 1);
+    let facts = Facts {
+        host: b"shop.example",
+        target: target.as_bytes(),
+        method: b"GET",
+        user_agent: user_agent.as_bytes(),
+        client: None,
+        identity,
+        now: Timestamp(0),
+    };
+    let (registry, holdings) = (Registry::builtin(), Holdings::default());
+    let asker = Asker::of(&snapshot, registry, &facts);
+    let scratch = &mut Scratch::default();
+    let decision = decide_for(&snapshot, registry, &facts, asker, &holdings, conduct, scratch);
+    let question = Question { facts, status: 200, content_type: None };
+    let told = explain_for(&snapshot, registry, &question, asker, &holdings, conduct);
+    assert_eq!((told.kind, told.action.kind), (decision.kind, decision.action.name()), "explain says the same");
+    (decision, site)
+}
+
+/// Kind, and what enforce does: the status, or nothing.
+fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind, Option<u16>) {
+    let (decision, site) = decided(text, identity, user_agent, target, Conduct::default());
+    let answer = match decision.would.unwrap_or(decision.action) {
+        Action::Block(answer) | Action::Slow { answer, .. } => Some(site.answers[usize::from(answer)].status),
+        _ => None,
+    };
+    (decision.kind, answer)
+}
+
+#[test]
+fn an_impostor_is_refused_whatever_it_asks_for_but_robots_txt_and_a_verified_crawler_is_not() {
+    let text = with("{ mode: enforce, impostor: 404, agents: { Bingbot: { impostor: 410 } } }");
+    assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(404)));
+    assert_eq!(held(&text, Identity::Impostor, "bingbot/2.0", "/cart/"), (Kind::Impostor, Some(410)));
+    assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/robots.txt"), (Kind::Allowed, None));
+    assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/"), (Kind::Allowed, None));
+    assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/cart/"), (Kind::Unproven, Some(403)));
+    let off = with("{ mode: off }");
+    assert_eq!(held(&off, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Allowed, None));
+}
+
+#[test]
+fn the_unverified_are_treated_as_they_claim_observed_or_refused() {
+    let as_claimed = with("{ mode: enforce }");
+    assert_eq!(held(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Allowed, None));
+    let observe = with("{ mode: enforce, unverified: observe }");
+    for (identity, action) in [(Identity::Unverified, "pass"), (Identity::Verified, "block")] {
+        let (decision, _) = decided(&observe, identity, GOOGLEBOT, "/cart/", Conduct::default());
+        assert_eq!(decision.action.name(), action, "{identity:?}");
+        assert_eq!(decision.would.is_some(), action == "pass");
+    }
+    let refuse = with("{ mode: enforce, unverified: refuse, agents: { Bingbot: { unverified: as_claimed } } }");
+    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Unverified, Some(403)));
+    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"), (Kind::Unproven, Some(403)));
+    assert_eq!(held(&refuse, Identity::Verified, GOOGLEBOT, "/"), (Kind::Allowed, None));
+    assert_eq!(held(&refuse, Identity::Unverified, "bingbot/2.0", "/"), (Kind::Allowed, None));
+    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/robots.txt"), (Kind::Allowed, None));
+    assert_eq!(held(&refuse, Identity::Unverified, PERSON, "/"), (Kind::NotACrawler, None));
+}
+
+#[test]
+fn the_exempt_are_never_refused_unless_they_are_somebody_else() {
+    let text = with("{ mode: enforce, exempt: [IntranetBot, Googlebot], unverified: refuse, traps: [/trap/] }");
+    for target in ["/", "/cart/", "/x/../cart/", "/trap/"] {
+        for user_agent in ["IntranetBot/1.0", GOOGLEBOT] {
+            assert_eq!(held(&text, Identity::Unverified, user_agent, target).1, None, "{user_agent} {target}");
+        }
+    }
+    let paced = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: true };
+    let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
+    assert_eq!((decision.kind, decision.action, decision.would), (Kind::Allowed, Action::Pass, None));
+    assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(403)));
+    assert_eq!(held(&text, Identity::Unverified, "bingbot/2.0", "/cart/"), (Kind::Unproven, Some(403)));
+}
+
+#[test]
+fn every_answer_is_that_of_the_agent_else_of_the_purpose_else_of_the_site_field_by_field() {
+    let text = with(
+        "{ mode: observe, disallowed: 401, too_fast: 503, trapped: 404, \
+         purposes: { search: { mode: enforce, disallowed: 402, trapped: 410 } }, \
+         agents: { Bingbot: { disallowed: 451 } } }",
+    );
+    let answers = |user_agent: &str| {
+        let site = site(&text);
+        let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
+        let standing = site.standing(claim);
+        let status = |answer: u16| site.answers[usize::from(answer)].status;
+        (standing.mode.name(), status(standing.disallowed), status(standing.too_fast), status(standing.trapped))
+    };
+    assert_eq!(answers("GPTBot/1.2"), ("observe", 401, 503, 404));
+    assert_eq!(answers(GOOGLEBOT), ("enforce", 402, 503, 410));
+    assert_eq!(answers("bingbot/2.0"), ("enforce", 451, 503, 410));
+}
+
+#[test]
+fn what_weighs_more_comes_first() {
+    let text = with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
+    let both = Conduct { too_fast: Some(Duration::from_millis(4_001)), trapped: true };
+    let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
+    assert_eq!((decision.kind, decision.verdict), (Kind::Trapped, Verdict::Disallowed));
+    let (decision, _) = decided(&text, Identity::Verified, GOOGLEBOT, "/", both);
+    assert_eq!(decision.kind, Kind::TooFast, "who is verified answers for nobody's address");
+    let Action::Slow { retry_after, .. } = decision.action else { panic!("{decision:?}") };
+    assert_eq!(retry_after, 5, "whole seconds, up");
+    let fast = Conduct { trapped: false, ..both };
+    let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", fast);
+    assert_eq!(decision.kind, Kind::Unproven, "what is disallowed does not become allowed by waiting");
+    let (decision, _) = decided(&text, Identity::Unverified, PERSON, "/", both);
+    assert_eq!(decision.kind, Kind::NotACrawler);
+}
+
+#[test]
+fn traps_stand_in_every_group_and_make_one_where_there_is_none() {
+    let text = "purposes: { archive: disallow }\nrobots: { origin: replace, groups: [{ agents: [Bingbot], allow: / }] }\n\
+                enforcement: { traps: [/trap/, /pit/] }\n";
+    let site = site(text);
+    assert!(site.document.groups.len() > 3 && site.matcher.star().is_some());
+    for group in &site.document.groups {
+        let has = |path: &str| group.rules.iter().any(|rule| !rule.allow && rule.pattern.as_str() == path);
+        assert!(has("/trap/") && has("/pit/"), "{group:?}");
+    }
+    let (_, findings) = load_text(text);
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+#[test]
+fn a_crawler_of_the_owner_s_own_is_known_by_its_marks_and_follows_its_purpose() {
+    let text = "purposes: { archive: disallow }\nacknowledge: site_disallowed\nrobots: { origin: replace }\nenforcement: { mode: enforce }\ncrawlers:\n\
+                \x20 - { token: OurBot, user_agent: [our-reader, Our Fetcher], purpose: archive, networks: [10.0.0.0/8] }\n\
+                \x20 - { token: Googlebot, purpose: archive, user_agent: [GoogleTest], networks: [203.0.113.0/24] }\n";
+    let site = site(text);
+    let registry = Registry::builtin();
+    let claim = |user_agent: &str| registry.identify_with(user_agent.as_bytes(), &site.tokens);
+    let google = Claim::Known(registry.find("googlebot").expect("known"));
+    assert_eq!(claim("Our Fetcher/2.0"), Claim::Token(0));
+    assert_eq!(claim("x our-reader"), Claim::Token(0));
+    assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Nobody);
+    assert_eq!(claim("GoogleTest/1.0"), google);
+    let robots = String::from_utf8_lossy(&site.robots_txt.body);
+    assert!(robots.contains("User-agent: OurBot\nDisallow: /\n"), "{robots}");
+    assert!(robots.contains("User-agent: Googlebot\nDisallow: /\n"), "a corrected purpose moves it: {robots}");
+    assert_eq!(held(text, Identity::Unverified, "our-reader", "/"), (Kind::Unproven, Some(403)));
+    assert_eq!(site.holds_address(claim("our-reader"), "10.1.1.1".parse().expect("an address")), Some(true));
+    assert_eq!(site.holds_address(google, "192.0.2.1".parse().expect("an address")), Some(false));
+    assert_eq!(
+        site.holds_address(google, "2001:db8::1".parse().expect("an address")),
+        None,
+        "the list says nothing of IPv6"
+    );
+    assert_eq!(site.holds_address(Claim::Other, "10.1.1.1".parse().expect("an address")), None);
+}
+
+#[test]
+fn a_correction_changes_what_binds_a_crawler_and_whether_it_keeps_a_delay() {
+    let text = with("{ mode: enforce }");
+    let corrected = |more: &str| {
+        let site = site(&format!("{text}crawlers: {{ token: Googlebot, {more} }}\n"));
+        site.standing(Claim::Known(Registry::builtin().find("googlebot").expect("known")))
+    };
+    assert_eq!(corrected("purpose: search").pace, None);
+    assert_eq!(corrected("crawl_delay: yes").pace, Some(Duration::from_secs(10)));
+    assert_eq!(corrected("binds: never").binding, crate::policy::compiled::Binding::NotBound);
+}
+
+#[test]
+fn addresses_prove_and_accuse_only_where_they_may() {
+    let text = format!("{}crawlers: {{ token: Googlebot, networks: [198.51.100.0/24, 10.9.0.0/16] }}\n", with("{}"));
+    let site = site(&text);
+    let claim = Claim::Known(Registry::builtin().find("googlebot").expect("known"));
+    let identity = |address: &str, may_accuse: bool| {
+        let facts = Facts {
+            host: b"",
+            target: b"/",
+            method: b"GET",
+            user_agent: b"",
+            client: address.parse().ok(),
+            identity: Identity::Unverified,
+            now: Timestamp(0),
+        };
+        identity_by_policy(&site, &facts, claim, may_accuse)
+    };
+    assert_eq!(identity("198.51.100.7", false), Identity::Verified);
+    assert_eq!(identity("10.9.1.1", true), Identity::Verified);
+    assert_eq!(identity("203.0.113.1", true), Identity::Impostor);
+    assert_eq!(identity("203.0.113.1", false), Identity::Unverified, "it may be a proxy's");
+    assert_eq!(identity("10.8.0.1", true), Identity::Unverified, "an undeclared proxy has such an address");
+    assert_eq!(identity("127.0.0.1", true), Identity::Unverified);
+    assert_eq!(identity("2001:db8::1", true), Identity::Unverified);
+    assert_eq!(identity("", true), Identity::Unverified);
+}
+
+#[test]
+fn mistakes_are_shown_in_their_places_all_in_one_run() {
+    let text = "robots: { origin: replace }\nenforcement:\n  traps: [/, trap/, /robots.txt]\n  too_fast: { retry_after: 1h }\n\
+                \x20 trapped: { for: 40d }\n  unverified: maybe\n  exempt: [\"*\", GPTBot/1.0]\n  agents: { GPTBot: { exempt: x } }\n\
+                crawlers:\n  - { token: \"a/b\", purpose: shopping }\n  - { token: OurBot, user_agent: [ab], networks: here }\n\
+                \x20 - { token: ourbot }\n";
+    let (site, mut found) = load_text(text);
+    assert!(site.is_none());
+    found.sort_by_key(|(_, line)| *line);
+    let wanted = [
+        ("bad-trap", 3),
+        ("bad-path", 3),
+        ("bad-trap", 3),
+        ("unknown-field", 4),
+        ("bad-value", 5),
+        ("bad-value", 6),
+        ("bad-token", 7),
+        ("bad-token", 7),
+        ("unknown-field", 8),
+        ("bad-token", 10),
+        ("bad-value", 10),
+        ("bad-mark", 11),
+        ("bad-network", 11),
+        ("duplicate-crawler", 12),
+    ];
+    for (id, line) in wanted {
+        let count = |list: &[(&str, u32)]| list.iter().filter(|item| **item == (id, line)).count();
+        assert_eq!(count(&found), count(&wanted), "{id} in line {line}: {found:?}");
+    }
+    assert_eq!(found.len(), wanted.len(), "{found:?}");
+}
+
+#[test]
+fn tests_of_a_policy_may_say_where_a_request_comes_from_and_what_is_proven() {
+    let text = |expect: &str| {
+        format!(
+            "{}crawlers: {{ token: OurBot, networks: 10.0.0.0/8 }}\ntests:\n  - {{ agent: OurBot, path: /, {expect} }}\n",
+            with("{ mode: observe, traps: [/trap/], unverified: observe }")
+        )
+    };
+    let fails = |expect: &str| load_text(&text(expect)).1.iter().any(|(id, _)| *id == "test-failed");
+    assert!(!fails("ip: 203.0.113.1, expect: { kind: impostor, action: block, status: 403 }"));
+    assert!(!fails("ip: 10.1.1.1, expect: { kind: allowed, action: pass }"));
+    assert!(!fails("identity: impostor, expect: { kind: impostor }"));
+    assert!(!fails("ip: 203.0.113.1, identity: verified, expect: { kind: allowed }"));
+    assert!(fails("ip: 10.1.1.1, expect: { kind: impostor }"));
+}

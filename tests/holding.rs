@@ -1,0 +1,295 @@
+//! Crawlers held to more than paths: pace, traps, impostors, exemptions. Each kind is made with requests against the real
+//! binary, and must be shown alike by the answer, `explain --live`, the event, the metrics and the API.
+
+#![cfg(feature = "proxy")]
+
+mod support;
+
+use serde_json::Value;
+use support::{BROWSER, Connection, Gate, Origin, Response, Setup, eventually, read};
+
+const POLICY: &str = r#"
+hosts: [shop.example]
+robots:
+  origin: replace
+  groups:
+    - { agents: ["*"], disallow: [/cart/], crawl_delay: 1h }
+    - { agents: [bingbot], extends: "*" }
+enforcement:
+  mode: enforce
+  disallowed: 403
+  ambiguous: 404
+  too_fast: { status: 429, body: "Slower, please.\n" }
+  impostor: 410
+  trapped: { status: 423, for: 1h }
+  traps: [/no-crawlers-here/]
+  exempt: [IntranetBot]
+  agents: { Amazonbot: { unverified: refuse } }
+crawlers:
+  - { token: IntranetBot, user_agent: [intranet-reader], purpose: search, networks: [10.20.0.0/16] }
+  - { token: PartnerBot, networks: [198.51.100.0/24] }
+"#;
+
+fn shop(policy: &str, origin: &Origin) -> Gate {
+    let settings = "trusted_proxies: [127.0.0.1]\nlogs: { events: events.log }";
+    Setup::before(origin.address).policy("shop", policy).settings(settings).start()
+}
+
+/// The policy without a crawl delay, which ClaudeBot honours too.
+fn without_pace() -> String {
+    POLICY.replace(", crawl_delay: 1h", "")
+}
+
+/// A request through a trusted proxy, from this address.
+fn from(gate: &Gate, client: &str, user_agent: &str, target: &str) -> Response {
+    let headers = format!("User-Agent: {user_agent}\r\nX-Forwarded-For: {client}\r\n");
+    gate.get("shop.example", target, &headers)
+}
+
+fn api(gate: &Gate, path: &str) -> Value {
+    let mut connection = Connection::open(gate.admin);
+    connection.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+    let response = connection.response("GET");
+    assert_eq!(response.status, 200, "{path}");
+    serde_json::from_slice(&response.body).expect("JSON")
+}
+
+fn explained(gate: &Gate, client: &str, user_agent: &str, target: &str) -> Value {
+    let question = ["explain", "--live", "--json", "--host", "shop.example", "--ip", client];
+    let output = gate.command(&[&question[..], &["--user-agent", user_agent, target]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The last event of a crawler, a kind and a target, in the log and in the API.
+fn events(gate: &Gate, crawler: &str, kind: &str, target: &str) -> [Value; 2] {
+    let logged = eventually(&format!("an event of {crawler}, {kind}"), || {
+        let text = read(&gate.path("events.log"));
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"));
+        let is = |event: &Value| event["crawler"] == crawler && event["kind"] == kind && event["target"] == target;
+        lines.filter(is).last()
+    });
+    let path = format!("/api/violations?crawler={crawler}&kind={kind}&limit=1");
+    let shown = eventually(&path, || {
+        let first = api(gate, &path)["violations"].as_array()?.first().cloned();
+        first.filter(|event| event["target"] == target)
+    });
+    [logged, shown]
+}
+
+/// What is asked for, by whom, and what must be shown of it everywhere.
+struct Case {
+    client: &'static str,
+    user_agent: &'static str,
+    crawler: &'static str,
+    target: &'static str,
+    verdict: &'static str,
+    kind: &'static str,
+    action: &'static str,
+    status: u16,
+    /// Whether it counts as a violation.
+    violation: bool,
+    body: &'static str,
+}
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    Case { client: "203.0.113.1", user_agent: "GPTBot/1.2", crawler: "gptbot", target: "/cart/", verdict: "disallowed",
+        kind: "unproven", action: "block", status: 403, violation: true, body: "Disallow: /cart/" },
+    Case { client: "203.0.113.1", user_agent: "GPTBot/1.2", crawler: "gptbot", target: "/x/../cart/", verdict: "disallowed",
+        kind: "ambiguous", action: "block", status: 404, violation: false, body: "resolves to" },
+    Case { client: "203.0.113.2", user_agent: "PartnerBot/1", crawler: "PartnerBot", target: "/", verdict: "allowed",
+        kind: "impostor", action: "block", status: 410, violation: true, body: "not one of PartnerBot" },
+    Case { client: "203.0.113.3", user_agent: "ClaudeBot/1.0", crawler: "claudebot", target: "/no-crawlers-here/x",
+        verdict: "disallowed", kind: "trapped", action: "block", status: 423, violation: true, body: "/no-crawlers-here/" },
+    Case { client: "203.0.113.3", user_agent: "ClaudeBot/1.0", crawler: "claudebot", target: "/elsewhere", verdict: "allowed",
+        kind: "trapped", action: "block", status: 423, violation: true, body: "closes to every crawler" },
+    Case { client: "203.0.113.4", user_agent: "Amazonbot/0.1", crawler: "amazonbot", target: "/", verdict: "allowed",
+        kind: "unverified", action: "block", status: 403, violation: false, body: "proves who it is" },
+    Case { client: "203.0.113.5", user_agent: "bingbot/2.0", crawler: "bingbot", target: "/", verdict: "allowed",
+        kind: "too_fast", action: "slow", status: 429, violation: true, body: "Slower, please." },
+];
+
+#[test]
+fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
+    let origin = Origin::plain();
+    let gate = shop(POLICY, &origin);
+    assert_eq!(from(&gate, "203.0.113.5", "bingbot/2.0", "/").status, 200, "the first is in time");
+    for case in CASES {
+        let Case { client, user_agent, crawler, target, verdict, kind, action, status, .. } = *case;
+        let shown = format!("{user_agent} {target}");
+        let before = explained(&gate, client, user_agent, target);
+        let answer = from(&gate, client, user_agent, target);
+        let after = explained(&gate, client, user_agent, target);
+        assert_eq!((answer.status, answer.field("cache-control")), (status, Some("no-store")), "{shown}");
+        assert!(answer.text().contains(case.body), "{shown}: {}", answer.text());
+        for told in [&before, &after] {
+            let told = (&told["verdict"], &told["kind"], &told["action"]["kind"], &told["action"]["status"]);
+            assert_eq!((told.0, told.1, told.2), (&verdict.into(), &kind.into(), &action.into()), "{shown}");
+            assert_eq!(told.3, status, "{shown}");
+        }
+        let labels = format!("{{action=\"{action}\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"}}");
+        let count = CASES.iter().take_while(|other| !std::ptr::eq(*other, case));
+        let count = 1 + count.filter(|other| (other.crawler, other.kind) == (crawler, kind)).count();
+        gate.wait_for_metric(&format!("crawlgate_requests_total{labels}"), count as f64);
+        let labels = format!("crawlgate_violations_total{{crawler=\"{crawler}\",kind=\"{kind}\",site=\"shop\"}}");
+        if case.violation {
+            gate.wait_for_metric(&labels, count as f64);
+        } else {
+            assert!(!gate.metrics().contains(&labels), "{shown} is no violation");
+        }
+        for event in events(&gate, crawler, kind, target) {
+            assert_eq!(event["site"], "shop");
+            assert_eq!((&event["client"], &event["target"]), (&client.into(), &target.into()), "{shown}");
+            assert_eq!((&event["verdict"], &event["action"]), (&verdict.into(), &action.into()), "{shown}");
+            assert_eq!(event["status"], status, "{shown}");
+            assert_eq!(event["version"], before["version"], "{shown}");
+            assert_eq!(event["identity"], before["identity"], "{shown}");
+            let retry_after = answer.field("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+            assert_eq!(event["retry_after"].as_u64(), retry_after, "{shown}");
+        }
+        let crawlers = api(&gate, &format!("/api/crawlers?site=shop&crawler={crawler}"));
+        let told = &crawlers["crawlers"][0];
+        assert_eq!(told["kinds"][kind], count, "{shown}: {told}");
+        assert_eq!(told["violations"][kind].as_u64().is_some(), case.violation, "{shown}: {told}");
+    }
+    let [logged, _] = events(&gate, "bingbot", "too_fast", "/");
+    assert_eq!(logged["rule"], "Crawl-delay: 3600");
+    assert!(logged["rule_source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:7:16")), "{logged}");
+    let [logged, _] = events(&gate, "gptbot", "unproven", "/cart/");
+    assert_eq!(logged["rule"], "Disallow: /cart/");
+    assert!(logged["rule_source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:6:34")), "{logged}");
+}
+
+#[test]
+fn observing_refuses_nobody_and_counts_what_enforcing_would_do() {
+    let origin = Origin::plain();
+    let gate = shop(&POLICY.replace("mode: enforce", "mode: observe"), &origin);
+    from(&gate, "203.0.113.5", "bingbot/2.0", "/");
+    for case in CASES {
+        let told = explained(&gate, case.client, case.user_agent, case.target);
+        let answer = from(&gate, case.client, case.user_agent, case.target);
+        assert_eq!(answer.status, 200, "{} {}", case.user_agent, case.target);
+        assert_eq!(told["action"]["kind"], "pass");
+        assert_eq!(told["action"]["would"]["kind"], case.action);
+        assert_eq!(told["action"]["would"]["status"], case.status);
+        for event in events(&gate, case.crawler, case.kind, case.target) {
+            assert_eq!((&event["action"], &event["would"]), (&"pass".into(), &case.action.into()));
+        }
+    }
+    let series = |action: &str, crawler: &str, kind: &str| {
+        format!(
+            "crawlgate_requests_total{{action=\"{action}\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"}}"
+        )
+    };
+    gate.wait_for_metric(&series("would_slow", "bingbot", "too_fast"), 1.0);
+    gate.wait_for_metric(&series("would_block", "claudebot", "trapped"), 2.0);
+    gate.wait_for_metric(&series("would_block", "PartnerBot", "impostor"), 1.0);
+}
+
+#[test]
+fn the_pace_is_told_in_seconds_and_robots_txt_is_free() {
+    let origin = Origin::plain();
+    let gate = shop(&POLICY.replace("crawl_delay: 1h", "crawl_delay: 2s"), &origin);
+    assert_eq!(from(&gate, "203.0.113.5", "bingbot/2.0", "/a").status, 200);
+    for _ in 0..3 {
+        assert_eq!(from(&gate, "203.0.113.6", "bingbot/2.0", "/robots.txt").status, 200);
+    }
+    let refused = from(&gate, "203.0.113.6", "bingbot/2.0", "/b");
+    assert_eq!(refused.status, 429, "it is the crawler's pace, whatever address it comes from");
+    let seconds: u64 = refused.field("retry-after").and_then(|seconds| seconds.parse().ok()).expect("whole seconds");
+    assert!((1..=2).contains(&seconds), "{seconds}");
+    assert_eq!(from(&gate, "203.0.113.6", "Googlebot/2.1", "/b").status, 200, "it never said that it would");
+    assert_eq!(from(&gate, "203.0.113.6", "Googlebot/2.1", "/b").status, 200);
+    let began = std::time::Instant::now();
+    eventually("its time has come", || (from(&gate, "203.0.113.6", "bingbot/2.0", "/b").status == 200).then_some(()));
+    assert!(began.elapsed().as_secs() <= seconds, "who waited that long is in time");
+}
+
+#[test]
+fn people_at_the_address_of_a_trapped_crawler_notice_nothing_and_robots_txt_stays() {
+    let origin = Origin::plain();
+    let gate = shop(&without_pace(), &origin);
+    assert_eq!(from(&gate, "2001:db8:1:2::3", "ClaudeBot/1.0", "/no-crawlers-here/").status, 423);
+    assert_eq!(from(&gate, "2001:db8:1:2::9", "ClaudeBot/1.0", "/").status, 423, "one machine has the whole /64");
+    assert_eq!(from(&gate, "2001:db8:1:3::3", "ClaudeBot/1.0", "/").status, 200);
+    assert_eq!(from(&gate, "2001:db8:1:2::3", "ClaudeBot/1.0", "/robots.txt").status, 200);
+    for user_agent in [BROWSER, "curl/8.9.1"] {
+        assert_eq!(from(&gate, "2001:db8:1:2::3", user_agent, "/").status, 200);
+        assert_eq!(from(&gate, "192.0.2.1", user_agent, "/no-crawlers-here/").status, 200);
+        assert_eq!(from(&gate, "192.0.2.1", user_agent, "/").status, 200);
+    }
+    gate.wait_for_metric("crawlgate_trapped", 1.0);
+}
+
+#[test]
+fn marks_are_listed_released_and_survive_kill_9() {
+    let origin = Origin::plain();
+    let gate = shop(&without_pace(), &origin);
+    for client in ["203.0.113.7", "203.0.113.8"] {
+        assert_eq!(from(&gate, client, "ClaudeBot/1.0", "/no-crawlers-here/").status, 423);
+    }
+    let listed = gate.command(&["traps"]);
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(text.contains("203.0.113.7  claudebot  shop  since ") && text.contains("203.0.113.8"), "{text}");
+    let released = gate.command(&["traps", "--release", "203.0.113.8"]);
+    assert!(String::from_utf8_lossy(&released.stdout).starts_with("released: 203.0.113.8"), "{released:?}");
+    assert_eq!(from(&gate, "203.0.113.8", "ClaudeBot/1.0", "/").status, 200);
+    assert_eq!(gate.command(&["traps", "--release", "203.0.113.8"]).status.code(), Some(1), "not marked any more");
+    let kept = gate.path("state/traps.json");
+    eventually("the mark on disk", || {
+        let text = read(&kept);
+        (text.contains("203.0.113.7") && !text.contains("203.0.113.8")).then_some(())
+    });
+    let gate = gate.killed_and_started_again();
+    assert_eq!(from(&gate, "203.0.113.7", "ClaudeBot/1.0", "/").status, 423, "it is still marked");
+    assert_eq!(from(&gate, "203.0.113.8", "ClaudeBot/1.0", "/").status, 200);
+    let marks: Value = serde_json::from_slice(&gate.command(&["traps", "--json"]).stdout).expect("JSON");
+    assert_eq!(marks.as_array().map(Vec::len), Some(1), "{marks}");
+}
+
+#[test]
+fn a_crawler_that_may_hold_the_rules_from_before_the_trap_is_not_marked() {
+    let origin = Origin::plain();
+    let gate = shop(&without_pace().replace("traps: [/no-crawlers-here/]", "traps: []"), &origin);
+    assert_eq!(from(&gate, "203.0.113.9", "ClaudeBot/1.0", "/no-crawlers-here/").status, 200);
+    gate.write_policy("shop", &without_pace());
+    assert!(gate.command(&["reload"]).status.success());
+    assert!(from(&gate, "203.0.113.9", "ClaudeBot/1.0", "/robots.txt").text().contains("/no-crawlers-here/"));
+    assert_eq!(from(&gate, "203.0.113.9", "ClaudeBot/1.0", "/no-crawlers-here/").status, 200);
+    assert_eq!(from(&gate, "203.0.113.9", "ClaudeBot/1.0", "/").status, 200);
+    let told = explained(&gate, "203.0.113.9", "ClaudeBot/1.0", "/no-crawlers-here/");
+    assert_eq!(told["kind"], "stale_copy");
+    assert_eq!(gate.command(&["traps"]).stdout, b"nobody is marked\n");
+}
+
+#[test]
+fn the_exempt_pass_and_are_no_violators_and_an_address_proves_who_they_are() {
+    let origin = Origin::plain();
+    let gate = shop(POLICY, &origin);
+    for target in ["/cart/", "/no-crawlers-here/", "/x/../cart/"] {
+        assert_eq!(from(&gate, "10.20.3.4", "intranet-reader/2", target).status, 200, "{target}");
+    }
+    assert_eq!(explained(&gate, "10.20.3.4", "intranet-reader/2", "/cart/")["identity"], "verified");
+    assert_eq!(from(&gate, "203.0.113.1", "intranet-reader/2", "/").status, 410, "whoever this is, it is not exempt");
+    assert_eq!(from(&gate, "192.168.1.1", "intranet-reader/2", "/").status, 200, "a private address accuses nobody");
+    // A proxy that nobody declared: the field says so, and its own address proves nothing.
+    assert_eq!(gate.get("shop.example", "/", "User-Agent: intranet-reader/2\r\n").status, 200);
+    gate.wait_for_metric("crawlgate_violations_total{crawler=\"IntranetBot\",kind=\"impostor\",site=\"shop\"}", 1.0);
+    let crawlers = api(&gate, "/api/crawlers?crawler=IntranetBot");
+    assert_eq!(crawlers["crawlers"][0]["violations"], serde_json::json!({ "impostor": 1 }));
+    assert_eq!(crawlers["crawlers"][0]["exempt"], true);
+}
+
+#[test]
+fn refusals_are_for_the_client_in_the_form_it_asks_for_and_carry_no_secret() {
+    let origin = Origin::plain();
+    let gate = shop(POLICY, &origin);
+    let headers = "User-Agent: PartnerBot/1\r\nX-Forwarded-For: 203.0.113.2\r\nAccept: application/json\r\n";
+    let refused = gate.get("shop.example", "/", headers);
+    let body: Value = serde_json::from_slice(&refused.body).expect("JSON");
+    assert_eq!((&body["error"], &body["robots_txt"]), (&"impostor".into(), &"/robots.txt".into()));
+    assert!(!refused.text().contains("198.51.100"), "the networks are not told: {}", refused.text());
+    let headers = headers.replace("application/json", "text/html");
+    assert!(gate.get("shop.example", "/", &headers).text().starts_with("<!DOCTYPE html>"));
+}
