@@ -165,7 +165,7 @@ fn sighup_opens_the_file_again_and_a_stop_writes_what_waits() {
 }
 
 #[test]
-fn a_million_user_agents_and_addresses_are_for_tables_a_flood_of_names_is_for_labels() {
+fn a_flood_of_names_and_addresses_adds_no_series() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: events.log }");
     flood(&gate, 1, GPTBOT);
