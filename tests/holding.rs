@@ -158,7 +158,7 @@ fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
     assert!(logged["rule_source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:7:18")), "{logged}");
     let [logged, _] = events(&gate, "gptbot", "unproven", "/cart/");
     assert_eq!(logged["rule"], "Disallow: /cart/");
-    assert!(logged["rule_source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:6:34")), "{logged}");
+    assert!(logged["rule_source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:6:35")), "{logged}");
 }
 
 #[test]

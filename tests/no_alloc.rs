@@ -54,7 +54,7 @@ indexing:
   - { paths: [/], tag: noarchive }
   - { paths: ["/*"], tag: nosnippet }
   - { path_regex: "^/priv", tag: noindex }
-enforcement: { mode: enforce }
+enforcement: { mode: enforce, traps: [/trap/] }
 "#;
 
 #[test]
@@ -73,7 +73,8 @@ fn judging_allocates_nothing() {
     let snapshot = Snapshot::new(vec![entry], 1);
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));
-    let cases: [(&str, &str, &str, Kind); 8] = [
+    let cases: [(&str, &str, &str, Kind); 9] = [
+        ("shop.example", "bingbot", "/trap/x", Kind::Trapped),
         (
             "shop.example",
             "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",

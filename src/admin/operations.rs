@@ -191,7 +191,7 @@ impl Operations {
     pub fn refresh(&self) {
         let status = self.status();
         self.metrics.warnings(status.warnings.len());
-        self.metrics.trapped(self.conducts.traps.list(now()).len());
+        self.metrics.trapped(self.conducts.traps.in_force(now()));
         self.metrics.events(self.events.left_out(), self.events.dropped());
         let sites: Vec<SiteGauges> = status
             .sites

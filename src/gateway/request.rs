@@ -56,7 +56,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
     let (snapshot, registry) = (&*ctx.snapshot, gateway.registry);
     let asker = Asker::of(snapshot, registry, &facts);
     let entry = asker.site.and_then(|site| snapshot.sites().get(site));
-    if let Some(entry) = entry.filter(|_| asker.claim != Claim::Nobody) {
+    if let Some(entry) = entry.filter(|entry| asker.claim != Claim::Nobody && entry.site.lists_addresses()) {
         let may_accuse = conduct::may_accuse(request, ctx);
         facts.identity = identity_by_policy(&entry.site, &facts, asker.claim, may_accuse);
     }

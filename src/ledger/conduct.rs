@@ -4,7 +4,6 @@ use super::{Pace, Traps};
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
 use crate::policy::compiled::{Site, Standing};
-use crate::time::Timestamp;
 use crate::verdict::{Asker, Conduct, Decision, Facts, Identity, claim_label, conduct_counts};
 use std::time::Duration;
 
@@ -89,10 +88,5 @@ impl Conducts {
         let Some(crawler) = claim_label(decision.claim, registry, Some(site)) else { return };
         let standing = site.standing(decision.claim);
         self.traps.mark(&site.name, crawler, address, facts.now, standing.trapped_for);
-    }
-
-    /// Who is marked.
-    pub fn marks(&self, now: Timestamp) -> Vec<super::Mark> {
-        self.traps.list(now)
     }
 }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -53,8 +53,6 @@ struct Shared {
     count: AtomicUsize,
     changed: AtomicBool,
     failing: AtomicBool,
-    /// Marks that had to make room for others.
-    evicted: AtomicU64,
 }
 
 /// All marks; cheap to clone.
@@ -108,7 +106,6 @@ impl Traps {
         let before = shard.len();
         if before >= MAX_MARKS / SHARDS && !shard.contains_key(&key) {
             make_room(&mut shard, now);
-            shared.evicted.fetch_add((before - shard.len()) as u64, Ordering::Relaxed);
         }
         shard.insert(key, mark);
         let after = shard.len();
@@ -149,6 +146,15 @@ impl Traps {
             .collect();
         marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
         marks
+    }
+
+    /// How many are marked.
+    pub fn in_force(&self, now: Timestamp) -> usize {
+        let counts = self.0.shards.iter().map(|shard| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.values().filter(|mark| now < mark.until).count()
+        });
+        counts.sum()
     }
 
     /// Forgets the marks of an address, under every name and on every site; returns those that counted.
@@ -259,7 +265,7 @@ fn write_whole(path: &Path, marks: &[Mark]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn keep(shared: &Weak<Shared>, path: &PathBuf) {
+fn keep(shared: &Weak<Shared>, path: &Path) {
     loop {
         std::thread::park_timeout(WRITTEN_EVERY);
         let Some(shared) = shared.upgrade() else { return };

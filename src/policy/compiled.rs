@@ -69,6 +69,11 @@ impl Site {
         self.standings.get(claim)
     }
 
+    /// Whether the policy lists addresses of any crawler.
+    pub fn lists_addresses(&self) -> bool {
+        !self.networks.is_empty()
+    }
+
     /// Whether an address is among those that the policy lists for a crawler; nothing where it lists none of its kind.
     pub fn holds_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         self.networks.hold(claim, address)

@@ -89,6 +89,10 @@ impl Networks {
         Networks(listed.filter_map(|own| Some((claim(&own.token.value)?, own.networks.clone()))).collect())
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether an address is among those of a crawler; nothing where no list says anything about addresses of its kind.
     pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
