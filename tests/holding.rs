@@ -67,7 +67,7 @@ fn events(gate: &Gate, crawler: &str, kind: &str, target: &str) -> [Value; 2] {
         let text = read(&gate.path("events.log"));
         let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"));
         let is = |event: &Value| event["crawler"] == crawler && event["kind"] == kind && event["target"] == target;
-        lines.filter(is).last()
+        lines.rev().find(is)
     });
     let path = format!("/api/violations?crawler={crawler}&kind={kind}&limit=1");
     let shown = eventually(&path, || {

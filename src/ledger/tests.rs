@@ -305,7 +305,7 @@ fn who_may_hold_a_version_without_the_trap_is_not_marked() {
     time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::StaleCopy);
     // It was disallowed by another rule: against the rules, but of the trap it could not know.
-    time.held = vec![held(POLICY.replace("traps: [/trap/], ", "").replace("/cart/", "/trap/"))];
+    time.held = vec![held(POLICY.replace("traps: [/trap/], ", "").replace("/cart/", "/tra"))];
     assert_eq!(time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::Unproven);
     assert!(time.conducts.traps.is_empty());
     assert_eq!(

@@ -182,8 +182,8 @@ fn what_comes_later_is_refused_and_not_ignored() {
         ("robots: { origin: merge }\n", 1),
         ("robots: { origin: replace, license: https://a.example/l }\n", 1),
         ("robots: { origin: replace, groups: [{ agents: a, content_signal: { search: yes } }] }\n", 1),
-        ("robots: { origin: replace }\nenforcement: { too_fast: 429 }\n", 2),
-        ("robots: { origin: replace }\ncrawlers: []\n", 2),
+        ("robots: { origin: replace }\nenforcement: { behind_cache: yes }\n", 2),
+        ("robots: { origin: replace }\nhtml: meta\n", 2),
         ("robots: { origin: replace }\ntests: [{ agent: a, path: /, held: x, expect: allowed }]\n", 2),
     ] {
         let found = findings(text);

@@ -78,7 +78,9 @@ pub fn decide_for(
     };
     let robots_txt = target.is_robots_txt();
     let held = standing.judged && standing.mode != Mode::Off && !robots_txt;
-    let sprung = held && !standing.exempt && springs(site, kind, verdict, facts, target, holdings);
+    let against_the_rules = verdict == Verdict::Disallowed && matches!(kind, Kind::Unproven | Kind::NotBound);
+    let sprung =
+        held && !standing.exempt && against_the_rules && springs(registry, facts, claim, site, target, holdings);
     let impostor = held && facts.identity == Identity::Impostor;
     let mut found = Found { kind, refusal: None, mode: standing.mode };
     if impostor {
@@ -158,23 +160,25 @@ fn held_to(
 }
 
 /// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks the
-/// trap.
+/// trap in what it says to this crawler.
 fn springs(
-    site: &Site,
-    kind: Kind,
-    verdict: Verdict,
+    registry: &Registry,
     facts: &Facts<'_>,
+    claim: Claim,
+    current: &Site,
     target: Target<'_>,
     holdings: &Holdings<'_>,
 ) -> bool {
-    let against_the_rules = verdict == Verdict::Disallowed && matches!(kind, Kind::Unproven | Kind::NotBound);
-    against_the_rules
-        && site.traps.find(target.sent).is_some()
-        && holdings
-            .versions
-            .iter()
-            .filter(|held| facts.now.since(held.superseded_at) <= site.grace)
-            .all(|held| held.site.traps.find(target.sent).is_some())
+    let Some(trap) = current.traps.find(target.sent).and_then(|trap| current.traps.rules().get(trap)) else {
+        return false;
+    };
+    holdings.versions.iter().filter(|held| facts.now.since(held.superseded_at) <= current.grace).all(|held| {
+        let claim = claim_in(registry, facts, claim, current, &held.site);
+        match held.site.standing(claim).binding {
+            Binding::Group(group) => held.site.matcher.rules(usize::from(group)).rules().contains(trap),
+            Binding::NoRules | Binding::NotBound => false,
+        }
+    })
 }
 
 /// What the rules of one version say.

@@ -1,6 +1,6 @@
 //! `enforcement`: how far, with which answers, for whom.
 
-use super::robots::patterns;
+use super::robots::check_pattern;
 use crate::crawlers::Purpose;
 use crate::policy::model::{AnswerPolicy, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Value};
@@ -115,7 +115,10 @@ fn is_name(agent: &Located<String>, for_all: &str, decoder: &mut Decoder<'_>) ->
 /// A trap is a whole path of its own: a wide one would mark whoever reads the site.
 fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
-    for trap in patterns(node, decoder) {
+    for trap in decoder.texts(node, "a list of paths, like `/no-crawlers-here/`") {
+        if !trap.value.is_empty() && !check_pattern(&trap, decoder) {
+            continue;
+        }
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
         let problem = if literal.chars().count() < 3 {
             "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks whoever reads the site"

@@ -153,7 +153,8 @@ pub fn patterns(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> 
     written.into_iter().filter(|pattern| check_pattern(pattern, decoder)).collect()
 }
 
-fn check_pattern(pattern: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
+/// Whether a text can stand behind Allow and Disallow; complains otherwise.
+pub fn check_pattern(pattern: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
     let text = pattern.value.as_str();
     if text.is_empty() {
         let warning = Diagnostic::warning("empty-pattern", pattern.span, "an empty path matches nothing")
