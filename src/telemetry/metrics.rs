@@ -1,12 +1,15 @@
 //! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or
 //! an address. Series are made on first use, capped, and removed with their site.
 
-use prometheus::core::Collector as _;
+mod by_crawler;
+
+pub use by_crawler::CrawlerCounts;
+
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -181,22 +184,6 @@ pub struct SiteGauges {
     pub indexable: bool,
     pub paused: bool,
     pub reload_success: bool,
-}
-
-/// What was counted of a crawler on a site since the start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct CrawlerCounts {
-    pub site: String,
-    pub crawler: String,
-    pub requests: u64,
-    pub kinds: BTreeMap<String, u64>,
-    pub actions: BTreeMap<String, u64>,
-    pub violations: BTreeMap<String, u64>,
-    /// Requests for robots.txt.
-    pub robots_txt: u64,
-    /// When it was last served robots.txt, in seconds since 1970.
-    pub last_fetch: Option<i64>,
 }
 
 impl Metrics {
@@ -384,44 +371,6 @@ impl Metrics {
     /// `crawlgate_trapped`.
     pub fn trapped(&self, marks: usize) {
         self.trapped.set(i64::try_from(marks).unwrap_or(i64::MAX));
-    }
-
-    /// What was counted of each crawler on each site, in the order of their names. People are no crawlers.
-    pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
-        let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();
-        let mut of = |site: &str, crawler: &str, count: &dyn Fn(&mut CrawlerCounts)| {
-            if crawler != "none" && site != UNCLAIMED {
-                let new = || CrawlerCounts { site: site.into(), crawler: crawler.into(), ..CrawlerCounts::default() };
-                count(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new));
-            }
-        };
-        self.requests.each(|labels, requests| {
-            let [site, crawler, verdict, action] = labels else { return };
-            of(site, crawler, &|counts| {
-                counts.requests += requests;
-                *counts.kinds.entry(verdict.to_string()).or_default() += requests;
-                *counts.actions.entry(action.to_string()).or_default() += requests;
-            });
-        });
-        self.violations.each(|labels, violations| {
-            let [site, crawler, kind] = labels else { return };
-            of(site, crawler, &|counts| *counts.violations.entry(kind.to_string()).or_default() += violations);
-        });
-        self.robots_txt.each(|labels, answers| {
-            let [site, crawler, _] = labels else { return };
-            of(site, crawler, &|counts| counts.robots_txt += answers);
-        });
-        for family in self.last_fetch.collect() {
-            for metric in family.get_metric() {
-                let value = |name: &str| {
-                    metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
-                };
-                let (Some(site), Some(crawler)) = (value("site"), value("crawler")) else { continue };
-                let at = metric.get_gauge().get_value() as i64;
-                of(&site, &crawler, &|counts| counts.last_fetch = Some(at));
-            }
-        }
-        counts.into_values().collect()
     }
 
     /// `crawlgate_warnings`.

@@ -1,0 +1,61 @@
+//! The counters read back, by crawler: what the read API shows.
+
+use super::{Metrics, UNCLAIMED};
+use prometheus::core::Collector as _;
+use std::collections::BTreeMap;
+
+/// What was counted of a crawler on a site since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct CrawlerCounts {
+    pub site: String,
+    pub crawler: String,
+    pub requests: u64,
+    pub kinds: BTreeMap<String, u64>,
+    pub actions: BTreeMap<String, u64>,
+    pub violations: BTreeMap<String, u64>,
+    /// Requests for robots.txt.
+    pub robots_txt: u64,
+    /// When it was last served robots.txt, in seconds since 1970.
+    pub last_fetch: Option<i64>,
+}
+
+impl Metrics {
+    /// What was counted of each crawler on each site, in the order of their names. People are no crawlers.
+    pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
+        let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();
+        let mut of = |site: &str, crawler: &str, count: &dyn Fn(&mut CrawlerCounts)| {
+            if crawler != "none" && site != UNCLAIMED {
+                let new = || CrawlerCounts { site: site.into(), crawler: crawler.into(), ..CrawlerCounts::default() };
+                count(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new));
+            }
+        };
+        self.requests.each(|labels, requests| {
+            let [site, crawler, verdict, action] = labels else { return };
+            of(site, crawler, &|counts| {
+                counts.requests += requests;
+                *counts.kinds.entry(verdict.to_string()).or_default() += requests;
+                *counts.actions.entry(action.to_string()).or_default() += requests;
+            });
+        });
+        self.violations.each(|labels, violations| {
+            let [site, crawler, kind] = labels else { return };
+            of(site, crawler, &|counts| *counts.violations.entry(kind.to_string()).or_default() += violations);
+        });
+        self.robots_txt.each(|labels, answers| {
+            let [site, crawler, _] = labels else { return };
+            of(site, crawler, &|counts| counts.robots_txt += answers);
+        });
+        for family in self.last_fetch.collect() {
+            for metric in family.get_metric() {
+                let value = |name: &str| {
+                    metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
+                };
+                let (Some(site), Some(crawler)) = (value("site"), value("crawler")) else { continue };
+                let at = metric.get_gauge().get_value() as i64;
+                of(&site, &crawler, &|counts| counts.last_fetch = Some(at));
+            }
+        }
+        counts.into_values().collect()
+    }
+}
