@@ -11,4 +11,4 @@ pub use pace::{Pace, gcra};
 pub use traps::{Mark, Traps, TrapsError};
 
 #[cfg(test)]
-mod tests;
+mod conduct_tests;
