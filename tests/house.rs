@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(i8, &[&str])] = &[
     (6, &["main", "cli", "server"]),
     (5, &["gateway", "admin"]),
-    (4, &["origin", "live", "telemetry"]),
+    (4, &["origin", "live", "ledger", "telemetry"]),
     (3, &["verdict"]),
     (2, &["policy", "settings"]),
     (1, &["crawlers"]),
-    (0, &["robots", "indexing", "yaml"]),
+    (0, &["robots", "indexing", "yaml", "clock"]),
     (-1, &["time"]),
 ];
 

@@ -1,12 +1,14 @@
 //! What an operator can do, with its traces in metrics and logs.
 
+use crate::clock::Clock;
+use crate::ledger::Ledger;
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
 use crate::telemetry::{Metrics, SiteGauges};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
@@ -14,6 +16,9 @@ pub struct Operations {
     pub live: Arc<Live>,
     /// Where they leave traces.
     pub metrics: Arc<Metrics>,
+    /// What was served to whom.
+    pub ledger: Arc<Ledger>,
+    clock: Clock,
     ready: AtomicBool,
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
@@ -22,10 +27,12 @@ pub struct Operations {
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(live: Arc<Live>, metrics: Arc<Metrics>) -> Arc<Operations> {
+    pub fn new(live: Arc<Live>, metrics: Arc<Metrics>, ledger: Arc<Ledger>, clock: Clock) -> Arc<Operations> {
         let operations = Operations {
             live,
             metrics,
+            ledger,
+            clock,
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
@@ -53,7 +60,7 @@ impl Operations {
 
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
-        let report = self.live.reload(now());
+        let report = self.live.reload(self.now());
         for site in &report.sites {
             let (name, findings) = (&site.site, &site.findings);
             let news = self.is_news(name, findings);
@@ -97,7 +104,7 @@ impl Operations {
     /// # Errors
     /// See [`Live::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
-        let until = self.live.pause(request, now())?;
+        let until = self.live.pause(request, self.now())?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "crawling is paused");
         self.refresh();
         Ok(until)
@@ -108,7 +115,7 @@ impl Operations {
     /// # Errors
     /// See [`Live::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let sites = self.live.resume(site, now())?;
+        let sites = self.live.resume(site, self.now())?;
         tracing::info!(?sites, "crawling is resumed");
         self.refresh();
         Ok(sites)
@@ -121,7 +128,13 @@ impl Operations {
 
     /// How things stand.
     pub fn status(&self) -> Status {
-        self.live.status(now())
+        let mut status = self.live.status(self.now());
+        status.warnings.extend(self.ledger.problem());
+        status
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from(self.clock.now())
     }
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
@@ -141,8 +154,4 @@ impl Operations {
             .collect();
         self.metrics.set_sites(&sites, status.last_reload.0);
     }
-}
-
-fn now() -> Timestamp {
-    Timestamp::from(SystemTime::now())
 }

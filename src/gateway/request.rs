@@ -3,7 +3,7 @@
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
 use super::{Gateway, forward, robots_txt};
-use crate::verdict::{Action, Decision, Facts, Holdings, Scratch, decide};
+use crate::verdict::{Action, Decision, Facts, Holdings, Scratch, decide_for, identify};
 use http::header;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -28,14 +28,18 @@ thread_local! {
 pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
     if let Some(refusal) = ctx.refusal {
         let reply = answers::refusal(refusal, session.req_header())?;
-        return send(session, reply).await;
+        ctx.answered = send(session, reply).await;
+        return Ok(true);
     }
     let before = Instant::now();
     ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
     ctx.decision = Some(judge(gateway, session.req_header(), ctx));
     gateway.metrics.decision(before.elapsed().as_secs_f64());
     match reply(gateway, session.req_header(), ctx)? {
-        Some(reply) => send(session, reply).await,
+        Some(reply) => {
+            ctx.answered = send(session, reply).await;
+            Ok(true)
+        }
         None => Ok(false),
     }
 }
@@ -51,12 +55,12 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> De
         identity: ctx.identity,
         now: ctx.now(),
     };
-    let entry = ctx.snapshot.site_for_host(facts.host).and_then(|site| ctx.snapshot.sites().get(site));
-    let holdings = entry.map_or_else(Holdings::default, |entry| Holdings {
-        versions: &entry.held,
-        forgotten_until: entry.forgotten_until,
+    let (site, claim) = identify(&ctx.snapshot, gateway.registry, &facts);
+    let holdings = site.and_then(|site| ctx.snapshot.sites().get(site)).map_or_else(Holdings::default, |entry| {
+        gateway.ledger.holdings(gateway.registry, entry, facts.host, claim, ctx.moment())
     });
-    SCRATCH.with_borrow_mut(|scratch| decide(&ctx.snapshot, gateway.registry, &facts, &holdings, scratch))
+    SCRATCH
+        .with_borrow_mut(|scratch| decide_for(&ctx.snapshot, gateway.registry, &facts, claim, site, &holdings, scratch))
 }
 
 /// The host that is asked for: the Host field, `:authority` in HTTP/2, nothing in some HTTP/1.0 requests.
@@ -86,8 +90,8 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     Ok(Some(reply))
 }
 
-/// Writes an answer of our own. A client that has gone away is no error of ours.
-async fn send(session: &mut Session, reply: Reply) -> Result<bool> {
+/// Writes an answer of our own, and says whether all of it was written. A client that has gone away is no error of ours.
+async fn send(session: &mut Session, reply: Reply) -> bool {
     settle_body(session);
     if reply.close {
         session.set_keepalive(None);
@@ -97,13 +101,17 @@ async fn send(session: &mut Session, reply: Reply) -> Result<bool> {
     if written.is_ok() && !bodiless {
         written = session.write_response_body(Some(reply.body), true).await;
     }
-    if written.is_ok() {
-        linger(session).await;
-    } else if let Err(error) = written {
-        tracing::debug!(%error, "the client left before its answer was written");
-        session.set_keepalive(None);
+    match written {
+        Ok(()) => {
+            linger(session).await;
+            true
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the client left before its answer was written");
+            session.set_keepalive(None);
+            false
+        }
     }
-    Ok(true)
 }
 
 /// A connection that is closed while the client still sends is reset, and the client may lose the answer. So what it

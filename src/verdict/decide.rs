@@ -2,9 +2,9 @@
 
 use super::{Action, Decision, Facts, Holdings, Kind, RuleRef, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::compiled::{ActivePause, Binding, PathRules, Site, SiteEntry, Snapshot, Standing};
+use crate::policy::compiled::{ActivePause, Binding, Former, PathRules, Site, SiteEntry, Snapshot, Standing};
 use crate::policy::model::{Audience, Mode};
-use crate::robots::Target;
+use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
 
 /// Certificates must renew through any pause (RFC 8555 section 8.3).
@@ -29,16 +29,23 @@ pub fn decide(
     holdings: &Holdings<'_>,
     scratch: &mut Scratch,
 ) -> Decision {
+    let (site, claim) = identify(snapshot, registry, facts);
+    decide_for(snapshot, registry, facts, claim, site, holdings, scratch)
+}
+
+/// The site that a request is for, and whom it says it comes from: what a ledger has to know before it can say what the
+/// crawler holds.
+pub fn identify(snapshot: &Snapshot, registry: &Registry, facts: &Facts<'_>) -> (Option<usize>, Claim) {
     let site = snapshot.site_for_host(facts.host);
     let claim = match site {
         Some(index) => registry.identify_with(facts.user_agent, &snapshot.sites()[index].site.tokens),
         None => registry.identify(facts.user_agent),
     };
-    decide_as(snapshot, registry, facts, claim, site, holdings, scratch)
+    (site, claim)
 }
 
-/// The same for a claim that is already known: what `explain` asks for a bare token.
-pub(super) fn decide_as(
+/// The same for a site and a claim that are already known: what [`identify`] said, or what `explain` asks for a token.
+pub fn decide_for(
     snapshot: &Snapshot,
     registry: &Registry,
     facts: &Facts<'_>,
@@ -53,6 +60,7 @@ pub(super) fn decide_as(
             claim,
             verdict: Verdict::NotACrawler,
             kind: Kind::NotACrawler,
+            never_fetched: false,
             rule: None,
             action: Action::Pass,
             would: None,
@@ -75,11 +83,14 @@ pub(super) fn decide_as(
         }
         Outcome::Ambiguous => (Verdict::Disallowed, Kind::Ambiguous),
         Outcome::Disallowed if standing.never_bound => (Verdict::Disallowed, Kind::NotBound),
+        Outcome::Disallowed if holdings.watched => (Verdict::Disallowed, Kind::Violation),
         Outcome::Disallowed => (Verdict::Disallowed, Kind::Unproven),
     };
     let refusal = match (verdict, kind) {
         (Verdict::Disallowed, Kind::Ambiguous) => Some(Action::Block(standing.ambiguous)),
-        (Verdict::Disallowed, Kind::Unproven | Kind::NotBound) => Some(Action::Block(standing.disallowed)),
+        (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
+            Some(Action::Block(standing.disallowed))
+        }
         _ => None,
     };
     let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, standing.mode) {
@@ -93,6 +104,7 @@ pub(super) fn decide_as(
         claim,
         verdict,
         kind,
+        never_fetched: kind == Kind::Violation && !holdings.fetched,
         rule: judged.rule,
         action,
         would,
@@ -119,7 +131,12 @@ fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
     if !standing.judged {
         return Judged { outcome: Outcome::NotACrawler, rule: None };
     }
-    let group = match standing.binding {
+    judge_by(&site.matcher, standing.binding, target)
+}
+
+/// The verdict of one file alone.
+fn judge_by(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Judged {
+    let group = match binding {
         Binding::NotBound => return Judged { outcome: Outcome::NotBound, rule: None },
         Binding::NoRules => return Judged { outcome: Outcome::Allowed, rule: None },
         Binding::Group(group) => group,
@@ -128,7 +145,7 @@ fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
     if target.is_robots_txt() {
         return Judged { outcome: Outcome::Allowed, rule: reference(None) };
     }
-    let rules = site.matcher.rules(usize::from(group));
+    let rules = matcher.rules(usize::from(group));
     let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
     if let Some(rule) = rules.find(target.sent) {
         let outcome = if allows(rule) { Outcome::Allowed } else { Outcome::Disallowed };
@@ -151,27 +168,32 @@ fn may_hold_permission(
     target: Target<'_>,
     holdings: &Holdings<'_>,
 ) -> bool {
-    if holdings.forgotten_until.is_some_and(|until| facts.now < until) {
-        return true;
-    }
-    holdings.versions.iter().filter(|held| facts.now.since(held.superseded_at) <= current.grace).any(|held| {
-        let claim = claim_in(registry, facts, claim, current, &held.site);
-        !matches!(
-            judge(&held.site, held.site.standing(claim), target).outcome,
-            Outcome::Disallowed | Outcome::Ambiguous
-        )
-    })
+    holdings.forgotten
+        || holdings.former().any(|held| {
+            let former = &held.former;
+            let binding = former.binding(registry, claim_in(registry, facts, claim, current, former));
+            let judged = judge_by(&former.matcher, binding, target);
+            !matches!(judged.outcome, Outcome::Disallowed | Outcome::Ambiguous)
+        })
 }
 
-/// A token's index is its site's own: the same crawler may have another one, or be known otherwise, in another version.
-fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, other: &Site) -> Claim {
-    let Claim::Token(index) = claim else { return claim };
-    let token = current.tokens.tokens().get(usize::from(index));
-    let place =
-        token.and_then(|token| other.tokens.tokens().iter().position(|theirs| theirs.eq_ignore_ascii_case(token)));
-    match place.and_then(|place| u16::try_from(place).ok()) {
-        Some(place) => Claim::Token(place),
-        None => registry.identify_with(facts.user_agent, &other.tokens),
+/// A token's index is its policy's own: the same crawler may have another one, or be known otherwise, in another version.
+fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Claim {
+    let theirs = former.tokens.tokens();
+    let token = match claim {
+        Claim::Token(index) => current.tokens.tokens().get(usize::from(index)),
+        _ if theirs.is_empty() => return claim,
+        _ => None,
+    };
+    let place = token.and_then(|token| theirs.iter().position(|theirs| theirs.eq_ignore_ascii_case(token)));
+    if let Some(place) = place.and_then(|place| u16::try_from(place).ok()) {
+        return Claim::Token(place);
+    }
+    match registry.identify_with(facts.user_agent, &former.tokens) {
+        found @ Claim::Token(_) => found,
+        // Whom that file does not name follows its `*`.
+        _ if matches!(claim, Claim::Token(_)) => Claim::Other,
+        _ => claim,
     }
 }
 

@@ -1,11 +1,11 @@
 //! The same decision with its reasons, as text and as JSON. Decides nothing itself: it asks `decide` and looks up what
 //! the indexes of the decision point at.
 
-use super::decide::decide_as;
+use super::decide::decide_for;
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::Snapshot;
 use crate::policy::compiled::{RuleSource, Site};
+use crate::policy::{SiteEntry, Snapshot};
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -34,6 +34,9 @@ pub struct Explanation {
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
     pub kind: Kind,
+    /// A violation of a crawler that was never served robots.txt here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_fetched: bool,
     pub action: ActionReport,
     pub x_robots_tag: Vec<String>,
     /// The version of robots.txt it was judged by.
@@ -123,16 +126,28 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
     }
 }
 
-/// Decides and says why. The user agent may be a bare token.
+/// Decides and says why, without a ledger: anyone may hold anything that was in force within the grace time. The user
+/// agent may be a bare token.
 pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
+    let now = question.facts.now;
+    explain_with(snapshot, registry, question, |entry, _| Holdings::of_anyone(entry, now))
+}
+
+/// The same for what a crawler of this site, with this claim, may hold.
+pub fn explain_with<'a>(
+    snapshot: &'a Snapshot,
+    registry: &Registry,
+    question: &Question<'_>,
+    holdings: impl FnOnce(&'a SiteEntry, Claim) -> Holdings<'a>,
+) -> Explanation {
     let facts = &question.facts;
     let index = snapshot.site_for_host(facts.host);
     let entry = index.map(|index| &snapshot.sites()[index]);
     let site = entry.map(|entry| &*entry.site);
     let agent = String::from_utf8_lossy(facts.user_agent);
     let claim = claim_of(&agent, registry, site);
-    let holdings = entry.map(Holdings::of).unwrap_or_default();
-    let decision = decide_as(snapshot, registry, facts, claim, index, &holdings, &mut Scratch::default());
+    let holdings = entry.map(|entry| holdings(entry, claim)).unwrap_or_default();
+    let decision = decide_for(snapshot, registry, facts, claim, index, &holdings, &mut Scratch::default());
     report(&decision, snapshot, registry, question)
 }
 
@@ -172,6 +187,7 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
         rule,
         verdict: decision.verdict,
         kind: decision.kind,
+        never_fetched: decision.never_fetched,
         action: ActionReport {
             would: decision.would.map(|would| Box::new(action_report(would, site))),
             ..action_report(decision.action, site)
@@ -276,6 +292,10 @@ impl Explanation {
             );
         }
         line("verdict", &format!("{} — {}", self.verdict.name(), self.why()));
+        line(
+            "kind",
+            &format!("{}{}", self.kind.name(), if self.never_fetched { ", marked never_fetched" } else { "" }),
+        );
         let mut action = self.action.sentence();
         if let Some(would) = &self.action.would {
             let _ = write!(action, " (observed only; under enforce: {})", would.sentence());
@@ -300,7 +320,11 @@ impl Explanation {
             Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
             Kind::Allowed => "no rule matches it",
             Kind::StaleCopy => "disallowed now, but a version it may still hold allowed it: never refused",
-            Kind::Unproven => "the longest rule that matches disallows it",
+            Kind::Violation if self.never_fetched => {
+                "disallowed, and it never fetched robots.txt here, though it was there all the time"
+            }
+            Kind::Violation => "disallowed by every copy of robots.txt that it may hold",
+            Kind::Unproven => "the longest rule that matches disallows it; which copies it may hold is not known",
             Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
             Kind::NotBound if self.verdict == Verdict::Disallowed => {
                 "the policy names it, though its operator says it ignores robots.txt"

@@ -1,7 +1,7 @@
 //! `enforcement`: how far, with which answers, for whom.
 
 use crate::crawlers::Purpose;
-use crate::policy::model::{AnswerPolicy, Defaulted, Enforcement, EnforcementFields, Mode};
+use crate::policy::model::{AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode};
 use crate::yaml::{Decoder, Diagnostic, Fields, Node, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 /// Fields whose behaviour is still to come.
-const LATER: [&str; 7] = ["too_fast", "impostor", "trapped", "traps", "unverified", "behind_cache", "exempt"];
+const LATER: [&str; 6] = ["too_fast", "impostor", "trapped", "traps", "unverified", "exempt"];
 const FIELDS: [&str; 3] = ["mode", "disallowed", "ambiguous"];
 
 pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcement {
@@ -21,9 +21,12 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
         purposes: BTreeMap::new(),
         agents: Vec::new(),
         grace: Defaulted::new(DEFAULT_GRACE),
+        behind_cache: None,
     };
     let Some(node) = node else { return enforcement };
-    let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, ambiguous, purposes, agents, grace") else {
+    let Some(mut fields) =
+        decoder.fields(node, "a map: mode, disallowed, ambiguous, purposes, agents, grace, behind_cache")
+    else {
         return enforcement;
     };
     fields.refuse(&LATER, decoder);
@@ -34,6 +37,7 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
         }
         enforcement.grace = Defaulted { value: grace, span: Some(node.span) };
     }
+    enforcement.behind_cache = fields.take("behind_cache").and_then(|node| behind_cache(node, decoder));
     if let Some(mut purposes) = fields
         .take("purposes")
         .and_then(|node| decoder.fields(node, "a map of purposes, like `seo: { mode: enforce }`"))
@@ -74,8 +78,24 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
             enforcement.agents.push((agent, fields));
         }
     }
-    fields.finish(&["mode", "disallowed", "ambiguous", "grace", "purposes", "agents"], decoder);
+    fields.finish(&["mode", "disallowed", "ambiguous", "grace", "behind_cache", "purposes", "agents"], decoder);
     enforcement
+}
+
+/// `no`, `yes`, or how long the cache keeps a file whatever `max_age` says.
+fn behind_cache(node: &Node, decoder: &mut Decoder<'_>) -> Option<BehindCache> {
+    if let Value::Scalar { text, .. } = &node.value {
+        match text.to_ascii_lowercase().as_str() {
+            "no" | "false" | "off" => return None,
+            "yes" | "true" | "on" => return Some(BehindCache::AsLongAsMaxAge),
+            _ => {}
+        }
+    }
+    let kept = decoder.duration(node)?;
+    if kept > MAX_GRACE {
+        decoder.error("bad-value", node.span, "`behind_cache` is longer than 31 days: nothing would ever be enforced");
+    }
+    Some(BehindCache::For(kept))
 }
 
 fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
