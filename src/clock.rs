@@ -71,27 +71,35 @@ impl Clock {
 
     /// What time it is.
     pub fn now(&self) -> SystemTime {
-        let now = SystemTime::now();
-        let Some(shift) = &self.shift else { return now };
-        let seconds = shift.lived() + shift.set();
-        let by = Duration::from_secs(seconds.unsigned_abs());
-        if seconds < 0 { now.checked_sub(by) } else { now.checked_add(by) }.unwrap_or(now)
+        shifted(self.shift.as_deref().map_or(0, Shift::wall))
     }
 
-    /// What was lived through until an instant.
-    pub fn lived(&self, until: Instant) -> Duration {
+    /// What time it is, and what was lived through until an instant that is about now.
+    pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
         let lived = until.saturating_duration_since(self.began);
-        let more = self.shift.as_ref().map_or(0, |shift| shift.lived());
-        lived + Duration::from_secs(u64::try_from(more).unwrap_or(0))
+        let Some(shift) = &self.shift else { return (SystemTime::now(), lived) };
+        // Both by one look at the shift, or the one would know of a day that the other does not.
+        let (more, set) = (shift.lived(), shift.set());
+        (shifted(more + set), lived + Duration::from_secs(u64::try_from(more).unwrap_or(0)))
     }
 
     /// Now, by both measures.
     pub fn moment(&self) -> Moment {
-        Moment { now: Timestamp::from(self.now()), lived: self.lived(Instant::now()) }
+        let (now, lived) = self.read(Instant::now());
+        Moment { now: Timestamp::from(now), lived }
     }
 }
 
+fn shifted(seconds: i64) -> SystemTime {
+    let (now, by) = (SystemTime::now(), Duration::from_secs(seconds.unsigned_abs()));
+    if seconds < 0 { now.checked_sub(by) } else { now.checked_add(by) }.unwrap_or(now)
+}
+
 impl Shift {
+    fn wall(&self) -> i64 {
+        self.lived() + self.set()
+    }
+
     fn lived(&self) -> i64 {
         self.lived.load(Ordering::Acquire)
     }

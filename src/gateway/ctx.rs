@@ -54,11 +54,12 @@ pub(super) enum Refusal {
 impl RequestContext {
     pub(super) fn new(snapshot: Arc<Snapshot>, metrics: Arc<Metrics>, clock: &Clock) -> RequestContext {
         let started = Instant::now();
+        let (arrived, lived) = clock.read(started);
         RequestContext {
             snapshot,
-            arrived: clock.now(),
+            arrived,
             started,
-            lived: clock.lived(started),
+            lived,
             peer: None,
             peer_trusted: false,
             client: None,

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// How often the stamp is renewed while nothing else is written.
-const STAMP: Duration = Duration::from_secs(5);
+/// How often the stamp is renewed while nothing else is written, in seconds.
+const STAMP: i64 = 5;
 /// Writing may take this part of the time: a table that takes long to write is written less often.
 const SHARE: u32 = 10;
 /// More than the largest table takes.
@@ -52,7 +52,7 @@ pub struct Stamp {
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
-    stamped: Option<Instant>,
+    stamped: Option<Timestamp>,
     /// Not before then is anything written.
     next: Option<Instant>,
     problem: Option<String>,
@@ -120,11 +120,11 @@ impl Store {
         }
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
         // that was served before it is written.
-        if changed || last || self.stamped.is_none_or(|stamped| stamped.elapsed() >= STAMP) {
+        if changed || last || self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP) {
             if let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
                 && self.write_file(&self.stamp_file(), &bytes)
             {
-                self.stamped = Some(began);
+                self.stamped = Some(now);
             }
         }
     }
