@@ -52,6 +52,8 @@ enum Event {
     Silence(i64),
     /// The clock is set.
     SetClock(i64),
+    /// crawlgate has noticed that the clock was set.
+    Noticed,
     /// A crawler fetches robots.txt whole.
     Fetch(&'static str, &'static str),
     /// It asks whether its copy is good, and hears that it is.
@@ -355,6 +357,7 @@ fn timelines() -> Vec<Timeline> {
                 Ask(BYSTANDER, APEX, "/never/", UNPROVEN),
                 Policy(WithoutA),
                 Ask(BINGBOT, APEX, "/a/", STALE),
+                Noticed,
                 Pass(23),
                 Ask(BINGBOT, APEX, "/a/", STALE),
                 Ask(BYSTANDER, APEX, "/never/", UNPROVEN),
@@ -470,6 +473,7 @@ impl Stage {
             }
             Silence(hours) => self.gate.live_through(hours * HOUR),
             SetClock(seconds) => self.gate.set_clock(seconds),
+            Noticed => self.gate.log.wait_for("the clock was set, or the machine slept"),
             Fetch(agent, host) => {
                 let response = self.request("GET", agent, host, "/robots.txt", "");
                 assert!([200, 503].contains(&response), "{name}: {response}");

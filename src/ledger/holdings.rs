@@ -51,9 +51,8 @@ pub fn holdings<'a>(
     let unbroken = host.filter(|host| steady && !host.is_forsaken(entry.site.grace, now));
     let since = unbroken.map(Host::since);
     let watched = since.is_some_and(|since| now.since(since) >= reach);
-    // Behind a cache nobody knows who was served what, nor on a host that was not watched.
-    let unseen = |from: Timestamp| !watched && since.is_none_or(|since| from <= since);
-    let anyone = entry.site.behind_cache.is_some();
+    // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
+    let unseen = !watched || entry.site.behind_cache.is_some();
 
     // Who was told apart otherwise within the window was served in another's name.
     let name = if now.since(entry.names_since) >= window { asker.name } else { ANYONE };
@@ -65,12 +64,11 @@ pub fn holdings<'a>(
     let known =
         |visit: &Visit| visit.version == current || entry.held.iter().any(|held| held.former.version == visit.version);
     let held = bits(&entry.held, |held| {
-        visits().any(|visit| visit.version == held.former.version)
-            || (anyone || unseen(held.since)) && now.since(held.superseded_at) <= reach
+        visits().any(|visit| visit.version == held.former.version) || unseen && now.since(held.superseded_at) <= reach
     });
     let forgotten = visits().any(|visit| !known(visit))
         || served.clone().any(|served| served.lost.is_some_and(within))
-        || (anyone || !watched) && entry.forgotten.is_some_and(|moment| now.since(moment) <= reach);
-    let fetched = anyone || visits().next().is_some();
+        || unseen && entry.forgotten.is_some_and(|moment| now.since(moment) <= reach);
+    let fetched = entry.site.behind_cache.is_some() || visits().next().is_some();
     Holdings { versions: &entry.held, held, forgotten, fetched, watched }
 }
