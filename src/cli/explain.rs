@@ -2,10 +2,12 @@
 
 use super::{Failure, now, policies, print_json};
 use crate::crawlers::Registry;
-use crate::verdict::{Facts, Identity, Question, explain};
+use crate::policy::{Former, Held};
+use crate::verdict::{Facts, Holdings, Identity, Question, explain, explain_with};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Say why: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]
@@ -25,6 +27,9 @@ pub struct Arguments {
     /// The status of the response, for tags that depend on it
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
+    /// What the crawler holds: `none`, `current`, or the file of an earlier robots.txt [default: nobody knows]
+    #[arg(long, value_name = "HELD")]
+    held: Option<String>,
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
@@ -58,7 +63,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         status: arguments.status,
         content_type: arguments.content_type.as_deref(),
     };
-    let explanation = explain(&snapshot, Registry::builtin(), &question);
+    let registry = Registry::builtin();
+    let former = match arguments.held.as_deref() {
+        None | Some("none" | "current") => None,
+        Some(file) => {
+            let text =
+                std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
+            Some([Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }])
+        }
+    };
+    let explanation = match &arguments.held {
+        None => explain(&snapshot, registry, &question),
+        Some(held) => explain_with(&snapshot, registry, &question, |_, _| {
+            let versions = former.as_ref().map_or(&[][..], |former| &former[..]);
+            let held_bits = u64::from(!versions.is_empty());
+            Holdings { versions, held: held_bits, watched: true, fetched: held != "none", forgotten: false }
+        }),
+    };
     if arguments.json {
         return print_json(&explanation);
     }
