@@ -15,7 +15,7 @@
 //! | 5 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing |
 //! | 4 | [`live`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
-//! | 4 | [`ledger`] | what crawlers did: their pace, who stepped into a trap |
+//! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
@@ -24,6 +24,7 @@
 //! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | 0 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
+//! | 0 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
 //! | -1 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
 //! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
@@ -44,6 +45,8 @@ pub mod yaml;
 pub mod admin;
 #[cfg(feature = "proxy")]
 pub mod cli;
+#[cfg(feature = "proxy")]
+pub mod clock;
 #[cfg(feature = "proxy")]
 pub mod gateway;
 #[cfg(feature = "proxy")]

@@ -66,7 +66,8 @@ fn judging_allocates_nothing() {
         site,
         since: Timestamp(0),
         held: vec![],
-        forgotten_until: None,
+        forgotten: None,
+        names_since: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };

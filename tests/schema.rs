@@ -395,7 +395,7 @@ fn effects(document: &Value) -> String {
     let pause = site.policy.pause.as_ref().map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));
     let statuses: Vec<u16> = site.policy.tests.iter().map(|case| case.status).collect();
     let (body, cache) = (String::from_utf8_lossy(&site.robots_txt.body), &site.robots_txt.cache_control);
-    let settled = (site.policy.environment, site.origin_tags, site.grace, &site.answers);
+    let settled = (site.policy.environment, site.origin_tags, site.grace, site.behind_cache, &site.answers);
     format!("{body}\n{cache}\n{settled:?}\n{pause:?}\n{statuses:?}\n{}", standings.join("\n"))
 }
 
@@ -535,7 +535,9 @@ const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: replace }\ncrawlers: [{ token: A, user_agent: [Abot], binds: named, networks: 10.0.0.0/8 }]",
     "robots: { origin: replace, groups: { agents: [360Spider, '*'], disallow: '', crawl_delay: 500ms } }",
     "robots: { origin: replace, max_age: 60, sitemaps: [] }",
-    "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w }",
+    "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w, behind_cache: Yes }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: 90m }\ntests: { agent: GPTBot, path: /, held: none, expect: { kind: allowed, never_fetched: no } }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: no }\ntests: { agent: GPTBot, path: /, held: \"User-agent: *\\nDisallow: /\", expect: allowed }",
     "robots: { origin: replace }\nenforcement: { mode: false, disallowed: '403', ambiguous: { status: 0410, body: 12 } }",
     "robots: { origin: replace }\nenforcement: { agents: { 360Spider: { mode: off } }, purposes: { tool: { mode: enforce } } }",
     "robots: { origin: replace }\nenforcement: {}\npurposes: { tool: inherit }\ntests: []\nacknowledge: long_pause",
@@ -638,6 +640,8 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nenforcement: { agents: { '*': { mode: off } } }",
     "robots: { origin: replace }\nenforcement: { agents: { GPTBot/1: { mode: off } } }",
     "robots: { origin: replace }\nenforcement: { grace: 2678401 }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: 2678401 }",
+    "robots: { origin: replace }\nenforcement: { behind_cache: sometimes }",
     "robots: { origin: replace }\npause: ~",
     "robots: { origin: replace }\npause: { audience: people }",
     "robots: { origin: replace }\npause: { from: tomorrow }",
@@ -849,10 +853,11 @@ fn whole_policy() -> impl Strategy<Value = String> {
         maybe("disallowed", answer(), |text| text),
         maybe("ambiguous", answer(), |text| text),
         maybe("grace", pick(&["24h", "1w", "86400", "90"]), |text| text),
+        maybe("behind_cache", pick(&["no", "yes", "2h", "off", "90"]), |text| text),
         maybe("agents", answer(), |text| format!("{{ Examplebot: {{ disallowed: {text} }}, 12: {{}} }}")),
     )
-        .prop_map(|(mode, disallowed, ambiguous, grace, agents)| {
-            map_of(vec![mode, disallowed, ambiguous, grace, agents])
+        .prop_map(|(mode, disallowed, ambiguous, grace, behind_cache, agents)| {
+            map_of(vec![mode, disallowed, ambiguous, grace, behind_cache, agents])
         });
     let rule = (
         maybe("paths", several(&["/a/", "'/*.x'", "/"]), |text| text),

@@ -146,7 +146,8 @@ fn snapshot(text: &str) -> Snapshot {
         site: Arc::new(site),
         since: Timestamp(0),
         held: vec![],
-        forgotten_until: None,
+        forgotten: None,
+        names_since: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };

@@ -63,6 +63,60 @@ fn wget_ignoring_the_rules_is_counted_under_observe() {
     );
 }
 
+/// Two pages that are open today, one after the other; robots.txt closes them while wget is on its way.
+#[test]
+fn wget_that_keeps_to_its_copy_is_no_violator_when_the_rules_change_under_its_feet() {
+    let nginx = Nginx::start(None);
+    let mut gate = Setup::before(nginx.address).policy("site", &changing("/elsewhere/")).with_clock().start();
+    settle(&mut gate);
+    // It reads robots.txt once, waits a second before each page, and goes on by its copy.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut wget = Command::new("wget")
+        .args(["--recursive", "--level=5", "--quiet", "--no-proxy", "--tries=1", "--timeout=20", "--wait=1"])
+        .arg(format!("http://{}/index.html", gate.address))
+        .current_dir(directory.path())
+        .spawn()
+        .expect("wget is installed");
+    let robots = r#"crawlgate_robots_txt_total{crawler="wget",site="site",status="200"}"#;
+    gate.wait_for_metric(robots, 1.0);
+    gate.write_policy("site", &changing("/private/"));
+    assert!(gate.command(&["reload"]).status.success());
+    let status = wget.wait().expect("it ends");
+    assert!(status.success() || status.code() == Some(8), "wget failed: {status}");
+    let private = nginx.requests().iter().filter(|path| path.starts_with("/private/")).count();
+    assert_eq!(private, 2, "its copy allows them, and nobody refuses them");
+    gate.wait_for_metric(
+        r#"crawlgate_requests_total{action="pass",crawler="wget",site="site",verdict="stale_copy"}"#,
+        2.0,
+    );
+    assert!(!gate.metrics().contains("crawlgate_violations_total{"), "{}", gate.metrics());
+    // A day later the copy is too old, and whoever goes by it a violator.
+    settle(&mut gate);
+    crawl(&gate, &["-e", "robots=off"]);
+    gate.wait_for_metric(r#"crawlgate_violations_total{crawler="wget",kind="never_fetched",site="site"}"#, 2.0);
+    let private = nginx.requests().iter().filter(|path| path.starts_with("/private/")).count();
+    assert_eq!(private, 2, "nothing more passed");
+    // And one that fetches the rules and does not keep to them.
+    let agent = "Wget/1.21.3";
+    assert_eq!(gate.get(&gate.address.to_string(), "/robots.txt", &format!("User-Agent: {agent}\r\n")).status, 200);
+    gate.wait_for_metric(robots, 2.0);
+    crawl(&gate, &["-e", "robots=off"]);
+    gate.wait_for_metric(r#"crawlgate_violations_total{crawler="wget",kind="violation",site="site"}"#, 2.0);
+}
+
+fn changing(closed: &str) -> String {
+    policy("enforce").replace("/private/", closed)
+}
+
+/// A day in which crawlers come and keep to the rules: whatever was fetched before is over, the host was watched.
+fn settle(gate: &mut Gate) {
+    let host = gate.address.to_string();
+    for _ in 0..5 {
+        assert_eq!(gate.get(&host, "/index.html", "User-Agent: bingbot/2.0\r\n").status, 200);
+        gate.live_through(6 * 3_600);
+    }
+}
+
 #[test]
 fn wget_ignoring_the_rules_is_refused_and_counted_under_enforce() {
     let nginx = Nginx::start(None);

@@ -1,7 +1,8 @@
 //! What an operator can do, with its traces in metrics and logs.
 
+use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::ledger::{Conducts, Mark};
+use crate::ledger::{Conducts, Ledger, Mark};
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
 use crate::telemetry::{Events, Metrics, SiteGauges};
 use crate::time::Timestamp;
@@ -19,10 +20,13 @@ pub struct Operations {
     pub live: Arc<Live>,
     /// Where they leave traces.
     pub metrics: Arc<Metrics>,
+    /// What was served to whom.
+    pub ledger: Arc<Ledger>,
     /// What is remembered of crawlers.
     pub conducts: Arc<Conducts>,
     /// What they did against the rules.
     pub events: Events,
+    clock: Clock,
     ready: AtomicBool,
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
@@ -31,17 +35,26 @@ pub struct Operations {
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(live: Arc<Live>, metrics: Arc<Metrics>) -> Arc<Operations> {
-        Operations::with(live, metrics, Arc::default(), Events::off())
+    pub fn new(live: Arc<Live>, metrics: Arc<Metrics>, ledger: Arc<Ledger>, clock: Clock) -> Arc<Operations> {
+        Operations::with(live, metrics, ledger, clock, Arc::default(), Events::off())
     }
 
     /// The same, with the memory that the gateway writes into.
-    pub fn with(live: Arc<Live>, metrics: Arc<Metrics>, conducts: Arc<Conducts>, events: Events) -> Arc<Operations> {
+    pub fn with(
+        live: Arc<Live>,
+        metrics: Arc<Metrics>,
+        ledger: Arc<Ledger>,
+        clock: Clock,
+        conducts: Arc<Conducts>,
+        events: Events,
+    ) -> Arc<Operations> {
         let operations = Operations {
             live,
             metrics,
+            ledger,
             conducts,
             events,
+            clock,
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
@@ -69,7 +82,7 @@ impl Operations {
 
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
-        let report = self.live.reload(now());
+        let report = self.live.reload(self.now());
         for site in &report.sites {
             let (name, findings) = (&site.site, &site.findings);
             let news = self.is_news(name, findings);
@@ -113,7 +126,7 @@ impl Operations {
     /// # Errors
     /// See [`Live::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
-        let until = self.live.pause(request, now())?;
+        let until = self.live.pause(request, self.now())?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "crawling is paused");
         self.refresh();
         Ok(until)
@@ -124,7 +137,7 @@ impl Operations {
     /// # Errors
     /// See [`Live::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let sites = self.live.resume(site, now())?;
+        let sites = self.live.resume(site, self.now())?;
         tracing::info!(?sites, "crawling is resumed");
         self.refresh();
         Ok(sites)
@@ -137,21 +150,26 @@ impl Operations {
 
     /// How things stand.
     pub fn status(&self) -> Status {
-        let mut status = self.live.status(now());
+        let mut status = self.live.status(self.now());
+        status.warnings.extend(self.ledger.problem());
         if self.conducts.traps.failing() {
             status.warnings.push("the marks of traps cannot be written to the state directory".into());
         }
         status
     }
 
+    fn now(&self) -> Timestamp {
+        Timestamp::from(self.clock.now())
+    }
+
     /// Who is marked for a trap.
     pub fn marks(&self) -> Vec<Mark> {
-        self.conducts.traps.list(now())
+        self.conducts.traps.list(self.now())
     }
 
     /// Forgets the marks of an address.
     pub fn release(&self, address: IpAddr) -> Vec<Mark> {
-        let released = self.conducts.traps.release(address, now());
+        let released = self.conducts.traps.release(address, self.now());
         tracing::info!(marks = released.len(), "an address is released from traps");
         released
     }
@@ -159,7 +177,8 @@ impl Operations {
     /// Why a request would be treated as it would be, here and now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         let (snapshot, registry) = (self.live.snapshot(), Registry::builtin());
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since_1970 = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let moment = self.clock.moment();
         let mut asked = Question {
             facts: Facts {
                 host: question.host.as_bytes(),
@@ -168,7 +187,7 @@ impl Operations {
                 user_agent: question.user_agent.as_bytes(),
                 client: question.ip,
                 identity: Identity::Unverified,
-                now: now(),
+                now: moment.now,
             },
             status: question.status,
             content_type: question.content_type.as_deref(),
@@ -178,7 +197,9 @@ impl Operations {
         if let Some(entry) = entry {
             asked.facts.identity = identity_by_policy(&entry.site, &asked.facts, asker.claim, true);
         }
-        let holdings = entry.map(Holdings::of).unwrap_or_default();
+        let holdings = entry.map_or_else(Holdings::default, |entry| {
+            self.ledger.peek(registry, entry, asked.facts.host, asker.claim, moment)
+        });
         let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, since_1970);
         let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct);
         LiveAnswer {
@@ -191,7 +212,7 @@ impl Operations {
     pub fn refresh(&self) {
         let status = self.status();
         self.metrics.warnings(status.warnings.len());
-        self.metrics.trapped(self.conducts.traps.in_force(now()));
+        self.metrics.trapped(self.conducts.traps.in_force(self.now()));
         self.metrics.events(self.events.left_out(), self.events.dropped());
         let sites: Vec<SiteGauges> = status
             .sites
@@ -228,8 +249,4 @@ pub struct LiveQuestion {
 pub struct LiveAnswer {
     pub explanation: serde_json::Value,
     pub text: String,
-}
-
-fn now() -> Timestamp {
-    Timestamp::from(SystemTime::now())
 }

@@ -1,6 +1,7 @@
 use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;
+use crate::ledger::{Ledger, LedgerOptions};
 use crate::live::{Live, LiveOptions, Outcome, PauseRequest};
 use crate::telemetry::{AccessLog, Metrics};
 use crate::time::Timestamp;
@@ -14,7 +15,9 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
     let options = LiveOptions { policies: directory.to_owned(), state: None, strict: false };
     let live = Live::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
-    Operations::new(live, Metrics::new())
+    let clock = crate::clock::Clock::default();
+    let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
+    Operations::new(live, Metrics::new(), ledger, clock)
 }
 
 #[test]

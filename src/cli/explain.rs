@@ -4,10 +4,14 @@ use super::{Failure, control, now, policies, print_json};
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
-use crate::verdict::{Facts, Identity, Question, asker_of, explain, identity_by_policy};
+use crate::policy::{Former, Held};
+use crate::verdict::{
+    Conduct, Facts, Holdings, Identity, Question, asker_of, explain, explain_for, identity_by_policy,
+};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Say why: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]
@@ -27,6 +31,9 @@ pub struct Arguments {
     /// The status of the response, for tags that depend on it
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
+    /// What the crawler holds: `none`, `current`, or the file of an earlier robots.txt [default: nobody knows]
+    #[arg(long, value_name = "HELD", conflicts_with = "live")]
+    held: Option<String>,
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
     policies: PathBuf,
@@ -68,11 +75,29 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         status: arguments.status,
         content_type: arguments.content_type.as_deref(),
     };
-    let asker = asker_of(&snapshot, Registry::builtin(), &question.facts);
+    let registry = Registry::builtin();
+    let asker = asker_of(&snapshot, registry, &question.facts);
     if let Some(site) = asker.site.map(|index| &snapshot.sites()[index].site) {
         question.facts.identity = identity_by_policy(site, &question.facts, asker.claim, true);
     }
-    let explanation = explain(&snapshot, Registry::builtin(), &question);
+    let former = match arguments.held.as_deref() {
+        None | Some("none" | "current") => None,
+        Some(file) => {
+            let text =
+                std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
+            Some([Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }])
+        }
+    };
+    let explanation = match &arguments.held {
+        None => explain(&snapshot, registry, &question),
+        Some(held) => {
+            let versions = former.as_ref().map_or(&[][..], |former| &former[..]);
+            let held_bits = u64::from(!versions.is_empty());
+            let holdings =
+                Holdings { versions, held: held_bits, watched: true, fetched: held != "none", forgotten: false };
+            explain_for(&snapshot, registry, &question, asker, &holdings, Conduct::default())
+        }
+    };
     if arguments.json {
         return print_json(&explanation);
     }

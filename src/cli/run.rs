@@ -53,6 +53,9 @@ pub struct Arguments {
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// For development: a file that moves the clock, like `lived 25h` or `set -2h`; only on loopback
+    #[arg(long, value_name = "FILE", hide = true)]
+    clock: Option<PathBuf>,
 }
 
 /// A value, or `off`.
@@ -81,9 +84,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let flags = said(arguments);
     let own_control = flags.control.is_none() && file.control.is_none();
     let defaults = Defaults { control: places::control_to_serve(), state: places::state() };
-    let settings = flags.over(file).settle(defaults).map_err(|error| {
+    let mut settings = flags.over(file).settle(defaults).map_err(|error| {
         Failure::Usage(format!("{error}: give --origin URL, or a settings file with `origins` (--config FILE)"))
     })?;
+    settings.clock = arguments.clock.clone();
     if own_control && let Some(directory) = settings.control.as_deref().and_then(Path::parent) {
         private_directory(directory)?;
     }

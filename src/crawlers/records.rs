@@ -4,7 +4,7 @@ use super::{Binds, Crawler, Purpose};
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::time::Duration;
 
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 19] = [
     "id",
     "name",
     "operator",
@@ -16,6 +16,7 @@ const FIELDS: [&str; 18] = [
     "binds",
     "crawl_delay",
     "robots_cache",
+    "shares_cache",
     "rdns",
     "asn",
     "ips",
@@ -60,6 +61,7 @@ fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
             _ => None,
         },
         robots_cache: text(&mut fields, "robots_cache", decoder).as_deref().and_then(caching_time),
+        shares_cache: text(&mut fields, "shares_cache", decoder),
         rdns: texts(&mut fields, "rdns", decoder),
         asn: texts(&mut fields, "asn", decoder),
         ips: texts(&mut fields, "ips", decoder),

@@ -110,6 +110,8 @@ pub struct Crawler {
     /// How long it is documented to keep a robots.txt; `None` is unknown.
     #[serde(skip)]
     pub robots_cache: Option<Duration>,
+    /// The cache of robots.txt that it shares with others, when it is documented to share one.
+    pub shares_cache: Option<String>,
     /// Suffixes of its hosts in reverse DNS, as recorded.
     pub rdns: Vec<String>,
     /// Autonomous systems, as recorded.
@@ -131,6 +133,8 @@ pub struct Crawler {
 pub struct Registry {
     crawlers: Vec<Crawler>,
     marks: Marks,
+    /// How long each of them is documented to keep a robots.txt, or anyone whose cache it shares.
+    kept: Vec<Duration>,
 }
 
 impl Registry {
@@ -165,7 +169,8 @@ impl Registry {
 
     pub(super) fn new(crawlers: Vec<Crawler>) -> Registry {
         let marks = Marks::new(&crawlers);
-        Registry { crawlers, marks }
+        let kept = crawlers.iter().map(|crawler| longest_kept(crawler, &crawlers)).collect();
+        Registry { crawlers, marks, kept }
     }
 
     /// All records, in the order of the file; the index is a [`CrawlerIndex`].
@@ -179,6 +184,19 @@ impl Registry {
     /// When the index is not one of this registry's.
     pub fn get(&self, index: CrawlerIndex) -> &Crawler {
         &self.crawlers[usize::from(index.0)]
+    }
+
+    /// The cache in which a crawler keeps robots.txt (its own id when it shares none), and how long it is documented to
+    /// keep it there; zero when nothing is said.
+    pub fn robots_cache(&self, index: CrawlerIndex) -> (&str, Duration) {
+        let crawler = self.get(index);
+        let kept = self.kept.get(usize::from(index.0)).copied().unwrap_or_default();
+        (crawler.shares_cache.as_deref().unwrap_or(&crawler.id), kept)
+    }
+
+    /// The longest that any crawler is documented to keep a robots.txt.
+    pub fn longest_robots_cache(&self) -> Duration {
+        self.kept.iter().max().copied().unwrap_or_default()
     }
 
     /// The record with this id, name or first token, without regard to case.
@@ -213,4 +231,10 @@ impl Registry {
     pub fn identify_with(&self, user_agent: &[u8], tokens: &TokenMarks) -> Claim {
         self.marks.identify(user_agent, Some(tokens))
     }
+}
+
+fn longest_kept(crawler: &Crawler, all: &[Crawler]) -> Duration {
+    let shares = |other: &&Crawler| crawler.shares_cache.is_some() && other.shares_cache == crawler.shares_cache;
+    let others = all.iter().filter(shares).filter_map(|other| other.robots_cache);
+    crawler.robots_cache.into_iter().chain(others).max().unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use super::request::host;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
 use crate::telemetry::Event;
-use crate::verdict::{Action, Decision, Holdings, Identity, Kind, group_place, rule_place};
+use crate::verdict::{Action, Decision, Identity, Kind, chosen, group_place, rule_place};
 use http::header;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
@@ -24,11 +24,6 @@ pub(super) fn may_accuse(request: &RequestHeader, ctx: &RequestContext) -> bool 
     ctx.peer_trusted || !FORWARDING.iter().any(|name| request.headers.contains_key(*name))
 }
 
-/// The versions that the asker may hold.
-pub(super) fn holdings(entry: Option<&SiteEntry>) -> Holdings<'_> {
-    entry.map(Holdings::of).unwrap_or_default()
-}
-
 /// Whether it is written down: what is refused, or would be.
 pub(super) fn is_event(decision: &Decision) -> bool {
     let refused = |action: Action| matches!(action, Action::Block(_) | Action::Slow { .. });
@@ -37,10 +32,11 @@ pub(super) fn is_event(decision: &Decision) -> bool {
 
 /// The kind under which it counts as a violation; what only the resolved path disallows, what nobody promised, and what is
 /// merely not proven is none.
-pub(super) fn violation(decision: &Decision) -> Option<Kind> {
+pub(super) fn violation(decision: &Decision) -> Option<&'static str> {
     let kind = decision.kind;
     let counts = !matches!(kind, Kind::Ambiguous | Kind::NotBound | Kind::Unverified);
-    (is_event(decision) && counts).then_some(kind)
+    let name = if decision.never_fetched { "never_fetched" } else { kind.name() };
+    (is_event(decision) && counts).then_some(name)
 }
 
 /// What there is to say of a request that is against the rules. Nothing in it grows with what the client sends.
@@ -56,8 +52,6 @@ pub(super) fn event(
     let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
     let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
     let delay = group.filter(|_| decision.kind == Kind::TooFast).and_then(|group| group.crawl_delay);
-    let held = holdings(Some(entry));
-    let may_hold = held.versions.iter().filter(|held| ctx.now().since(held.superseded_at) <= site.grace);
     let retry_after = match (decision.action, decision.would) {
         (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
         _ => None,
@@ -75,10 +69,11 @@ pub(super) fn event(
         user_agent: field(&request.headers, header::USER_AGENT).map(|value| value.into_owned()),
         verdict: decision.verdict.name(),
         kind: decision.kind.name(),
+        never_fetched: decision.never_fetched,
         rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(line)),
         rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
         version: site.robots_txt.version.to_string(),
-        held: may_hold.map(|held| held.site.robots_txt.version.to_string()).collect(),
+        held: chosen(&entry.held, ctx.held).map(|held| held.former.version.to_string()).collect(),
         action: decision.action.name(),
         would: decision.would.map(Action::name),
         status: session.response_written().map_or(0, |response| response.status.as_u16()),

@@ -1,5 +1,6 @@
 //! What is remembered of a request from phase to phase.
 
+use crate::clock::{Clock, Moment};
 use crate::origin::Choice;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::telemetry::Metrics;
@@ -7,13 +8,15 @@ use crate::time::Timestamp;
 use crate::verdict::{Decision, Identity};
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// One request. The snapshot is loaded once: every phase judges by the same version.
 pub struct RequestContext {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) arrived: SystemTime,
     pub(super) started: Instant,
+    /// What the clock has lived through until then.
+    lived: Duration,
     /// The other end of the connection.
     pub(super) peer: Option<IpAddr>,
     /// Whether the peer's forwarding headers are believed.
@@ -25,8 +28,12 @@ pub struct RequestContext {
     pub(super) decision: Option<Decision>,
     /// What is proven about whom the client says it is.
     pub(super) identity: Identity,
+    /// Which superseded versions it may hold, by their place in the site's entry.
+    pub(super) held: u64,
     /// Whether the request is for `/robots.txt`.
     pub(super) robots_txt: bool,
+    /// Whether an answer of our own was written whole.
+    pub(super) answered: bool,
     /// The server that was last tried, and how many were.
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
@@ -47,18 +54,23 @@ pub(super) enum Refusal {
 }
 
 impl RequestContext {
-    pub(super) fn new(snapshot: Arc<Snapshot>, metrics: Arc<Metrics>) -> RequestContext {
+    pub(super) fn new(snapshot: Arc<Snapshot>, metrics: Arc<Metrics>, clock: &Clock) -> RequestContext {
+        let started = Instant::now();
+        let (arrived, lived) = clock.read(started);
         RequestContext {
             snapshot,
-            arrived: SystemTime::now(),
-            started: Instant::now(),
+            arrived,
+            started,
+            lived,
             peer: None,
             peer_trusted: false,
             client: None,
             refusal: None,
             decision: None,
             identity: Identity::Unverified,
+            held: 0,
             robots_txt: false,
+            answered: false,
             origin: None,
             attempts: 0,
             asked_origin: None,
@@ -68,6 +80,10 @@ impl RequestContext {
 
     pub(super) fn now(&self) -> Timestamp {
         Timestamp::from(self.arrived)
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment { now: self.now(), lived: self.lived }
     }
 
     /// The decision and the site it is about; `None` before the decision and for hosts that no site claims.

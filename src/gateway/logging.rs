@@ -6,6 +6,7 @@ use super::{Gateway, conduct};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::telemetry::{AccessRecord, UNCLAIMED};
+use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, claim_label, rule_place};
 use http::{HeaderMap, HeaderName, Version, header};
 use pingora_core::Error;
@@ -18,9 +19,28 @@ const NOBODY: &str = "none";
 const FIELD_LIMIT: usize = 2048;
 
 pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>, ctx: &RequestContext) {
+    // Before it is counted: whoever sees the count may rely on the rest.
+    note_copy(gateway, session, ctx);
     count(gateway, session, ctx);
     if gateway.access.enabled() {
         gateway.access.write(&access_record(gateway, session, error, ctx));
+    }
+}
+
+/// Notes who got which robots.txt: a copy that was written whole, or word that the one it has is good. HEAD gives nobody a
+/// copy. A 304 to a date counts as one to an entity tag: either way the crawler goes on by what it has.
+fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
+    let request = session.req_header();
+    if !ctx.robots_txt || !ctx.answered || request.method != http::Method::GET {
+        return;
+    }
+    let Some((decision, entry)) = ctx.judged() else { return };
+    let status = session.response_written().map_or(0, |response| response.status.as_u16());
+    let (registry, now) = (gateway.registry, Timestamp::from(gateway.clock.now()));
+    match (decision.action, status) {
+        (Action::RobotsTxt, 200 | 304) => gateway.ledger.served(registry, entry, host(request), decision.claim, now),
+        (_, 500..) => gateway.ledger.unreachable(registry, entry, host(request), decision.claim, now),
+        _ => {}
     }
 }
 
@@ -44,7 +64,7 @@ fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     }
     // Under `mode: off` nothing is recorded.
     if let Some(kind) = conduct::violation(decision) {
-        metrics.violation(site, crawler, kind.name());
+        metrics.violation(site, crawler, kind);
     }
     if conduct::is_event(decision) {
         let event = || conduct::event(gateway, session, ctx, decision, entry);
@@ -109,6 +129,7 @@ fn access_record<'a>(
         },
         verdict: judged.map(|(decision, _)| decision.verdict.name()),
         kind: judged.map(|(decision, _)| decision.kind.name()),
+        never_fetched: judged.is_some_and(|(decision, _)| decision.never_fetched),
         rule: judged.and_then(|(decision, entry)| rule_place(decision, &entry.site)),
         action: match judged {
             Some((decision, _)) => decision.action.name(),

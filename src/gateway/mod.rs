@@ -22,8 +22,9 @@ mod robots_txt;
 
 pub use ctx::RequestContext;
 
+use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::ledger::Conducts;
+use crate::ledger::{Conducts, Ledger};
 use crate::live::Live;
 use crate::origin::Origins;
 use crate::settings::{AddressDetail, Limits};
@@ -43,6 +44,10 @@ pub struct Gateway {
     pub live: Arc<Live>,
     /// Known crawlers.
     pub registry: &'static Registry,
+    /// What was served to whom.
+    pub ledger: Arc<Ledger>,
+    /// What time it is.
+    pub clock: Clock,
     /// Where requests go.
     pub origins: Arc<Origins>,
     /// What is counted.
@@ -66,7 +71,7 @@ impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        RequestContext::new(self.live.snapshot(), self.metrics.clone())
+        RequestContext::new(self.live.snapshot(), self.metrics.clone(), &self.clock)
     }
 
     /// None: the default adds a compression module to every request, switched off.

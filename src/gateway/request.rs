@@ -4,7 +4,7 @@ use super::answers::{self, Reply};
 use super::ctx::RequestContext;
 use super::{Gateway, conduct, forward, robots_txt};
 use crate::crawlers::Claim;
-use crate::verdict::{Action, Asker, Decision, Facts, Scratch, decide_for, identity_by_policy};
+use crate::verdict::{Action, Asker, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
 use http::header;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -29,7 +29,8 @@ thread_local! {
 pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
     if let Some(refusal) = ctx.refusal {
         let reply = answers::refusal(refusal, session.req_header())?;
-        return send(session, reply).await;
+        ctx.answered = send(session, reply).await;
+        return Ok(true);
     }
     let before = Instant::now();
     ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
@@ -37,7 +38,10 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     ctx.decision = Some(decision);
     gateway.metrics.decision(before.elapsed().as_secs_f64());
     match reply(gateway, session.req_header(), ctx)? {
-        Some(reply) => send(session, reply).await,
+        Some(reply) => {
+            ctx.answered = send(session, reply).await;
+            Ok(true)
+        }
         None => Ok(false),
     }
 }
@@ -60,7 +64,9 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
         let may_accuse = conduct::may_accuse(request, ctx);
         facts.identity = identity_by_policy(&entry.site, &facts, asker.claim, may_accuse);
     }
-    let holdings = conduct::holdings(entry);
+    let holdings = entry.map_or_else(Holdings::default, |entry| {
+        gateway.ledger.holdings(registry, entry, facts.host, asker.claim, ctx.moment())
+    });
     let since_1970 = ctx.arrived.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, since_1970);
     let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
@@ -68,7 +74,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
     if decision.sprung {
         gateway.conducts.remember(&decision, snapshot, registry, &facts);
     }
-    ctx.identity = facts.identity;
+    (ctx.identity, ctx.held) = (facts.identity, holdings.held);
     decision
 }
 
@@ -99,8 +105,8 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     Ok(Some(reply))
 }
 
-/// Writes an answer of our own. A client that has gone away is no error of ours.
-async fn send(session: &mut Session, reply: Reply) -> Result<bool> {
+/// Writes an answer of our own, and says whether all of it was written. A client that has gone away is no error of ours.
+async fn send(session: &mut Session, reply: Reply) -> bool {
     settle_body(session);
     if reply.close {
         session.set_keepalive(None);
@@ -110,13 +116,17 @@ async fn send(session: &mut Session, reply: Reply) -> Result<bool> {
     if written.is_ok() && !bodiless {
         written = session.write_response_body(Some(reply.body), true).await;
     }
-    if written.is_ok() {
-        linger(session).await;
-    } else if let Err(error) = written {
-        tracing::debug!(%error, "the client left before its answer was written");
-        session.set_keepalive(None);
+    match written {
+        Ok(()) => {
+            linger(session).await;
+            true
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the client left before its answer was written");
+            session.set_keepalive(None);
+            false
+        }
     }
-    Ok(true)
 }
 
 /// A connection that is closed while the client still sends is reset, and the client may lose the answer. So what it

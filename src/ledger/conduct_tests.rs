@@ -1,8 +1,8 @@
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::{SiteEntry, Snapshot};
+use crate::policy::{Former, Held, SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::{Asker, Decision, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{Asker, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
 
 fn milliseconds(number: u64) -> Duration {
     Duration::from_millis(number)
@@ -256,7 +257,8 @@ impl Timeline {
         let looked = self.conducts.look(&self.snapshot, registry, &facts, asker, now);
         let conduct = self.conducts.take_in(&self.snapshot, registry, &facts, asker, now);
         assert_eq!(looked, conduct, "what is said without taking it in is what is said when it is");
-        let holdings = Holdings { versions: &self.held, forgotten_until: None };
+        let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
+        let holdings = Holdings { versions: &self.held, held, ..Holdings::default() };
         let scratch = &mut Scratch::default();
         let decision = decide_for(&self.snapshot, registry, &facts, asker, &holdings, conduct, scratch);
         self.conducts.remember(&decision, &self.snapshot, registry, &facts);
@@ -301,7 +303,11 @@ fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_rep
 #[test]
 fn who_may_hold_a_version_without_the_trap_is_not_marked() {
     let mut time = Timeline::new(POLICY);
-    let held = |policy: String| crate::policy::compiled::Held { site: site(&policy), superseded_at: Timestamp(0) };
+    let held = |policy: String| Held {
+        former: Arc::new(Former::read(site(&policy).robots_txt.body.clone(), Registry::builtin())),
+        since: Timestamp(0),
+        superseded_at: Timestamp(0),
+    };
     time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::StaleCopy);
     // It was disallowed by another rule: against the rules, but of the trap it could not know.

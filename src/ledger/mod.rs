@@ -1,14 +1,29 @@
-//! What is remembered of crawlers from request to request: their pace, and who stepped into a trap.
+//! The ledger: which robots.txt was served to whom on which host, and what a crawler may therefore hold; and how crawlers
+//! conduct themselves from request to request: their pace, and who stepped into a trap.
 //!
-//! Knows sites, claims and addresses; knows no proxy, and no clock (`now` is an argument). Every table is bounded.
+//! `keeping` is what others call; `visits` is the table of what was served; `holdings` is the definition that judges by it;
+//! `watch` says since when a host is seen without a gap; `store` keeps it all through a restart. `conduct` asks `pace` and
+//! `traps` for one request. The request path reads tables under locks that nobody holds for long, and never waits for a file.
+//!
+//! Knows sites, claims and addresses; must not know how a request came or what is done with it. Every table is bounded, and
+//! no clock is read here: `now` is an argument.
 
 mod conduct;
+mod holdings;
+mod keeping;
 mod pace;
+mod store;
 mod traps;
+mod visits;
+mod watch;
 
 pub use conduct::Conducts;
+pub use keeping::{CrawlerVisits, Ledger, LedgerOptions};
 pub use pace::{Pace, gcra};
 pub use traps::{Mark, Traps, TrapsError};
+pub use visits::Visit;
 
 #[cfg(test)]
 mod conduct_tests;
+#[cfg(test)]
+mod tests;

@@ -93,9 +93,9 @@ impl Loaded {
 /// All sites, by name.
 pub struct Sites {
     policies: PathBuf,
-    registry: &'static Registry,
+    pub(super) registry: &'static Registry,
     read: Read,
-    state: State,
+    pub(super) state: State,
     pub(super) memory: Memory,
     loaded: BTreeMap<String, Loaded>,
     generation: u64,
@@ -188,7 +188,7 @@ impl Sites {
         let mut changed =
             outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
         for loaded in self.loaded.values_mut() {
-            changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, now));
+            changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
             changed |= std::mem::take(&mut loaded.copy_is_new);
             if let (true, Ok(source)) = (loaded.accepted, &loaded.seen) {
                 self.state.keep(&loaded.name, source);
@@ -208,6 +208,8 @@ impl Sites {
         self.state.forget(name);
         self.memory.since.remove(name);
         self.memory.superseded.remove(name);
+        self.memory.forgotten.remove(name);
+        self.memory.names.remove(name);
         self.memory.tag_rules.remove(name);
         self.memory.tag_rule_removed.remove(name);
     }
@@ -331,7 +333,13 @@ impl Sites {
                 self.memory.since.insert(name.clone(), (entry.site.robots_txt.version.to_string(), entry.since));
             }
         }
+        self.remember_versions();
         self.state.remember(&self.memory);
+    }
+
+    /// What is in force.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
+        self.loaded.values().filter_map(|loaded| loaded.entry.as_ref())
     }
 
     pub(super) fn names(&self) -> Vec<String> {

@@ -1,13 +1,15 @@
-//! What is remembered through a restart: last good copies, since when versions are in force, pauses. Written whole to a
+//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. Written whole to a
 //! new file that then takes the old one's name, so that a crash leaves the one or the other.
 
 use super::pauses::Remembered;
+use crate::policy::Version;
+use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
 use crate::yaml::Source;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,14 +19,29 @@ use std::sync::Arc;
 pub struct Memory {
     /// Per site: the version in force and since when.
     pub since: BTreeMap<String, (String, Timestamp)>,
-    /// Per site: when a version was last superseded by another.
-    pub superseded: BTreeMap<String, Timestamp>,
+    /// Per site: the versions that were in force before, newest first.
+    pub superseded: BTreeMap<String, Vec<Superseded>>,
+    /// Per site: when the last of those that are not kept was superseded.
+    pub forgotten: BTreeMap<String, Timestamp>,
+    /// Per site: how crawlers are told apart, and since when.
+    pub names: BTreeMap<String, (String, Timestamp)>,
     /// Per site: since when each rule of its tag plan is in force, by the rule's identity.
     pub tag_rules: BTreeMap<String, BTreeMap<u64, Timestamp>>,
     /// Per site: when a rule of its tag plan was last taken away.
     pub tag_rule_removed: BTreeMap<String, Timestamp>,
     /// Pauses.
     pub pauses: Remembered,
+}
+
+/// A version that another took the place of; its bytes are a file of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Superseded {
+    /// Its identity in hexadecimal digits.
+    pub version: String,
+    /// Since when it was in force.
+    pub since: Timestamp,
+    /// When it was superseded.
+    pub until: Timestamp,
 }
 
 /// The state directory.
@@ -34,6 +51,8 @@ pub struct State {
     written: Option<Vec<u8>>,
     /// The copies that are kept as they should be.
     kept: BTreeMap<String, Arc<str>>,
+    /// The versions whose bytes are files.
+    versions: BTreeSet<Version>,
     /// What was wrong with the state at the start.
     set_aside: Option<String>,
     /// What cannot be written, by file, and why.
@@ -47,12 +66,19 @@ impl State {
     /// # Errors
     /// The directory cannot be made or written.
     pub fn open(directory: Option<PathBuf>) -> Result<(State, Memory), String> {
-        let mut state =
-            State { directory, written: None, kept: BTreeMap::new(), set_aside: None, failing: BTreeMap::new() };
+        let mut state = State {
+            directory,
+            written: None,
+            kept: BTreeMap::new(),
+            versions: BTreeSet::new(),
+            set_aside: None,
+            failing: BTreeMap::new(),
+        };
         let Some(directory) = &state.directory else { return Ok((state, Memory::default())) };
         let failed =
             |error: std::io::Error| format!("the state directory {} cannot be used: {error}", directory.display());
         fs::create_dir_all(directory.join("last-good")).map_err(failed)?;
+        fs::create_dir_all(directory.join("versions")).map_err(failed)?;
         tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
         let file = directory.join("state.json");
         let memory = match fs::read(&file) {
@@ -71,6 +97,8 @@ impl State {
                 }
             },
         };
+        state.versions =
+            fs::read_dir(directory.join("versions")).map_err(failed)?.flatten().filter_map(named).collect();
         Ok((state, memory))
     }
 
@@ -98,6 +126,38 @@ impl State {
         if is_there || self.write(&file, source.text.as_bytes()) {
             self.kept.insert(site.to_owned(), source.text.clone());
         }
+    }
+
+    /// Keeps the bytes of a robots.txt: before they are served, so that no crash leaves a version that nobody can judge by.
+    pub fn keep_version(&mut self, version: Version, body: &[u8]) {
+        let Some(file) = self.version_file(version).filter(|_| !self.versions.contains(&version)) else { return };
+        if self.write(&file, body) {
+            self.versions.insert(version);
+        }
+    }
+
+    /// The bytes of a version that was in force once; what is not the version that it says it is, is none.
+    pub fn version(&self, version: Version) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        let file = fs::File::open(self.version_file(version)?).ok()?;
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut body).ok()?;
+        (Version::of(&body) == version).then_some(body)
+    }
+
+    /// Removes the bytes of versions that nobody may hold any more.
+    pub fn keep_only_versions(&mut self, wanted: &BTreeSet<Version>) {
+        let gone: Vec<Version> = self.versions.difference(wanted).copied().collect();
+        for version in gone {
+            self.versions.remove(&version);
+            if let Some(file) = self.version_file(version) {
+                self.failing.remove(&file);
+                let _ = fs::remove_file(file);
+            }
+        }
+    }
+
+    fn version_file(&self, version: Version) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join("versions").join(format!("{version}.txt")))
     }
 
     fn write(&mut self, file: &Path, bytes: &[u8]) -> bool {
@@ -133,6 +193,11 @@ impl State {
     fn copy_of(&self, site: &str) -> Option<PathBuf> {
         Some(self.directory.as_ref()?.join("last-good").join(format!("{site}.yaml")))
     }
+}
+
+/// The version that a file is named after.
+fn named(entry: fs::DirEntry) -> Option<Version> {
+    Version::parse(entry.file_name().to_str()?.strip_suffix(".txt")?)
 }
 
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {

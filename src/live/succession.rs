@@ -1,10 +1,13 @@
 //! One version after another: which of them crawlers may still hold, and since when what is in force.
 
 use super::reload::Sites;
+use super::state::Superseded;
+use crate::crawlers::Registry;
 use crate::policy::compiled::{Held, TagAges};
-use crate::policy::{Site, SiteEntry};
+use crate::policy::{Former, Site, SiteEntry, Version};
 use crate::time::Timestamp;
-use std::collections::BTreeMap;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,36 +16,107 @@ impl Sites {
     pub(super) fn succeed(&mut self, before: Option<SiteEntry>, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let version = site.robots_txt.version;
         self.memory.pauses.note(&site, now);
+        self.state.keep_version(version, &site.robots_txt.body);
         let tag_ages = self.tag_ages(&site, now);
-        let Some(before) = before else {
-            let remembered = self.memory.since.get(&site.name).cloned();
-            let same = remembered.as_ref().filter(|(known, _)| *known == version.to_string());
-            let since = same.map_or(now, |(_, since)| *since);
-            if remembered.is_some() && same.is_none() {
-                self.memory.superseded.insert(site.name.clone(), now);
-            }
-            // What came before a restart is not there any more, and may be held all the same.
-            let superseded = self.memory.superseded.get(&site.name);
-            let forgotten_until = superseded.map(|moment| moment.plus(site.grace)).filter(|until| now < *until);
-            return SiteEntry { forgotten_until, tag_ages, ..SiteEntry::new(site, since) };
+        let names_since = self.names_since(&site, now);
+        let past = match before {
+            Some(before) => Past::of(before),
+            // What came before a restart may be held all the same.
+            None => self.recall(&site.name),
         };
-        let mut held = before.held;
-        let mut forgotten_until = before.forgotten_until.filter(|until| now < *until);
-        let unchanged = before.site.robots_txt.version == version;
-        let since = if unchanged { before.since } else { now };
+        let Past { mut held, mut forgotten, in_force } = past;
+        let since = match &in_force {
+            Some((known, since, _)) if *known == version => *since,
+            _ => now,
+        };
         // A version is its bytes: whoever holds these holds what is in force, and a crawler that the owner names under
         // `enforcement` is held to them at once.
-        if !unchanged {
-            self.memory.superseded.insert(site.name.clone(), now);
-            held.retain(|older| ![version, before.site.robots_txt.version].contains(&older.site.robots_txt.version));
-            held.insert(0, Held { site: before.site, superseded_at: now });
+        if let Some((superseded, since, body)) = in_force.filter(|(known, ..)| *known != version) {
+            held.retain(|older| ![version, superseded].contains(&older.former.version));
+            match body {
+                Some(body) => {
+                    let former = Arc::new(Former::read(body, self.registry));
+                    held.insert(0, Held { former, since, superseded_at: now });
+                }
+                None => forgotten = Some(now),
+            }
         }
-        let longest = longest_grace(&site, &held);
         for dropped in held.drain(SiteEntry::MAX_HELD.min(held.len())..) {
-            let until = dropped.superseded_at.plus(longest);
-            forgotten_until = Some(forgotten_until.map_or(until, |known| known.max(until)));
+            forgotten = forgotten.max(Some(dropped.superseded_at));
         }
-        SiteEntry { site, since, held, forgotten_until, tag_ages, pauses: Vec::new() }
+        let mut entry = SiteEntry { site, since, held, forgotten, names_since, tag_ages, pauses: Vec::new() };
+        forget_what_is_over(&mut entry, self.registry, now);
+        entry
+    }
+
+    /// What is remembered of a site's versions.
+    fn recall(&self, name: &str) -> Past {
+        let mut forgotten = self.memory.forgotten.get(name).copied();
+        let mut held = Vec::new();
+        for known in self.memory.superseded.get(name).into_iter().flatten().take(SiteEntry::MAX_HELD) {
+            let body = Version::parse(&known.version).and_then(|version| self.state.version(version));
+            match body {
+                Some(body) => held.push(Held {
+                    former: Arc::new(Former::read(body.into(), self.registry)),
+                    since: known.since,
+                    superseded_at: known.until,
+                }),
+                None => forgotten = forgotten.max(Some(known.until)),
+            }
+        }
+        let in_force = self.memory.since.get(name).and_then(|(version, since)| {
+            let version = Version::parse(version)?;
+            Some((version, *since, self.state.version(version).map(Arc::from)))
+        });
+        Past { held, forgotten, in_force }
+    }
+
+    /// Since when crawlers are told apart as they are now: what was served to a crawler before is in another's name.
+    fn names_since(&mut self, site: &Site, now: Timestamp) -> Timestamp {
+        let mut digest = Sha256::new();
+        for crawler in self.registry.crawlers() {
+            for text in crawler.marks.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
+                digest.update(text.as_bytes());
+                digest.update([0]);
+            }
+        }
+        for token in site.tokens.tokens() {
+            digest.update(token.as_bytes());
+            digest.update([1]);
+        }
+        for own in &site.policy.crawlers {
+            for text in own.user_agent.iter().chain([&own.token]) {
+                digest.update(text.value.as_bytes());
+                digest.update([2]);
+            }
+        }
+        let names: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        match self.memory.names.get(&site.name) {
+            Some((known, since)) if *known == names => *since,
+            _ => {
+                self.memory.names.insert(site.name.clone(), (names, now));
+                now
+            }
+        }
+    }
+
+    /// Writes into the memory which versions there are, and drops the bytes of those that are over.
+    pub(super) fn remember_versions(&mut self) {
+        let mut wanted = BTreeSet::new();
+        for entry in self.entries() {
+            wanted.insert(entry.site.robots_txt.version);
+            wanted.extend(entry.held.iter().map(|held| held.former.version));
+        }
+        let known: Vec<_> =
+            self.entries().map(|entry| (entry.site.name.clone(), superseded(entry), entry.forgotten)).collect();
+        for (name, superseded, forgotten) in known {
+            match forgotten {
+                Some(moment) => self.memory.forgotten.insert(name.clone(), moment),
+                None => self.memory.forgotten.remove(&name),
+            };
+            self.memory.superseded.insert(name, superseded);
+        }
+        self.state.keep_only_versions(&wanted);
     }
 
     /// Since when the site's tag rules are in force, through restarts; without a memory, since now.
@@ -62,15 +136,39 @@ impl Sites {
     }
 }
 
-/// Drops the versions that nobody may hold any more; says whether there were any.
-pub fn forget_what_is_over(entry: &mut SiteEntry, now: Timestamp) -> bool {
-    let (held, forgotten) = (entry.held.len(), entry.forgotten_until);
-    let longest = longest_grace(&entry.site, &entry.held);
-    entry.held.retain(|held| now.since(held.superseded_at) <= longest);
-    entry.forgotten_until = forgotten.filter(|until| now < *until);
-    (entry.held.len(), entry.forgotten_until) != (held, forgotten)
+/// What came before the version that is put in force.
+struct Past {
+    held: Vec<Held>,
+    forgotten: Option<Timestamp>,
+    /// What is in force until now, and since when; no bytes when they are lost.
+    in_force: Option<(Version, Timestamp, Option<Arc<[u8]>>)>,
 }
 
-fn longest_grace(site: &Site, held: &[Held]) -> Duration {
-    held.iter().map(|held| held.site.grace).max().unwrap_or_default().max(site.grace)
+impl Past {
+    fn of(before: SiteEntry) -> Past {
+        let file = &before.site.robots_txt;
+        let in_force = Some((file.version, before.since, Some(file.body.clone())));
+        Past { held: before.held, forgotten: before.forgotten, in_force }
+    }
+}
+
+fn superseded(entry: &SiteEntry) -> Vec<Superseded> {
+    let superseded = |held: &Held| Superseded {
+        version: held.former.version.to_string(),
+        since: held.since,
+        until: held.superseded_at,
+    };
+    entry.held.iter().map(superseded).collect()
+}
+
+/// Drops the versions that nobody may hold any more; says whether there were any.
+pub fn forget_what_is_over(entry: &mut SiteEntry, registry: &Registry, now: Timestamp) -> bool {
+    let before = (entry.held.len(), entry.forgotten);
+    // The longest that anybody keeps a copy, and an hour: one may be sent slowly while another version takes its place.
+    let longest = entry.site.grace.max(registry.longest_robots_cache())
+        + entry.site.behind_cache.unwrap_or_default()
+        + Duration::from_secs(3_600);
+    entry.held.retain(|held| now.since(held.superseded_at) <= longest);
+    entry.forgotten = entry.forgotten.filter(|moment| now.since(*moment) <= longest);
+    (entry.held.len(), entry.forgotten) != before
 }

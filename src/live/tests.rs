@@ -1,6 +1,6 @@
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::SiteEntry;
+use crate::policy::{Held, SiteEntry};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -90,7 +90,7 @@ fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
 }
 
 #[test]
-fn superseded_versions_are_held_for_the_grace_time() {
+fn superseded_versions_are_kept_as_long_as_anybody_may_hold_them() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
@@ -99,8 +99,12 @@ fn superseded_versions_are_held_for_the_grace_time() {
     assert_eq!((entry(&live).since, entry(&live).held.len()), (Timestamp(100), 1));
     assert_eq!(entry(&live).held[0].superseded_at, Timestamp(100));
     write(directory.path(), "a.yaml", &policy("/three"));
-    live.reload(Timestamp(100 + DAY + 1));
-    assert_eq!(entry(&live).held.len(), 1, "the first is past its grace time");
+    live.reload(Timestamp(100 + KEPT));
+    assert_eq!(entry(&live).held.len(), 2, "some crawlers keep a copy for a week");
+    assert_eq!((entry(&live).held[0].since, entry(&live).held[1].since), (Timestamp(100), Timestamp(0)));
+    write(directory.path(), "a.yaml", &policy("/four"));
+    live.reload(Timestamp(101 + KEPT));
+    assert_eq!(entry(&live).held.len(), 2, "the first is over");
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn more_versions_than_are_kept_count_as_allowing() {
         live.reload(Timestamp(version));
     }
     assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD);
-    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(1 + DAY)));
+    assert_eq!(entry(&live).forgotten, Some(Timestamp(1)), "the first had to go");
     for round in 0..100 {
         write(directory.path(), "a.yaml", &policy(if round % 2 == 0 { "/64" } else { "/65" }));
         live.reload(Timestamp(100 + round));
@@ -253,23 +257,80 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
     assert!(!new_for(&live, "/y/", 61 * DAY));
 }
 
+/// The longest that any crawler keeps a copy, and the hour that a slow answer may take.
+const KEPT: i64 = 7 * DAY + 3_600;
+
 #[test]
 fn what_was_superseded_before_a_restart_may_still_be_held() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let held = |live: &Arc<Live>| -> Vec<(String, i64, i64)> {
+        let first_rule = |body: &[u8]| {
+            let text = String::from_utf8_lossy(body).into_owned();
+            text.lines().find_map(|line| line.strip_prefix("Disallow: ")).unwrap_or_default().to_owned()
+        };
+        let held = |held: &Held| (first_rule(&held.former.body), held.since.0, held.superseded_at.0);
+        entry(live).held.iter().map(held).collect()
+    };
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 0);
-    assert_eq!(entry(&live).forgotten_until, None, "nothing came before the first");
+    assert_eq!(entry(&live).forgotten, None, "nothing came before the first");
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(100));
     drop(live);
     let live = start(directory.path(), Some(state.path()), 200);
-    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(100 + DAY)));
+    assert_eq!(held(&live), [("/one".to_owned(), 0, 100)]);
+    assert_eq!(entry(&live).since, Timestamp(100));
     drop(live);
     write(directory.path(), "a.yaml", &policy("/three"));
     let live = start(directory.path(), Some(state.path()), 300);
-    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(300 + DAY)), "it changed while nobody ran");
+    let both = [("/two".to_owned(), 100, 300), ("/one".to_owned(), 0, 100)];
+    assert_eq!((held(&live), entry(&live).forgotten), (both.to_vec(), None), "it changed while nobody ran");
+    let one = entry(&live).held[1].former.version;
     drop(live);
-    assert_eq!(entry(&start(directory.path(), Some(state.path()), 300 + DAY)).forgotten_until, None);
+    // What is not the version that it is said to be is none.
+    fs::write(state.path().join(format!("versions/{one}.txt")), "User-agent: *\nDisallow: /\n").expect("written");
+    let live = start(directory.path(), Some(state.path()), 400);
+    assert_eq!((held(&live), entry(&live).forgotten), (both[..1].to_vec(), Some(Timestamp(100))));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 301 + KEPT);
+    assert_eq!((held(&live), entry(&live).forgotten), (vec![], None));
+    let files = fs::read_dir(state.path().join("versions")).expect("a directory").count();
+    assert_eq!(files, 1, "the bytes of what nobody may hold are gone");
+}
+
+#[test]
+fn a_version_is_on_disk_before_it_is_served() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    for round in 1..5 {
+        let version = entry(&live).site.robots_txt.version;
+        let file = state.path().join(format!("versions/{version}.txt"));
+        assert_eq!(fs::read(&file).expect("it is there"), &*entry(&live).site.robots_txt.body);
+        write(directory.path(), "a.yaml", &policy(&format!("/{round}")));
+        live.reload(Timestamp(round));
+    }
+}
+
+#[test]
+fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_name() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), Some(state.path()), 10);
+    assert_eq!(entry(&live).names_since, Timestamp(10));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(20));
+    assert_eq!(entry(&live).names_since, Timestamp(10));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 30);
+    assert_eq!(entry(&live).names_since, Timestamp(10));
+    write(
+        directory.path(),
+        "a.yaml",
+        &format!("{}enforcement: {{ agents: {{ HouseBot: {{ mode: enforce }} }} }}\n", policy("/two")),
+    );
+    live.reload(Timestamp(40));
+    assert_eq!(entry(&live).names_since, Timestamp(40), "what HouseBot was served before is in another's name");
 }
 
 #[test]
@@ -334,7 +395,7 @@ fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
     let generation = live.snapshot().generation;
     live.reload(Timestamp(20));
     assert_eq!(live.snapshot().generation, generation, "nothing changed, nothing is replaced");
-    live.reload(Timestamp(11 + DAY));
+    live.reload(Timestamp(11 + KEPT));
     assert_eq!(entry(&live).held.len(), 0);
 }
 

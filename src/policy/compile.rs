@@ -10,11 +10,10 @@ pub mod synthesis;
 pub mod tags;
 
 use super::compiled::{RobotsTxt, Site, Version};
-use super::model::Policy;
+use super::model::{BehindCache, Policy};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::yaml::{Diagnostic, Diagnostics};
-use sha2::{Digest, Sha256};
 use standings::Standings;
 use std::sync::Arc;
 use tags::TagPlan;
@@ -47,7 +46,7 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
     let (standings, answers) = Standings::new(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
-    let version = version(body.as_bytes());
+    let version = Version::of(body.as_bytes());
     Ok(Site {
         name: policy.name.clone(),
         robots_txt: RobotsTxt {
@@ -64,16 +63,14 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         tags: TagPlan::new(&policy),
         origin_tags: policy.origin_tags,
         grace: policy.enforcement.grace.value,
+        behind_cache: policy.enforcement.behind_cache.map(|kept| match kept {
+            BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
+            BehindCache::For(kept) => kept,
+        }),
         traps: RuleSet::new(traps),
         networks: own::Networks::new(&policy, registry, &tokens),
         tokens,
         standings,
         policy,
     })
-}
-
-fn version(body: &[u8]) -> Version {
-    let mut first = [0; 8];
-    first.copy_from_slice(&Sha256::digest(body)[..8]);
-    Version(first)
 }

@@ -1,16 +1,19 @@
 //! What the request path sees: policies compiled, nothing left to parse or to allocate.
 
 use super::model::{Audience, HostPattern, Mode, OriginTags, Policy, Unverified};
-use crate::crawlers::{Claim, TokenMarks};
+use crate::crawlers::{Binds, Claim, TokenMarks};
 use crate::robots::{Document, Matcher, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::Span;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::compile::hosts::name_and_port;
 pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
+pub use super::former::Former;
 
 /// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,6 +28,27 @@ impl fmt::Display for Version {
 impl fmt::Debug for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Version({self})")
+    }
+}
+
+impl Version {
+    /// The version that these bytes are.
+    pub fn of(body: &[u8]) -> Version {
+        let mut first = [0; 8];
+        first.copy_from_slice(&Sha256::digest(body)[..8]);
+        Version(first)
+    }
+
+    /// Reads what `Display` writes.
+    pub fn parse(written: &str) -> Option<Version> {
+        let mut version = [0; 8];
+        if written.len() != 16 || !written.is_ascii() {
+            return None;
+        }
+        for (place, byte) in version.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&written[2 * place..2 * place + 2], 16).ok()?;
+        }
+        Some(Version(version))
     }
 }
 
@@ -59,6 +83,8 @@ pub struct Site {
     pub traps: RuleSet,
     /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
     pub(super) networks: super::compile::own::Networks,
+    /// How much longer a cache before us may hand it out, when there is one.
+    pub behind_cache: Option<Duration>,
     /// How each claim is treated. See [`Site::standing`].
     pub(super) standings: super::compile::standings::Standings,
 }
@@ -113,6 +139,8 @@ pub struct Standing {
     pub judged: bool,
     /// Whether a group of the served file names it.
     pub named: bool,
+    /// What binds it besides a group of its own.
+    pub binds: Binds,
     /// Whether its operator says that robots.txt is ignored: reported as not bound even when named.
     pub never_bound: bool,
     /// How far it is enforced.
@@ -164,8 +192,10 @@ pub struct Answer {
 /// A version that was in force and may still be held.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// The site as it was.
-    pub site: Arc<Site>,
+    /// Its bytes.
+    pub former: Arc<Former>,
+    /// Since when it was in force.
+    pub since: Timestamp,
     /// When another took its place.
     pub superseded_at: Timestamp,
 }
@@ -196,8 +226,10 @@ pub struct SiteEntry {
     pub since: Timestamp,
     /// Versions that came before it, newest first, at most [`SiteEntry::MAX_HELD`].
     pub held: Vec<Held>,
-    /// Older versions had to be dropped: until this moment one of them may be held, so nothing is refused.
-    pub forgotten_until: Option<Timestamp>,
+    /// When the last of those that had to be dropped was superseded: whoever may hold one may hold permission for anything.
+    pub forgotten: Option<Timestamp>,
+    /// Since when crawlers are told apart as they are now, by the registry and by the tokens of the policy.
+    pub names_since: Timestamp,
     /// Since when the rules of the tag plan are in force.
     pub tag_ages: TagAges,
     /// The planned or switched pauses; the first whose time it is counts.
@@ -223,7 +255,7 @@ impl SiteEntry {
     /// A site that has no past.
     pub fn new(site: Arc<Site>, since: Timestamp) -> SiteEntry {
         let (held, pauses) = (Vec::new(), Vec::new());
-        SiteEntry { site, since, held, forgotten_until: None, tag_ages: TagAges::default(), pauses }
+        SiteEntry { site, since, held, forgotten: None, names_since: since, tag_ages: TagAges::default(), pauses }
     }
 
     /// Whether what is said about pages of a path changed so lately that crawlers must see the page whole.

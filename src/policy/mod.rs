@@ -8,12 +8,13 @@ pub mod model;
 mod check;
 mod compile;
 pub(crate) mod decode;
+mod former;
 pub mod import;
 pub mod lint;
 
 pub use check::read;
 pub use compile::{CompileError, compile};
-pub use compiled::{Held, Site, SiteEntry, Snapshot, Version};
+pub use compiled::{Former, Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
 
 /// The JSON Schema of a policy, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or `false`

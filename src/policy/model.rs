@@ -204,6 +204,17 @@ pub struct Enforcement {
     pub traps: Vec<Located<String>>,
     /// Crawlers (token, id or name as written) that are never refused.
     pub exempt: Vec<Located<String>>,
+    /// Whether a cache answers robots.txt for us, so that nobody knows who fetched which version.
+    pub behind_cache: Option<BehindCache>,
+}
+
+/// How long a cache before us may go on answering with a robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BehindCache {
+    /// As long as `max_age` lets it.
+    AsLongAsMaxAge,
+    /// This long, whatever we say.
+    For(Duration),
 }
 
 /// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
@@ -349,10 +360,23 @@ pub struct PolicyTest {
     pub ip: Option<IpAddr>,
     /// `unverified`, `verified` or `impostor`; what the policy's networks say of `ip` when absent.
     pub identity: Option<String>,
+    /// What the crawler holds; not known when absent.
+    pub held: Option<HeldByTest>,
     /// What must come of it.
     pub expect: Expectation,
     /// The whole case.
     pub span: Span,
+}
+
+/// What the crawler of a test holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldByTest {
+    /// Nothing: it never fetched robots.txt, on a host that was watched all the time.
+    Nothing,
+    /// The version in force alone.
+    InForce,
+    /// This robots.txt, which was in force before.
+    Former(String),
 }
 
 /// What a test expects; absent fields are not compared.
@@ -360,8 +384,10 @@ pub struct PolicyTest {
 pub struct Expectation {
     /// `allowed`, `disallowed`, `not_bound`, `not_a_crawler`.
     pub verdict: Option<Located<String>>,
-    /// `allowed`, `unproven`, `ambiguous`, `not_bound`, ...
+    /// `allowed`, `violation`, `unproven`, `ambiguous`, `not_bound`, ...
     pub kind: Option<Located<String>>,
+    /// Whether a violation is one of a crawler that never fetched robots.txt.
+    pub never_fetched: Option<Located<bool>>,
     /// `pass`, `block`, `pause`, `robots_txt`.
     pub action: Option<Located<String>>,
     /// The status of an answer that is made here.

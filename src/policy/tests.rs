@@ -177,14 +177,30 @@ fn every_error_says_what_to_do_where_something_can_be_said() {
 }
 
 #[test]
+fn a_cache_before_us_is_said_with_yes_or_a_time() {
+    let kept = |said: &str| {
+        let (policy, found) =
+            read("a", &source(&format!("robots: {{ origin: replace }}\nenforcement: {{ behind_cache: {said} }}\n")));
+        policy.map(|policy| policy.enforcement.behind_cache).ok_or(found.items.first().map(|item| item.id))
+    };
+    for no in ["no", "false", "Off"] {
+        assert_eq!(kept(no), Ok(None), "{no}");
+    }
+    assert_eq!(kept("yes"), Ok(Some(BehindCache::AsLongAsMaxAge)));
+    assert_eq!(kept("2h"), Ok(Some(BehindCache::For(Duration::from_secs(7_200)))));
+    for wrong in ["32d", "maybe", "[1h]"] {
+        let id = if wrong == "[1h]" { "wrong-type" } else { "bad-value" };
+        assert_eq!(kept(wrong), Err(Some(id)), "{wrong}");
+    }
+}
+
+#[test]
 fn what_comes_later_is_refused_and_not_ignored() {
     for (text, line) in [
         ("robots: { origin: merge }\n", 1),
         ("robots: { origin: replace, license: https://a.example/l }\n", 1),
         ("robots: { origin: replace, groups: [{ agents: a, content_signal: { search: yes } }] }\n", 1),
-        ("robots: { origin: replace }\nenforcement: { behind_cache: yes }\n", 2),
         ("robots: { origin: replace }\nhtml: meta\n", 2),
-        ("robots: { origin: replace }\ntests: [{ agent: a, path: /, held: x, expect: allowed }]\n", 2),
     ] {
         let found = findings(text);
         assert!(

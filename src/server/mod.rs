@@ -3,20 +3,21 @@
 //! The one place that knows all rooms; each of them is told only what it needs.
 
 mod connection;
+mod keeper;
 mod listening;
 mod signals;
 mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
+use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
-use crate::ledger::{Conducts, Traps};
+use crate::ledger::{Conducts, Ledger, LedgerOptions, Traps};
 use crate::live::{Live, LiveOptions, StartError};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
 use crate::telemetry::{AccessLog, Events, Metrics};
-use crate::time::Timestamp;
 use listening::{Listening, bind};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
@@ -24,7 +25,7 @@ use pingora_core::services::background::GenBackgroundService;
 use pingora_proxy::HttpProxy;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use stop::{Drain, Open, Stop};
 use tokio::sync::watch;
 
@@ -65,6 +66,9 @@ pub enum ServerError {
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
+    /// The developer's clock cannot be used.
+    #[error("{0}")]
+    Clock(String),
     /// Something that is needed from the system is not to be had.
     #[error("{what}: {source}")]
     Io {
@@ -102,19 +106,30 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
 
+    let clock = clock(&settings)?;
     let registry = Registry::builtin();
     let options =
         LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
-    let live = Live::start(options, registry, now())?;
+    let moment = clock.moment();
+    let live = Live::start(options, registry, moment.now)?;
+    let options = LedgerOptions { state: settings.state.clone(), new_hosts: settings.new_hosts.clone() };
+    let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));
     let metrics = Metrics::new();
     let traps = match &settings.state {
-        Some(state) => Traps::open(state, now())
+        Some(state) => Traps::open(state, moment.now)
             .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
         None => Traps::default(),
     };
     let conducts = Arc::new(Conducts { traps: traps.clone(), ..Conducts::default() });
     let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
-    let operations = Operations::with(live.clone(), metrics.clone(), conducts.clone(), events.clone());
+    let operations = Operations::with(
+        live.clone(),
+        metrics.clone(),
+        ledger.clone(),
+        clock.clone(),
+        conducts.clone(),
+        events.clone(),
+    );
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
 
     let origins = Arc::new(Origins::new(&settings.origins));
@@ -128,6 +143,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         Gateway {
             live: live.clone(),
             registry,
+            ledger: ledger.clone(),
+            clock: clock.clone(),
             origins: origins.clone(),
             metrics: metrics.clone(),
             conducts,
@@ -172,6 +189,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         control.clone().serve(operations.clone()).map_err(ServerError::io("cannot serve the control socket"))?;
     }
 
+    let keeper =
+        keeper::keep(ledger, live.clone(), clock).map_err(ServerError::io("cannot start the ledger's thread"))?;
     let watched = operations.clone();
     let _watch = live
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
@@ -198,6 +217,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     if let Some(Err(error)) = settings.state.as_deref().map(|state| traps.save(state)) {
         tracing::warn!(%error, "the marks of traps could not be written");
     }
+    keeper.close();
     if let Some(control) = control {
         control.remove();
     }
@@ -216,6 +236,14 @@ fn configuration(threads: usize) -> ServerConf {
     }
 }
 
-fn now() -> Timestamp {
-    Timestamp::from(SystemTime::now())
+/// The machine's clock, or a developer's, which no public server goes by.
+fn clock(settings: &Settings) -> Result<Clock, ServerError> {
+    let Some(file) = &settings.clock else { return Ok(Clock::default()) };
+    let public = settings.listen.iter().chain(&settings.admin).find(|address| !address.ip().is_loopback());
+    match public {
+        Some(address) => Err(ServerError::Clock(format!(
+            "--clock is for development: it is refused while crawlgate listens on {address}, which is not loopback"
+        ))),
+        None => Clock::following(file).map_err(ServerError::Clock),
+    }
 }

@@ -102,6 +102,8 @@ impl SettingsFile {
             },
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
+            new_hosts: Vec::new(),
+            clock: None,
         })
     }
 }

@@ -42,6 +42,10 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.
     pub strict: bool,
+    /// Hosts that did not exist before, so that nobody has a copy of another robots.txt of them: those of the demo.
+    pub new_hosts: Vec<String>,
+    /// A developer's clock.
+    pub clock: Option<PathBuf>,
 }
 
 /// Where requests for some hosts go.

@@ -47,6 +47,9 @@ pub struct AccessRecord<'a> {
     pub crawler: Option<&'a str>,
     pub verdict: Option<&'static str>,
     pub kind: Option<&'static str>,
+    /// A violation of a crawler that was never served robots.txt here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_fetched: bool,
     /// `file:line:column` of the rule that decided.
     pub rule: Option<String>,
     pub action: &'static str,

@@ -41,6 +41,9 @@ pub struct Event {
     pub user_agent: Option<String>,
     pub verdict: &'static str,
     pub kind: &'static str,
+    /// A violation of a crawler that was never served robots.txt here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_fetched: bool,
     /// `Disallow: /cart/`.
     pub rule: Option<String>,
     /// `file:line:column` of it.

@@ -87,6 +87,7 @@ fn record(target: &str) -> AccessRecord<'_> {
         crawler: None,
         verdict: None,
         kind: None,
+        never_fetched: false,
         rule: None,
         action: "pass",
         would: None,

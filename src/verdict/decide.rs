@@ -3,9 +3,9 @@
 use super::conduct::{Asker, Conduct};
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, RuleRef, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::compiled::{ActivePause, Binding, PathRules, Site, SiteEntry, Snapshot, Standing};
+use crate::policy::compiled::{ActivePause, Binding, Former, PathRules, Site, SiteEntry, Snapshot, Standing};
 use crate::policy::model::{Audience, Mode, Unverified};
-use crate::robots::Target;
+use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
 
 /// Certificates must renew through any pause (RFC 8555 section 8.3).
@@ -51,6 +51,7 @@ pub fn decide_for(
             claim,
             verdict: Verdict::NotACrawler,
             kind: Kind::NotACrawler,
+            never_fetched: false,
             rule: None,
             action: Action::Pass,
             would: None,
@@ -74,11 +75,14 @@ pub fn decide_for(
         }
         Outcome::Ambiguous => (Verdict::Disallowed, Kind::Ambiguous),
         Outcome::Disallowed if standing.never_bound => (Verdict::Disallowed, Kind::NotBound),
+        Outcome::Disallowed if holdings.watched => (Verdict::Disallowed, Kind::Violation),
         Outcome::Disallowed => (Verdict::Disallowed, Kind::Unproven),
     };
+    let never_fetched = kind == Kind::Violation && !holdings.fetched;
     let robots_txt = target.is_robots_txt();
     let held = standing.judged && standing.mode != Mode::Off && !robots_txt;
-    let against_the_rules = verdict == Verdict::Disallowed && matches!(kind, Kind::Unproven | Kind::NotBound);
+    let against_the_rules =
+        verdict == Verdict::Disallowed && matches!(kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
     let sprung =
         held && !standing.exempt && against_the_rules && springs(registry, facts, claim, site, target, holdings);
     let impostor = held && facts.identity == Identity::Impostor;
@@ -100,6 +104,7 @@ pub fn decide_for(
         claim,
         verdict,
         kind,
+        never_fetched: never_fetched && kind == Kind::Violation,
         rule: judged.rule,
         action,
         would,
@@ -142,7 +147,7 @@ fn held_to(
             found.refuse(Kind::Trapped, Action::Block(standing.trapped));
         }
         (Verdict::Disallowed, Kind::Ambiguous) => found.refusal = Some(Action::Block(standing.ambiguous)),
-        (Verdict::Disallowed, Kind::Unproven | Kind::NotBound) => {
+        (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
             found.refusal = Some(Action::Block(standing.disallowed));
         }
         (Verdict::NotACrawler, _) => {}
@@ -172,10 +177,10 @@ fn springs(
     let Some(trap) = current.traps.find(target.sent).and_then(|trap| current.traps.rules().get(trap)) else {
         return false;
     };
-    holdings.versions.iter().filter(|held| facts.now.since(held.superseded_at) <= current.grace).all(|held| {
-        let claim = claim_in(registry, facts, claim, current, &held.site);
-        match held.site.standing(claim).binding {
-            Binding::Group(group) => held.site.matcher.rules(usize::from(group)).rules().contains(trap),
+    holdings.former().all(|held| {
+        let former = &held.former;
+        match binding_in(registry, facts, claim, current, former) {
+            Binding::Group(group) => former.matcher.rules(usize::from(group)).rules().contains(trap),
             Binding::NoRules | Binding::NotBound => false,
         }
     })
@@ -200,7 +205,12 @@ fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
     if !standing.judged {
         return Judged { outcome: Outcome::NotACrawler, rule: None };
     }
-    let group = match standing.binding {
+    judge_by(&site.matcher, standing.binding, target)
+}
+
+/// The verdict of one file alone.
+fn judge_by(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Judged {
+    let group = match binding {
         Binding::NotBound => return Judged { outcome: Outcome::NotBound, rule: None },
         Binding::NoRules => return Judged { outcome: Outcome::Allowed, rule: None },
         Binding::Group(group) => group,
@@ -209,7 +219,7 @@ fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
     if target.is_robots_txt() {
         return Judged { outcome: Outcome::Allowed, rule: reference(None) };
     }
-    let rules = site.matcher.rules(usize::from(group));
+    let rules = matcher.rules(usize::from(group));
     let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
     if let Some(rule) = rules.find(target.sent) {
         let outcome = if allows(rule) { Outcome::Allowed } else { Outcome::Disallowed };
@@ -232,27 +242,37 @@ fn may_hold_permission(
     target: Target<'_>,
     holdings: &Holdings<'_>,
 ) -> bool {
-    if holdings.forgotten_until.is_some_and(|until| facts.now < until) {
-        return true;
-    }
-    holdings.versions.iter().filter(|held| facts.now.since(held.superseded_at) <= current.grace).any(|held| {
-        let claim = claim_in(registry, facts, claim, current, &held.site);
-        !matches!(
-            judge(&held.site, held.site.standing(claim), target).outcome,
-            Outcome::Disallowed | Outcome::Ambiguous
-        )
-    })
+    holdings.forgotten
+        || holdings.former().any(|held| {
+            let binding = binding_in(registry, facts, claim, current, &held.former);
+            let judged = judge_by(&held.former.matcher, binding, target);
+            !matches!(judged.outcome, Outcome::Disallowed | Outcome::Ambiguous)
+        })
 }
 
-/// A token's index is its site's own: the same crawler may have another one, or be known otherwise, in another version.
-fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, other: &Site) -> Claim {
-    let Claim::Token(index) = claim else { return claim };
-    let token = current.tokens.tokens().get(usize::from(index));
-    let place =
-        token.and_then(|token| other.tokens.tokens().iter().position(|theirs| theirs.eq_ignore_ascii_case(token)));
-    match place.and_then(|place| u16::try_from(place).ok()) {
-        Some(place) => Claim::Token(place),
-        None => registry.identify_with(facts.user_agent, &other.tokens),
+/// The group of a former version that binds a claim. What binds the crawler at all is what is known of it now.
+fn binding_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Binding {
+    let binds = current.standing(claim).binds;
+    former.binding(registry, claim_in(registry, facts, claim, current, former), binds)
+}
+
+/// A token's index is its policy's own: the same crawler may have another one, or be known otherwise, in another version.
+fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Claim {
+    let theirs = former.tokens.tokens();
+    let token = match claim {
+        Claim::Token(index) => current.tokens.tokens().get(usize::from(index)),
+        _ if theirs.is_empty() => return claim,
+        _ => None,
+    };
+    let place = token.and_then(|token| theirs.iter().position(|theirs| theirs.eq_ignore_ascii_case(token)));
+    if let Some(place) = place.and_then(|place| u16::try_from(place).ok()) {
+        return Claim::Token(place);
+    }
+    match registry.identify_with(facts.user_agent, &former.tokens) {
+        found @ Claim::Token(_) => found,
+        // Whom that file does not name follows its `*`.
+        _ if matches!(claim, Claim::Token(_)) => Claim::Other,
+        _ => claim,
     }
 }
 

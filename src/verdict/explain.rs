@@ -35,6 +35,9 @@ pub struct Explanation {
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
     pub kind: Kind,
+    /// A violation of a crawler that was never served robots.txt here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_fetched: bool,
     pub action: ActionReport,
     pub x_robots_tag: Vec<String>,
     /// The version of robots.txt it was judged by.
@@ -129,10 +132,12 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
     }
 }
 
-/// Decides and says why. The user agent may be a bare token.
+/// Decides and says why, without a ledger: anyone may hold anything that was in force within the grace time. The user
+/// agent may be a bare token.
 pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
     let asker = asker_of(snapshot, registry, &question.facts);
-    let holdings = asker.site.map(|index| Holdings::of(&snapshot.sites()[index])).unwrap_or_default();
+    let now = question.facts.now;
+    let holdings = asker.site.map(|index| Holdings::of_anyone(&snapshot.sites()[index], now)).unwrap_or_default();
     explain_for(snapshot, registry, question, asker, &holdings, Conduct::default())
 }
 
@@ -143,7 +148,7 @@ pub fn asker_of(snapshot: &Snapshot, registry: &Registry, facts: &Facts<'_>) -> 
     Asker { site, claim: claim_of(&String::from_utf8_lossy(facts.user_agent), registry, entry) }
 }
 
-/// The same with what the running crawlgate remembers of the asker.
+/// The same with what is remembered of the asker: what it may hold, how it conducted itself.
 pub fn explain_for(
     snapshot: &Snapshot,
     registry: &Registry,
@@ -195,6 +200,7 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
         rule,
         verdict: decision.verdict,
         kind: decision.kind,
+        never_fetched: decision.never_fetched,
         action: ActionReport {
             would: decision.would.map(|would| Box::new(action_report(would, site))),
             ..action_report(decision.action, site)
@@ -309,6 +315,10 @@ impl Explanation {
             );
         }
         line("verdict", &format!("{} — {}", self.verdict.name(), self.why()));
+        line(
+            "kind",
+            &format!("{}{}", self.kind.name(), if self.never_fetched { ", marked never_fetched" } else { "" }),
+        );
         let mut action = self.action.sentence();
         if let Some(would) = &self.action.would {
             let _ = write!(action, " (observed only; under enforce: {})", would.sentence());
@@ -333,7 +343,11 @@ impl Explanation {
             Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
             Kind::Allowed => "no rule matches it",
             Kind::StaleCopy => "disallowed now, but a version it may still hold allowed it: never refused",
-            Kind::Unproven => "the longest rule that matches disallows it",
+            Kind::Violation if self.never_fetched => {
+                "disallowed, and it never fetched robots.txt here, though it was there all the time"
+            }
+            Kind::Violation => "disallowed by every copy of robots.txt that it may hold",
+            Kind::Unproven => "the longest rule that matches disallows it; which copies it may hold is not known",
             Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
             Kind::NotBound if self.verdict == Verdict::Disallowed => {
                 "the policy names it, though its operator says it ignores robots.txt"

@@ -16,7 +16,7 @@ pub use load::load;
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;
-use crate::policy::compiled::{Held, PathRules};
+use crate::policy::compiled::{Held, PathRules, SiteEntry};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -53,21 +53,48 @@ pub enum Identity {
     Impostor,
 }
 
-/// The versions that a crawler may hold besides the one in force. Until there is a ledger of who was served what,
-/// every superseded version within the grace time may be held by anyone.
+/// What a crawler may hold of a site's robots.txt, besides the version in force: the versions that it was served on this
+/// host within the time that it may go by a copy. The default is what is known without a ledger: nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holdings<'a> {
-    /// Superseded versions, as the snapshot's entry has them; those past the grace time are passed over.
+    /// Superseded versions, as the snapshot's entry has them.
     pub versions: &'a [Held],
-    /// Until this moment a version that was dropped may be held, so nothing counts as disallowed by all.
-    pub forgotten_until: Option<Timestamp>,
+    /// Which of them it may hold, a bit each, the first the lowest.
+    pub held: u64,
+    /// It may hold a version whose rules are not known any more: that counts as allowing.
+    pub forgotten: bool,
+    /// Whether it was served any version at all.
+    pub fetched: bool,
+    /// Whether the host was watched without a gap for the whole time, so that nothing it holds is unknown.
+    pub watched: bool,
 }
 
 impl<'a> Holdings<'a> {
-    /// What anyone may hold of a site.
-    pub fn of(entry: &'a crate::policy::SiteEntry) -> Holdings<'a> {
-        Holdings { versions: &entry.held, forgotten_until: entry.forgotten_until }
+    /// What anyone may hold of a site when nobody knows who was served what: every version in force within the grace time.
+    pub fn of_anyone(entry: &'a SiteEntry, now: Timestamp) -> Holdings<'a> {
+        let within = |moment: Timestamp| now.since(moment) <= entry.site.grace;
+        let held = bits(&entry.held, |held| within(held.superseded_at));
+        Holdings { versions: &entry.held, held, forgotten: entry.forgotten.is_some_and(within), ..Holdings::default() }
     }
+
+    /// The superseded versions that it may hold.
+    pub fn former(&self) -> impl Iterator<Item = &'a Held> {
+        chosen(self.versions, self.held)
+    }
+}
+
+/// The versions whose bits are set: [`bits`] the other way round.
+pub fn chosen(versions: &[Held], bits: u64) -> impl Iterator<Item = &Held> {
+    versions.iter().take(64).enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|(_, held)| held)
+}
+
+/// A bit for each of the first 64 versions that a condition holds for.
+pub fn bits(versions: &[Held], mut condition: impl FnMut(&Held) -> bool) -> u64 {
+    let mut bits = 0;
+    for (place, held) in versions.iter().take(64).enumerate() {
+        bits |= u64::from(condition(held)) << place;
+    }
+    bits
 }
 
 /// Memory that `decide` writes into; one per worker or request, reused.
@@ -109,6 +136,7 @@ impl Kind {
             Kind::NotACrawler => "not_a_crawler",
             Kind::Allowed => "allowed",
             Kind::StaleCopy => "stale_copy",
+            Kind::Violation => "violation",
             Kind::Unproven => "unproven",
             Kind::Ambiguous => "ambiguous",
             Kind::NotBound => "not_bound",
@@ -154,7 +182,9 @@ pub enum Kind {
     Allowed,
     /// Disallowed now, allowed by a version it may hold.
     StaleCopy,
-    /// Disallowed, and whether it ever got the rules is not known.
+    /// Disallowed by all that it may hold.
+    Violation,
+    /// Disallowed by all that is known of, on a host that was not watched long enough to know all.
     Unproven,
     /// Only the resolved path is disallowed.
     Ambiguous,
@@ -213,6 +243,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// What that makes the request.
     pub kind: Kind,
+    /// A violation of a crawler that was never served robots.txt here, though it could have been.
+    pub never_fetched: bool,
     /// Why.
     pub rule: Option<RuleRef>,
     /// What is done.

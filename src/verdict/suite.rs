@@ -7,8 +7,8 @@ use super::{
     decide::decide_for,
 };
 use crate::crawlers::Registry;
-use crate::policy::compiled::ActivePause;
-use crate::policy::model::{Policy, PolicyTest};
+use crate::policy::compiled::{ActivePause, Former, Held};
+use crate::policy::model::{HeldByTest, Policy, PolicyTest};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
@@ -69,14 +69,7 @@ fn alone(site: &Arc<Site>) -> Snapshot {
             at_run_time: false,
         })
     });
-    let entry = SiteEntry {
-        site: site.clone(),
-        since: Timestamp(0),
-        held: Vec::new(),
-        forgotten_until: None,
-        tag_ages: Default::default(),
-        pauses: pauses.collect(),
-    };
+    let entry = SiteEntry { pauses: pauses.collect(), ..SiteEntry::new(site.clone(), Timestamp(0)) };
     Snapshot::new(vec![entry], 0)
 }
 
@@ -113,7 +106,19 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         Some(_) => Identity::Unverified,
         None => identity_by_policy(&entry.site, &question.facts, claim, true),
     };
-    let (asker, holdings, conduct) = (Asker { site, claim }, Holdings::default(), Conduct::default());
+    let former;
+    let holdings = match &test.held {
+        None => Holdings::default(),
+        Some(HeldByTest::Nothing) => Holdings { watched: true, ..Holdings::default() },
+        Some(HeldByTest::InForce) => Holdings { watched: true, fetched: true, ..Holdings::default() },
+        Some(HeldByTest::Former(text)) => {
+            let body = Arc::from(text.as_bytes());
+            let since = question.facts.now;
+            former = [Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: since }];
+            Holdings { versions: &former, held: 1, watched: true, fetched: true, forgotten: false }
+        }
+    };
+    let (asker, conduct) = (Asker { site, claim }, Conduct::default());
     let scratch = &mut Scratch::default();
     let decision = decide_for(snapshot, registry, &question.facts, asker, &holdings, conduct, scratch);
     report(&decision, snapshot, registry, &question)
@@ -145,6 +150,9 @@ fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestF
     }
     compare(expect.verdict.as_ref(), "verdict", got.verdict.name());
     compare(expect.kind.as_ref(), "kind", got.kind.name());
+    let never_fetched = expect.never_fetched.as_ref();
+    let never_fetched = never_fetched.map(|mark| Located { value: mark.value.to_string(), span: mark.span });
+    compare(never_fetched.as_ref(), "mark `never_fetched`", &got.never_fetched.to_string());
     // What is done depends on the mode; a test of the answer is about what enforce does.
     compare(expect.action.as_ref(), "action", action.kind);
     let status =

@@ -1,6 +1,6 @@
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::compiled::{ActivePause, Held};
+use crate::policy::compiled::{ActivePause, Former, Held};
 use crate::policy::model::Audience;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::{Diagnostics, Severity, Source};
@@ -19,6 +19,12 @@ fn load_text(text: &str) -> (Option<Arc<Site>>, Diagnostics) {
 fn site(text: &str) -> Arc<Site> {
     let (site, findings) = load_text(text);
     site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
+}
+
+/// A version that was in force until then.
+fn held(site: &Site, superseded_at: Timestamp) -> Held {
+    let former = Arc::new(Former::read(site.robots_txt.body.clone(), Registry::builtin()));
+    Held { former, since: Timestamp(0), superseded_at }
 }
 
 /// Errors and warnings.
@@ -48,7 +54,8 @@ impl World {
             site: site(text),
             since: Timestamp(0),
             held: vec![],
-            forgotten_until: None,
+            forgotten: None,
+            names_since: Timestamp(0),
             tag_ages: Default::default(),
             pauses: vec![],
         })
@@ -68,7 +75,7 @@ impl World {
             identity: Identity::Unverified,
             now: self.now,
         };
-        let holdings = Holdings::of(&self.snapshot.sites()[0]);
+        let holdings = Holdings::of_anyone(&self.snapshot.sites()[0], self.now);
         decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default())
     }
 
@@ -207,8 +214,9 @@ fn what_a_held_version_allowed_is_never_refused() {
     let entry = |superseded_at: i64| SiteEntry {
         site: site(&closed),
         since: Timestamp(superseded_at),
-        held: vec![Held { site: open.clone(), superseded_at: Timestamp(superseded_at) }],
-        forgotten_until: None,
+        held: vec![held(&open, Timestamp(superseded_at))],
+        forgotten: None,
+        names_since: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };
@@ -224,9 +232,9 @@ fn what_a_held_version_allowed_is_never_refused() {
         "stale_copy",
         "the older one is not ambiguous about it"
     );
-    let both = SiteEntry { held: vec![Held { site: site(&closed), superseded_at: Timestamp(10 * DAY) }], ..entry(0) };
+    let both = SiteEntry { held: vec![held(&site(&closed), Timestamp(10 * DAY))], ..entry(0) };
     assert_eq!(World::with(both).told(BINGBOT, "/a/"), REFUSED, "the older one disallows it as well");
-    let forgotten = SiteEntry { held: vec![], forgotten_until: Some(Timestamp(10 * DAY + 1)), ..entry(0) };
+    let forgotten = SiteEntry { held: vec![], forgotten: Some(Timestamp(10 * DAY - 1)), ..entry(0) };
     assert_eq!(World::with(forgotten).told(BINGBOT, "/a/").1, "stale_copy");
 }
 
@@ -237,8 +245,9 @@ fn a_token_is_the_same_crawler_in_another_version() {
     let entry = SiteEntry {
         site: now,
         since: Timestamp(0),
-        held: vec![Held { site: before, superseded_at: Timestamp(10 * DAY) }],
-        forgotten_until: None,
+        held: vec![held(&before, Timestamp(10 * DAY))],
+        forgotten: None,
+        names_since: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };
@@ -262,7 +271,8 @@ fn a_pause_stops_its_audience_until_its_end() {
             site: site(&enforced("{ agents: '*', disallow: [/a/] }")),
             since: Timestamp(0),
             held: vec![],
-            forgotten_until: None,
+            forgotten: None,
+            names_since: Timestamp(0),
             tag_ages: Default::default(),
             pauses: vec![pause],
         })
@@ -299,7 +309,8 @@ fn hosts_choose_the_site() {
             site,
             since: Timestamp(0),
             held: vec![],
-            forgotten_until: None,
+            forgotten: None,
+            names_since: Timestamp(0),
             tag_ages: Default::default(),
             pauses: vec![],
         }

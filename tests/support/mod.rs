@@ -6,6 +6,7 @@ mod client;
 pub mod nginx;
 mod operator;
 mod origin;
+mod time;
 
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use client::{Connection, Response};
@@ -47,6 +48,7 @@ pub struct Setup {
     origins: String,
     listen: String,
     settings: String,
+    arguments: Vec<String>,
 }
 
 impl Setup {
@@ -55,7 +57,7 @@ impl Setup {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::create_dir(directory.path().join("policies")).expect("the policy directory");
         let origins = format!("origins: http://{}", origin.to_string());
-        Setup { directory, origins, listen: "127.0.0.1:0".into(), settings: String::new() }
+        Setup { directory, origins, listen: "127.0.0.1:0".into(), settings: String::new(), arguments: Vec::new() }
     }
 
     /// With a policy file.
@@ -74,6 +76,12 @@ impl Setup {
     /// With these origins in place of the one.
     pub fn with_origins(mut self, lines: &str) -> Setup {
         self.origins = lines.to_string();
+        self
+    }
+
+    /// With more of the command line.
+    pub fn argument(mut self, argument: impl ToString) -> Setup {
+        self.arguments.push(argument.to_string());
         self
     }
 
@@ -105,6 +113,7 @@ impl Setup {
         Command::new(env!("CARGO_BIN_EXE_crawlgate"))
             .args(["run", "--config"])
             .arg(&file)
+            .args(&self.arguments)
             .env("RUST_LOG", "info")
             .env_remove("NO_COLOR")
             .stdin(Stdio::null())
@@ -116,25 +125,27 @@ impl Setup {
 
     /// Starts it and waits until it says where it listens.
     pub fn start(self) -> Gate {
+        let (child, address, admin, log) = self.launch();
+        Gate { child, address, admin, log, setup: self }
+    }
+
+    fn launch(&self) -> (Child, SocketAddr, SocketAddr, Log) {
         let mut child = self.spawn();
         let log = Log::read(child.stderr.take().expect("stderr is piped"));
         let lines = lines(child.stdout.take().expect("stdout is piped"));
-        let mut gate = Gate {
-            child,
-            address: "0.0.0.0:0".parse().unwrap(),
-            admin: "0.0.0.0:0".parse().unwrap(),
-            log,
-            setup: self,
-        };
-        while gate.address.port() == 0 || gate.admin.port() == 0 {
-            let line = lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no addresses:\n{}", gate.log.text()));
-            if let Some(address) = line.strip_prefix("listening on http://") {
-                gate.address = address.trim().parse().expect("an address");
-            } else if let Some(address) = line.strip_prefix("admin on http://") {
-                gate.admin = address.trim().parse().expect("an address");
+        let (mut address, mut admin) = (None, None);
+        while address.is_none() || admin.is_none() {
+            let Ok(line) = lines.recv_timeout(PATIENCE) else {
+                let _ = child.kill();
+                panic!("no addresses:\n{}", log.text())
+            };
+            if let Some(said) = line.strip_prefix("listening on http://") {
+                address = Some(said.trim().parse().expect("an address"));
+            } else if let Some(said) = line.strip_prefix("admin on http://") {
+                admin = Some(said.trim().parse().expect("an address"));
             }
         }
-        gate
+        (child, address.expect("said"), admin.expect("said"), log)
     }
 
     /// Starts it where it is expected to fail; what it said on standard error, and its exit code.
@@ -177,6 +188,21 @@ impl Gate {
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
         assert!(sent.expect("kill").success());
+    }
+
+    /// Ends it with a signal, does something while nobody serves, and starts it again in the same directory.
+    pub fn restart(&mut self, signal: &str, meanwhile: impl FnOnce(&Gate)) {
+        self.signal(signal);
+        self.ended();
+        meanwhile(self);
+        (self.child, self.address, self.admin, self.log) = self.setup.launch();
+    }
+
+    /// Memory that is resident, in KiB.
+    pub fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.trim().trim_end_matches(" kB").parse().expect("KiB")
     }
 
     /// Whether it still runs.

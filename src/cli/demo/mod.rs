@@ -23,6 +23,9 @@ pub struct Arguments {
     /// The policy directory [default: ./policies in a checkout, else a copy of the example policy]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
+    /// For development: a file that moves the clock, like `lived 25h` or `set -2h`
+    #[arg(long, value_name = "FILE", hide = true)]
+    clock: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -49,6 +52,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         threads: None,
         strict: true,
+        // The site came into being with the demo: nobody can have a copy of another robots.txt.
+        new_hosts: ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec(),
+        clock: arguments.clock.clone(),
     };
     start_tracing(crate::server::LOG_FILTER, false);
     let outcome = run::serve(settings, |bound| guide::print(bound, &policies, &control, &access_log));

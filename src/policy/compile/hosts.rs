@@ -44,7 +44,7 @@ impl HostIndex {
     }
 
     fn claimed(&self, host: &[u8]) -> Option<usize> {
-        let (name, port) = split(host);
+        let (name, port) = name_and_port(host);
         let mut buffer = [0u8; MAX_NAME];
         let lower = buffer.get_mut(..name.len())?;
         lower.copy_from_slice(name);
@@ -71,7 +71,7 @@ fn choose(ports: &Ports, port: Option<u16>) -> Option<usize> {
 }
 
 /// A Host field value into name and port; brackets and a trailing dot are dropped.
-fn split(host: &[u8]) -> (&[u8], Option<u16>) {
+pub fn name_and_port(host: &[u8]) -> (&[u8], Option<u16>) {
     let number = |digits: &[u8]| std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
     if let Some(inner) = host.strip_prefix(b"[")
         && let Some(end) = inner.iter().position(|byte| *byte == b']')

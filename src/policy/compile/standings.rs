@@ -36,7 +36,7 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 }
 
 /// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
-fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
+pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
@@ -120,12 +120,7 @@ impl Settle<'_> {
     fn standing(&mut self, names: &mut dyn Iterator<Item = &str>, nature: &Nature) -> Standing {
         let &Nature { purpose, binds, honours_crawl_delay, described } = nature;
         let names: Vec<&str> = names.collect();
-        let named = names.iter().find_map(|name| self.matcher.named(name));
-        let binding = match (named, binds) {
-            (Some(group), _) => group_binding(group),
-            (None, Binds::Star | Binds::Unknown) => self.matcher.star().map_or(Binding::NoRules, group_binding),
-            (None, Binds::Named | Binds::Never) => Binding::NotBound,
-        };
+        let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
         let enforcement = &self.policy.enforcement;
         let agent = names
             .iter()
@@ -133,7 +128,7 @@ impl Settle<'_> {
         let agent = agent.map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
         // Tools and unlisted bots are only held to what they were told when the owner means them.
-        let meant = named.is_some() || agent.is_some() || by_purpose.is_some() || described;
+        let meant = named || agent.is_some() || by_purpose.is_some() || described;
         let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
         let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
@@ -147,7 +142,7 @@ impl Settle<'_> {
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
         let exempt = &enforcement.exempt;
         // Who never said that it honours Crawl-delay is only held to it when the owner means it.
-        let paced = honours_crawl_delay || named.is_some() || agent.is_some();
+        let paced = honours_crawl_delay || named || agent.is_some();
         let group = match binding {
             Binding::Group(group) => self.document.groups.get(usize::from(group)),
             Binding::NoRules | Binding::NotBound => None,
@@ -156,7 +151,8 @@ impl Settle<'_> {
         Standing {
             binding,
             judged,
-            named: named.is_some(),
+            named,
+            binds,
             never_bound: binds == Binds::Never,
             mode,
             disallowed: self.answer(disallowed.unwrap_or_else(|| refusal.clone())),
@@ -196,7 +192,17 @@ fn field<T>(
     agent.and_then(&get).or_else(|| purpose.and_then(&get)).or_else(|| get(site))
 }
 
+/// Which group binds whoever has these names, and whether it names one of them.
+pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
+    let binding = match (names.find_map(|name| matcher.named(name)), binds) {
+        (Some(group), _) => return (group_binding(group), true),
+        (None, Binds::Star | Binds::Unknown) => matcher.star().map_or(Binding::NoRules, group_binding),
+        (None, Binds::Named | Binds::Never) => Binding::NotBound,
+    };
+    (binding, false)
+}
+
 /// A file below 500 KiB holds far fewer groups than fit; were it not so, nothing would bind, which refuses nobody.
-fn group_binding(group: usize) -> Binding {
+pub fn group_binding(group: usize) -> Binding {
     u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
 }

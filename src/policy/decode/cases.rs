@@ -1,16 +1,17 @@
 //! `tests`: cases that must hold before the policy is used.
 
-use super::super::model::{Expectation, PolicyTest};
+use super::super::model::{Expectation, HeldByTest, PolicyTest};
 use crate::indexing::Directives;
 use crate::yaml::{Decoder, Located, Node, Value};
 use std::net::IpAddr;
 
-const FIELDS: [&str; 9] = ["agent", "path", "host", "type", "status", "at", "ip", "identity", "expect"];
+const FIELDS: [&str; 10] = ["agent", "path", "host", "type", "status", "at", "ip", "identity", "held", "expect"];
 const IDENTITIES: [&str; 3] = ["unverified", "verified", "impostor"];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     "allowed",
     "stale_copy",
+    "violation",
     "unproven",
     "ambiguous",
     "not_bound",
@@ -34,7 +35,6 @@ pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
 
 fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
     let mut fields = decoder.fields(node, "a case: agent, path, expect")?;
-    fields.refuse(&["held"], decoder);
     let agent = fields.take("agent").and_then(|node| decoder.located(node, "a token, a name or a user agent"));
     let path = fields.take("path").and_then(|node| decoder.located(node, "a path"));
     let path = path.filter(|path| {
@@ -57,6 +57,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         address.ok()
     });
     let identity = fields.take("identity").and_then(|node| one_of(node, &IDENTITIES, "what is proven", decoder));
+    let held = fields.take("held").and_then(|node| held(node, decoder));
     let expected = fields.take("expect");
     let expect = expected.map(|node| expectation(node, decoder)).unwrap_or_default();
     for (name, missing) in [("agent", agent.is_none()), ("path", path.is_none()), ("expect", expected.is_none())] {
@@ -75,9 +76,27 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         at,
         ip,
         identity: identity.map(|identity| identity.value),
+        held,
         expect,
         span: node.span,
     })
+}
+
+/// `none`, `current`, or the text of a robots.txt.
+fn held(node: &Node, decoder: &mut Decoder<'_>) -> Option<HeldByTest> {
+    let text = decoder.text(node, "`none`, `current`, or the text of a robots.txt")?;
+    match text {
+        "none" => Some(HeldByTest::Nothing),
+        "current" => Some(HeldByTest::InForce),
+        // Every line of a robots.txt that says something has a colon.
+        text if text.contains(':') => Some(HeldByTest::Former(text.to_owned())),
+        text => {
+            let shown = text.lines().next().unwrap_or_default().to_owned();
+            decoder.error("bad-value", node.span, format!("`{shown}` is nothing that a crawler holds")).help =
+                Some("write `none`, `current`, or the text of an earlier robots.txt, as a block after `|`".into());
+            None
+        }
+    }
 }
 
 fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
@@ -86,18 +105,25 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         expect.verdict = one_of(node, &VERDICTS, "a verdict", decoder);
         return expect;
     }
-    let Some(mut fields) = decoder.fields(node, "a verdict, or a map: verdict, kind, action, status, tag") else {
+    let Some(mut fields) =
+        decoder.fields(node, "a verdict, or a map: verdict, kind, never_fetched, action, status, tag")
+    else {
         return expect;
     };
     expect.verdict = fields.take("verdict").and_then(|node| one_of(node, &VERDICTS, "a verdict", decoder));
     expect.kind = fields.take("kind").and_then(|node| one_of(node, &KINDS, "a kind", decoder));
+    expect.never_fetched = fields.take("never_fetched").and_then(|node| {
+        let value =
+            decoder.word(node, &[("true", true), ("yes", true), ("false", false), ("no", false)], "yes or no")?;
+        Some(Located { value, span: node.span })
+    });
     expect.action = fields.take("action").and_then(|node| one_of(node, &ACTIONS, "an action", decoder));
     expect.answer_status = fields.take("status").and_then(|node| {
         let value = decoder.integer(node, 200..=599, "a status")?;
         Some(Located { value: u16::try_from(value).ok()?, span: node.span })
     });
     expect.tag = fields.take("tag").map(|node| tag_lines(node, decoder));
-    fields.finish(&["verdict", "kind", "action", "status", "tag"], decoder);
+    fields.finish(&["verdict", "kind", "never_fetched", "action", "status", "tag"], decoder);
     expect
 }
 

@@ -2,7 +2,7 @@
 
 use super::robots::check_pattern;
 use crate::crawlers::Purpose;
-use crate::policy::model::{AnswerPolicy, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};
+use crate::policy::model::{AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +15,9 @@ const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 /// How long a mark of a trap lasts at most: addresses change hands.
 const MAX_TRAPPED: Duration = Duration::from_secs(30 * 86_400);
 
-/// Fields whose behaviour is still to come.
-const LATER: [&str; 1] = ["behind_cache"];
 /// Fields that can be said for the site, a purpose and a crawler.
 const FIELDS: [&str; 7] = ["mode", "disallowed", "ambiguous", "too_fast", "impostor", "trapped", "unverified"];
-const SITE_FIELDS: [&str; 12] = [
+const SITE_FIELDS: [&str; 13] = [
     "mode",
     "disallowed",
     "ambiguous",
@@ -30,6 +28,7 @@ const SITE_FIELDS: [&str; 12] = [
     "traps",
     "exempt",
     "grace",
+    "behind_cache",
     "purposes",
     "agents",
 ];
@@ -40,6 +39,7 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
         purposes: BTreeMap::new(),
         agents: Vec::new(),
         grace: Defaulted::new(DEFAULT_GRACE),
+        behind_cache: None,
         traps: Vec::new(),
         exempt: Vec::new(),
     };
@@ -47,7 +47,6 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
     let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, traps, purposes, agents, ...") else {
         return enforcement;
     };
-    fields.refuse(&LATER, decoder);
     enforcement.site = overrides(&mut fields, decoder);
     if let Some(node) = fields.take("traps") {
         enforcement.traps = traps(node, decoder);
@@ -61,6 +60,7 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
         }
         enforcement.grace = Defaulted { value: grace, span: Some(node.span) };
     }
+    enforcement.behind_cache = fields.take("behind_cache").and_then(|node| behind_cache(node, decoder));
     if let Some(mut purposes) = fields
         .take("purposes")
         .and_then(|node| decoder.fields(node, "a map of purposes, like `seo: { mode: enforce }`"))
@@ -141,11 +141,26 @@ fn exempt(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     exempt
 }
 
+/// `no`, `yes`, or how long the cache keeps a file whatever `max_age` says.
+fn behind_cache(node: &Node, decoder: &mut Decoder<'_>) -> Option<BehindCache> {
+    if let Value::Scalar { text, .. } = &node.value {
+        match text.to_ascii_lowercase().as_str() {
+            "no" | "false" | "off" => return None,
+            "yes" | "true" | "on" => return Some(BehindCache::AsLongAsMaxAge),
+            _ => {}
+        }
+    }
+    let kept = decoder.duration(node)?;
+    if kept > MAX_GRACE {
+        decoder.error("bad-value", node.span, "`behind_cache` is longer than 31 days: nothing would ever be enforced");
+    }
+    Some(BehindCache::For(kept))
+}
+
 fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
     let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, ambiguous, ...") else {
         return EnforcementFields::default();
     };
-    fields.refuse(&LATER, decoder);
     let overrides = overrides(&mut fields, decoder);
     fields.finish(&FIELDS, decoder);
     overrides

@@ -1,0 +1,91 @@
+//! What the ledger adds to a request: what a crawler may hold, looked up on hosts that many crawlers visit; and what a
+//! person's request pays for it. `cargo bench --bench ledger`.
+
+use crawlgate::clock::Clock;
+use crawlgate::crawlers::Registry;
+use crawlgate::ledger::{Ledger, LedgerOptions};
+use crawlgate::policy::{Former, Held, Site, SiteEntry, Snapshot};
+use crawlgate::time::Timestamp;
+use crawlgate::verdict::{Asker, Conduct, Facts, Holdings, Identity, Scratch, decide, decide_for, load};
+use crawlgate::yaml::Source;
+use criterion::{Criterion, criterion_group, criterion_main};
+use std::hint::black_box;
+use std::sync::Arc;
+
+const BROWSER: &str =
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+
+fn site(version: usize) -> Arc<Site> {
+    let text =
+        format!("robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/closed/, /v{version}/] }}] }}\n");
+    let (site, findings) = load("site", &Source { name: "site.yaml".into(), text: text.into() }, Registry::builtin());
+    site.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+fn requests(criterion: &mut Criterion) {
+    let (registry, clock) = (Registry::builtin(), Clock::default());
+    let now = clock.moment().now;
+    // Two versions before the one in force; 500 hosts, 20 crawlers on each, each of which fetched all three.
+    let versions: Vec<Arc<Site>> = (0..3).map(site).collect();
+    let long_ago = Timestamp(now.0 - 30 * 86_400);
+    let held = |version: usize| Held {
+        former: Arc::new(Former::read(versions[version].robots_txt.body.clone(), registry)),
+        since: long_ago,
+        superseded_at: now,
+    };
+    let entry = SiteEntry { held: vec![held(1), held(2)], ..SiteEntry::new(versions[0].clone(), long_ago) };
+    let snapshot = Snapshot::new(vec![entry.clone()], 0);
+    let ledger = Ledger::open(LedgerOptions::default(), &snapshot, clock.moment());
+    let known: Vec<_> =
+        registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref()).take(20).collect();
+    for host in 0..500 {
+        for agent in known.iter().copied().chain([BINGBOT]) {
+            for version in &versions {
+                let served = SiteEntry { site: version.clone(), ..entry.clone() };
+                let claim = registry.identify(agent.as_bytes());
+                ledger.served(registry, &served, format!("host-{host}.example").as_bytes(), claim, now);
+            }
+        }
+    }
+    let mut group = criterion.benchmark_group("ledger");
+    for (name, user_agent, target) in [
+        ("crawler, allowed", BINGBOT, "/some/ordinary/article.html?id=7"),
+        ("crawler, disallowed", BINGBOT, "/closed/minutes.html"),
+        ("browser", BROWSER, "/some/ordinary/article.html?id=7"),
+    ] {
+        let facts = Facts {
+            host: b"host-77.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now,
+        };
+        let moment = clock.moment();
+        let mut scratch = Scratch::default();
+        group.bench_function(format!("{name}, without"), |bencher| {
+            bencher.iter(|| decide(&snapshot, registry, black_box(&facts), &Holdings::default(), &mut scratch));
+        });
+        let mut scratch = Scratch::default();
+        group.bench_function(format!("{name}, with"), |bencher| {
+            bencher.iter(|| {
+                let facts = black_box(&facts);
+                let asker = Asker::of(&snapshot, registry, facts);
+                let entry = &snapshot.sites()[asker.site.unwrap_or(0)];
+                let holdings = ledger.holdings(registry, entry, facts.host, asker.claim, moment);
+                decide_for(&snapshot, registry, facts, asker, &holdings, Conduct::default(), &mut scratch)
+            });
+        });
+        let claim = registry.identify(user_agent.as_bytes());
+        group.bench_function(format!("{name}, the ledger alone"), |bencher| {
+            bencher
+                .iter(|| ledger.holdings(registry, &snapshot.sites()[0], black_box(b"host-77.example"), claim, moment));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, requests);
+criterion_main!(benches);

@@ -1,0 +1,177 @@
+//! The clock of the running server: what time it is, and how much time was lived through. The two differ when somebody
+//! sets the clock, or when the machine slept; whoever judges by hours has to know.
+//!
+//! Knows no request and no policy. A developer's clock file may shift both (`crawlgate run --clock`), so that tests see a
+//! day pass; `server` refuses it unless every listener is on loopback.
+
+use crate::time::Timestamp;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often a clock file is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Where the time comes from. Cheap to clone; all clones are one clock.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    began: Instant,
+    shift: Option<Arc<Shift>>,
+}
+
+/// A moment by both measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// What the clock on the wall says.
+    pub now: Timestamp,
+    /// What was lived through since the clock was made.
+    pub lived: Duration,
+}
+
+/// Seconds on top of the machine's own.
+#[derive(Debug, Default)]
+struct Shift {
+    /// On both measures: time that is made believe to have passed.
+    lived: AtomicI64,
+    /// On the wall clock alone: as if somebody had set it.
+    set: AtomicI64,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { began: Instant::now(), shift: None }
+    }
+}
+
+impl Clock {
+    /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass, `set -2h` sets the wall
+    /// clock back. Both may stand in it; what is left out is none. For developers and tests.
+    ///
+    /// # Errors
+    /// The file cannot be read or understood.
+    pub fn following(file: &Path) -> Result<Clock, String> {
+        let shift = Arc::new(Shift::default());
+        shift.read(file)?;
+        let (followed, file): (_, PathBuf) = (Arc::downgrade(&shift), file.to_owned());
+        let follow = move || {
+            while let Some(shift) = followed.upgrade() {
+                // A file that is being written is read whole the next time.
+                if let Ok(true) = shift.read(&file) {
+                    tracing::warn!(lived = shift.lived(), set = shift.set(), "the developer's clock was moved");
+                }
+                drop(shift);
+                std::thread::sleep(LOOK);
+            }
+        };
+        std::thread::Builder::new().name("clock".into()).spawn(follow).map_err(|error| error.to_string())?;
+        Ok(Clock { began: Instant::now(), shift: Some(shift) })
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> SystemTime {
+        shifted(self.shift.as_deref().map_or(0, Shift::wall))
+    }
+
+    /// What time it is, and what was lived through until an instant that is about now.
+    pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
+        let lived = until.saturating_duration_since(self.began);
+        let Some(shift) = &self.shift else { return (SystemTime::now(), lived) };
+        // Both by one look at the shift, or the one would know of a day that the other does not.
+        let (more, set) = (shift.lived(), shift.set());
+        (shifted(more + set), lived + Duration::from_secs(u64::try_from(more).unwrap_or(0)))
+    }
+
+    /// Now, by both measures.
+    pub fn moment(&self) -> Moment {
+        let (now, lived) = self.read(Instant::now());
+        Moment { now: Timestamp::from(now), lived }
+    }
+}
+
+fn shifted(seconds: i64) -> SystemTime {
+    let (now, by) = (SystemTime::now(), Duration::from_secs(seconds.unsigned_abs()));
+    if seconds < 0 { now.checked_sub(by) } else { now.checked_add(by) }.unwrap_or(now)
+}
+
+impl Shift {
+    fn wall(&self) -> i64 {
+        self.lived() + self.set()
+    }
+
+    fn lived(&self) -> i64 {
+        self.lived.load(Ordering::Acquire)
+    }
+
+    fn set(&self) -> i64 {
+        self.set.load(Ordering::Acquire)
+    }
+
+    /// Whether the file says something else than before.
+    fn read(&self, file: &Path) -> Result<bool, String> {
+        let text = fs::read_to_string(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+        let (lived, set) = parse(&text)
+            .ok_or_else(|| format!("{}: write `lived 25h`, `set -2h`, or both, with s, m, h or d", file.display()))?;
+        if (lived, set) == (self.lived(), self.set()) {
+            return Ok(false);
+        }
+        self.lived.store(lived, Ordering::Release);
+        self.set.store(set, Ordering::Release);
+        Ok(true)
+    }
+}
+
+/// `lived 25h set -2h`, in seconds.
+fn parse(text: &str) -> Option<(i64, i64)> {
+    let (mut lived, mut set) = (0, 0);
+    let mut words = text.split_whitespace();
+    while let Some(word) = words.next() {
+        let amount = seconds(words.next()?)?;
+        match word {
+            "lived" if amount >= 0 => lived = amount,
+            "set" => set = amount,
+            _ => return None,
+        }
+    }
+    Some((lived, set))
+}
+
+fn seconds(written: &str) -> Option<i64> {
+    let unit = written.chars().last()?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    written.strip_suffix(unit)?.parse::<i64>().ok()?.checked_mul(factor).filter(|amount| amount.abs() < 1 << 40)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_file_says_what_passed_and_what_was_set() {
+        assert_eq!(parse("lived 25h\n"), Some((90_000, 0)));
+        assert_eq!(parse("set -2h lived 1d"), Some((86_400, -7_200)));
+        assert_eq!(parse(""), Some((0, 0)));
+        for wrong in ["lived", "lived -1h", "lived 3", "set x", "later 3h", "set 99999999999999999999d", "lived é"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_shifted_clock_moves_both_measures_and_one_that_was_set_only_the_wall() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("clock");
+        fs::write(&file, "lived 25h set -1h").expect("written");
+        let (real, clock) = (Clock::default(), Clock::following(&file).expect("a clock"));
+        let (real, shifted) = (real.moment(), clock.moment());
+        assert!(shifted.now.0 - real.now.0 - 24 * 3_600 <= 1);
+        assert!(shifted.lived >= Duration::from_secs(25 * 3_600));
+        assert!(Clock::following(&directory.path().join("none")).is_err());
+    }
+}

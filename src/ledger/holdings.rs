@@ -1,0 +1,74 @@
+//! The definition: from what was served to what may be held. Reads no clock and no lock.
+
+use super::visits::{ANYONE, Host, Served, Visit};
+use crate::crawlers::{Claim, Registry};
+use crate::policy::SiteEntry;
+use crate::time::Timestamp;
+use crate::verdict::{Holdings, bits};
+use std::time::Duration;
+
+/// Whose holdings are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asker<'a> {
+    /// The name of its cache: crawlers that share one share what they were served.
+    pub name: &'a str,
+    /// How long it is documented to keep a copy.
+    pub kept: Duration,
+}
+
+impl<'a> Asker<'a> {
+    /// A claim as the ledger knows it.
+    pub fn of(claim: Claim, registry: &'a Registry, entry: &'a SiteEntry) -> Asker<'a> {
+        let (name, kept) = match claim {
+            Claim::Known(index) => registry.robots_cache(index),
+            Claim::Token(index) => {
+                let token = entry.site.tokens.tokens().get(usize::from(index));
+                (token.map_or("other", String::as_str), Duration::ZERO)
+            }
+            Claim::Other => ("other", Duration::ZERO),
+            Claim::Nobody => (ANYONE, Duration::ZERO),
+        };
+        Asker { name, kept }
+    }
+
+    /// How long it may go by a copy.
+    pub fn window(&self, entry: &SiteEntry) -> Duration {
+        entry.site.grace.max(self.kept)
+    }
+}
+
+/// What a crawler may hold. `steady` says whether the clock goes as it went.
+pub fn holdings<'a>(
+    entry: &'a SiteEntry,
+    asker: Asker<'_>,
+    host: Option<&Host>,
+    now: Timestamp,
+    steady: bool,
+) -> Holdings<'a> {
+    let window = asker.window(entry);
+    // What a cache before us handed out at the end of a version's time may be held from then on.
+    let reach = window + entry.site.behind_cache.unwrap_or_default();
+    let unbroken = host.filter(|host| steady && !host.is_forsaken(entry.site.grace, now));
+    let since = unbroken.map(Host::since);
+    let watched = since.is_some_and(|since| now.since(since) >= reach);
+    // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
+    let unseen = !watched || entry.site.behind_cache.is_some();
+
+    // Who was told apart otherwise within the window was served in another's name.
+    let name = if now.since(entry.names_since) >= window { asker.name } else { ANYONE };
+    let served = host.into_iter().flat_map(|host| host.crawlers.get(name).into_iter().chain([&host.everyone]));
+    let within = |moment: Timestamp| now.since(moment) <= window;
+    let visits = || served.clone().flat_map(|served: &Served| &served.versions).filter(|visit| within(visit.at));
+
+    let current = entry.site.robots_txt.version;
+    let known =
+        |visit: &Visit| visit.version == current || entry.held.iter().any(|held| held.former.version == visit.version);
+    let held = bits(&entry.held, |held| {
+        visits().any(|visit| visit.version == held.former.version) || unseen && now.since(held.superseded_at) <= reach
+    });
+    let forgotten = visits().any(|visit| !known(visit))
+        || served.clone().any(|served| served.lost.is_some_and(within))
+        || unseen && entry.forgotten.is_some_and(|moment| now.since(moment) <= reach);
+    let fetched = entry.site.behind_cache.is_some() || visits().next().is_some();
+    Holdings { versions: &entry.held, held, forgotten, fetched, watched }
+}

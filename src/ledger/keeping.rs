@@ -1,0 +1,229 @@
+//! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
+
+use super::holdings::{Asker, holdings};
+use super::store::Store;
+use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
+use super::watch::{Watch, is_gap};
+use crate::clock::Moment;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::compiled::name_and_port;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::verdict::Holdings;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// What was served in the last second before a crash is not written; a second more for the writing.
+const UNWRITTEN: i64 = 2;
+
+/// How a ledger is kept.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerOptions {
+    /// The state directory; nothing outlasts a restart when absent.
+    pub state: Option<PathBuf>,
+    /// Hosts that nobody can have a copy from before we were there, like those of the demo: watched since ever.
+    pub new_hosts: Vec<String>,
+}
+
+/// What was served to whom, and since when which host is watched.
+#[derive(Debug)]
+pub struct Ledger {
+    visits: Visits,
+    watch: Watch,
+    store: Option<Mutex<Store>>,
+    new_hosts: Vec<String>,
+}
+
+/// What one crawler was served on one host: for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlerVisits {
+    /// The host, with its port where that is not the usual one.
+    pub host: String,
+    /// Since when the host is watched without a gap.
+    pub watched_since: Timestamp,
+    /// The crawler's id, the name of the cache that it shares, a token of the policy, or `other`.
+    pub crawler: String,
+    /// Each version with the last time.
+    pub versions: Vec<Visit>,
+}
+
+impl Ledger {
+    /// Reads what is remembered. After a gap, or when the clock was set back meanwhile, all watches begin now; after a crash
+    /// anybody may have been served what was in force then.
+    pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
+        let LedgerOptions { state, new_hosts } = options;
+        let now = moment.now;
+        let (store, visits) = match state {
+            None => (None, Visits::new(Bounds::default())),
+            Some(state) => {
+                let (store, visits, stamp) = Store::open(&state, Bounds::default());
+                match stamp {
+                    Some(stamp) if !is_gap(stamp.at, now) => {
+                        if !stamp.clean {
+                            let from = Timestamp(stamp.at.0.saturating_sub(UNWRITTEN));
+                            served_to_anyone(&visits, snapshot, from, now);
+                        }
+                    }
+                    _ => visits.watch_anew(now),
+                }
+                visits.set_changed();
+                (Some(Mutex::new(store)), visits)
+            }
+        };
+        Ledger { visits, watch: Watch::new(moment), store, new_hosts }
+    }
+
+    /// What a crawler that asks now may hold; the host is seen with it. Never waits for a file.
+    pub fn holdings<'a>(
+        &self,
+        registry: &Registry,
+        entry: &'a SiteEntry,
+        host: &[u8],
+        claim: Claim,
+        moment: Moment,
+    ) -> Holdings<'a> {
+        if claim == Claim::Nobody {
+            return Holdings::default();
+        }
+        let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(entry, moment.now) };
+        let asker = Asker::of(claim, registry, entry);
+        let steady = self.watch.is_steady(moment);
+        let look = |host: Option<&Host>| (holdings(entry, asker, host, moment.now, steady), host.is_some());
+        let (held, known) = self.visits.touch(&key, entry.site.grace, moment.now, look);
+        if known {
+            return held;
+        }
+        self.visits.change(&key, || self.new_host(entry, host, moment.now), |_| {});
+        self.visits.look(&key, |host| holdings(entry, asker, host, moment.now, steady))
+    }
+
+    /// The same without a trace, for explanations.
+    pub fn peek<'a>(
+        &self,
+        registry: &Registry,
+        entry: &'a SiteEntry,
+        host: &[u8],
+        claim: Claim,
+        moment: Moment,
+    ) -> Holdings<'a> {
+        let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(entry, moment.now) };
+        let (asker, steady) = (Asker::of(claim, registry, entry), self.watch.is_steady(moment));
+        self.visits.look(&key, |host| holdings(entry, asker, host, moment.now, steady))
+    }
+
+    /// The version of the entry was served whole, or a 304 for it.
+    pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
+        let Some(key) = key(&entry.site.name, host) else { return };
+        let asker = Asker::of(claim, registry, entry);
+        let version = entry.site.robots_txt.version;
+        self.visits.change(
+            &key,
+            || self.new_host(entry, host, now),
+            |host| {
+                for name in [asker.name, ANYONE] {
+                    Visits::serve(host, name, version, now);
+                }
+            },
+        );
+        self.visits.touch(&key, entry.site.grace, now, |_| ());
+    }
+
+    /// robots.txt was asked for and could not be had: a crawler may go on by the copy that it has (RFC 9309 section 2.4).
+    pub fn unreachable(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
+        let Some(key) = key(&entry.site.name, host) else { return };
+        let asker = Asker::of(claim, registry, entry);
+        let window = asker.window(entry);
+        self.visits.change(
+            &key,
+            || self.new_host(entry, host, now),
+            |host| {
+                for name in [asker.name, ANYONE] {
+                    Visits::prolong(host, name, window, now);
+                }
+            },
+        );
+    }
+
+    /// Once a second: notices a clock that was set, forgets the sites that are gone, writes down what changed.
+    pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
+        if !self.watch.settle(moment) {
+            tracing::warn!(
+                "the clock was set, or the machine slept: nobody is called a violator until it went on for a while"
+            );
+            self.visits.watch_anew(moment.now);
+            self.visits.set_changed();
+        }
+        self.visits.keep_sites(|site| snapshot.sites().iter().any(|entry| entry.site.name.as_bytes() == site));
+        self.write(moment.now, false);
+    }
+
+    /// Writes everything down, for an end in order.
+    pub fn close(&self, now: Timestamp) {
+        self.write(now, true);
+    }
+
+    /// What is wrong with the files, for a person.
+    pub fn problem(&self) -> Option<String> {
+        let store = self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        store.problem().map(str::to_owned)
+    }
+
+    /// What was served to the crawlers of a site, by host and name.
+    pub fn visits(&self, site: &str) -> Vec<CrawlerVisits> {
+        let mut all = Vec::new();
+        self.visits.each(|key, host| {
+            let Some((_, name)) = split(key).filter(|(of, _)| *of == site.as_bytes()) else { return };
+            for (crawler, served) in host.crawlers.iter().filter(|(crawler, _)| &***crawler != ANYONE) {
+                all.push(CrawlerVisits {
+                    host: String::from_utf8_lossy(name).into_owned(),
+                    watched_since: host.since(),
+                    crawler: crawler.to_string(),
+                    versions: served.versions.to_vec(),
+                });
+            }
+        });
+        all.sort_by(|one, other| (&one.host, &one.crawler).cmp(&(&other.host, &other.crawler)));
+        all
+    }
+
+    fn write(&self, now: Timestamp, last: bool) {
+        if let Some(store) = &self.store {
+            store.lock().unwrap_or_else(PoisonError::into_inner).write(&self.visits, now, last);
+        }
+    }
+
+    fn new_host(&self, entry: &SiteEntry, host: &[u8], now: Timestamp) -> Host {
+        let (name, _) = name_and_port(host);
+        let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
+        let named = entry.site.policy.hosts.iter().any(|host| !host.value.wildcard && is(&host.value.name));
+        let since = if self.is_new(host) { Timestamp(0) } else { now };
+        Host::new(since, now, named)
+    }
+
+    fn is_new(&self, host: &[u8]) -> bool {
+        !self.new_hosts.is_empty() && {
+            let (name, _) = name_and_port(host);
+            self.new_hosts.iter().any(|new| new.as_bytes().eq_ignore_ascii_case(name))
+        }
+    }
+}
+
+/// Notes for every host that anybody may have been served what was in force from a moment on.
+fn served_to_anyone(visits: &Visits, snapshot: &Snapshot, from: Timestamp, now: Timestamp) {
+    let mut keys = Vec::new();
+    visits.each(|key, _| keys.push(Box::<[u8]>::from(key)));
+    for key in keys {
+        let Some(entry) =
+            split(&key).and_then(|(site, _)| snapshot.sites().iter().find(|entry| entry.site.name.as_bytes() == site))
+        else {
+            continue;
+        };
+        let former = entry.held.iter().filter(|held| held.superseded_at >= from).map(|held| held.former.version);
+        let versions: Vec<_> = former.chain([entry.site.robots_txt.version]).collect();
+        visits.change(&key, Host::default, |host| {
+            for version in versions {
+                host.everyone.add(version, now);
+            }
+        });
+    }
+}

@@ -1,0 +1,211 @@
+//! The table on disk. Written whole to a new file that then takes the old one's name, at most once a second and only when
+//! something changed; a stamp beside it says when crawlgate was last alive, and whether it ended in order.
+
+use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
+use crate::policy::Version;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// How often the stamp is renewed while nothing else is written, in seconds.
+const STAMP: i64 = 5;
+/// Writing may take this part of the time: a table that takes long to write is written less often.
+const SHARE: u32 = 10;
+/// More than the largest table takes.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+#[derive(Default, Serialize, Deserialize)]
+struct WrittenTable {
+    hosts: Vec<WrittenHost>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenHost {
+    site: String,
+    host: String,
+    since: Timestamp,
+    seen: Timestamp,
+    named: bool,
+    everyone: WrittenServed,
+    crawlers: BTreeMap<String, WrittenServed>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct WrittenServed {
+    versions: Vec<(String, Timestamp)>,
+    lost: Option<Timestamp>,
+}
+
+/// When crawlgate was last known to be alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    pub at: Timestamp,
+    /// Whether it ended in order, and everything was written.
+    pub clean: bool,
+}
+
+/// The files.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    stamped: Option<Timestamp>,
+    /// Not before then is anything written.
+    next: Option<Instant>,
+    problem: Option<String>,
+}
+
+impl Store {
+    /// Reads what is there. What cannot be read is said, set aside and forgotten: then nothing was watched.
+    pub fn open(state: &Path, bounds: Bounds) -> (Store, Visits, Option<Stamp>) {
+        let directory = state.join("ledger");
+        let mut store = Store { directory, stamped: None, next: None, problem: None };
+        if let Err(error) = fs::create_dir_all(&store.directory) {
+            store.failed(&store.directory.clone(), &error);
+        }
+        let visits = Visits::new(bounds);
+        let read = store.read(&visits);
+        let stamp = fs::read(store.stamp_file()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        match read {
+            Ok(()) => (store, visits, stamp),
+            Err(error) => {
+                let file = store.table_file();
+                let aside = file.with_extension("json.unreadable");
+                let _ = fs::rename(&file, &aside);
+                let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
+                tracing::warn!("{problem}");
+                store.problem = Some(problem);
+                (store, Visits::new(bounds), None)
+            }
+        }
+    }
+
+    fn read(&self, visits: &Visits) -> Result<(), String> {
+        let mut bytes = Vec::new();
+        match fs::File::open(self.table_file()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+            Ok(file) => file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?,
+        };
+        let table: WrittenTable = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        for written in table.hosts {
+            let Some(key) = key(&written.site, written.host.as_bytes()) else { continue };
+            let mut host = Host::new(written.since, written.seen, written.named);
+            host.everyone = written.everyone.read()?;
+            for (name, served) in written.crawlers {
+                host.crawlers.insert(name.into(), served.read()?);
+            }
+            visits.change(&key, || host, |_| {});
+        }
+        visits.take_changed();
+        Ok(())
+    }
+
+    /// Writes what changed, when it is time; all of it and at once when `last`.
+    pub fn write(&mut self, visits: &Visits, now: Timestamp, last: bool) {
+        let began = Instant::now();
+        if !last && self.next.is_some_and(|next| began < next) {
+            return;
+        }
+        let changed = visits.take_changed();
+        if changed {
+            if !self.write_file(&self.table_file(), &table(visits)) {
+                visits.set_changed();
+                return;
+            }
+            self.next = Some(began + began.elapsed() * SHARE);
+        }
+        // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
+        // that was served before it is written.
+        if changed || last || self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP) {
+            if let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
+                && self.write_file(&self.stamp_file(), &bytes)
+            {
+                self.stamped = Some(now);
+            }
+        }
+    }
+
+    /// What is wrong with the files, for a person.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    fn write_file(&mut self, file: &Path, bytes: &[u8]) -> bool {
+        match write_whole(file, bytes) {
+            Ok(()) => {
+                self.problem = None;
+                true
+            }
+            Err(error) => {
+                self.failed(file, &error);
+                false
+            }
+        }
+    }
+
+    fn failed(&mut self, file: &Path, error: &std::io::Error) {
+        let problem = format!("{}: cannot be written: {error}", file.display());
+        if self.problem.as_deref() != Some(&problem) {
+            tracing::warn!("{problem}");
+        }
+        self.problem = Some(problem);
+    }
+
+    fn table_file(&self) -> PathBuf {
+        self.directory.join("visits.json")
+    }
+
+    fn stamp_file(&self) -> PathBuf {
+        self.directory.join("alive.json")
+    }
+}
+
+impl WrittenServed {
+    fn of(served: &Served) -> WrittenServed {
+        let versions = served.versions.iter().map(|visit| (visit.version.to_string(), visit.at)).collect();
+        WrittenServed { versions, lost: served.lost }
+    }
+
+    fn read(self) -> Result<Served, String> {
+        let mut served = Served { lost: self.lost, ..Served::default() };
+        for (version, at) in self.versions.into_iter().take(MAX_VERSIONS) {
+            served.add(Version::parse(&version).ok_or("a version is none")?, at);
+        }
+        Ok(served)
+    }
+}
+
+fn table(visits: &Visits) -> Vec<u8> {
+    let mut table = WrittenTable::default();
+    visits.each(|key, host| {
+        let Some((site, name)) = split(key) else { return };
+        table.hosts.push(WrittenHost {
+            site: String::from_utf8_lossy(site).into_owned(),
+            host: String::from_utf8_lossy(name).into_owned(),
+            since: host.since(),
+            seen: host.seen(),
+            named: host.named(),
+            everyone: WrittenServed::of(&host.everyone),
+            crawlers: host
+                .crawlers
+                .iter()
+                .map(|(name, served)| (name.to_string(), WrittenServed::of(served)))
+                .collect(),
+        });
+    });
+    // Text and numbers: there is nothing in it that has no spelling in JSON.
+    serde_json::to_vec(&table).unwrap_or_default()
+}
+
+fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    new.write_all(bytes)?;
+    new.as_file().sync_all()?;
+    new.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,547 @@
+//! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its bounds;
+//! its files.
+
+use super::keeping::{Ledger, LedgerOptions};
+use super::visits::{ANYONE, Bounds, Host, Visits, key};
+use crate::clock::Moment;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::{Former, Held, Site, SiteEntry, Snapshot, Version};
+use crate::time::Timestamp;
+use crate::verdict::{Asker, Conduct, Facts, Identity, Kind, Scratch, decide_for, load};
+use crate::yaml::Source;
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+/// The longest that any crawler keeps a copy, and the hour that a slow answer may take: what `live` keeps.
+const KEPT: i64 = 7 * DAY + HOUR;
+
+/// Versions that each close some of the four paths.
+static SITES: LazyLock<Vec<Arc<Site>>> = LazyLock::new(|| {
+    let closed = |version: usize| -> String {
+        (0..4).filter(|path| version >> path & 1 == 1).map(|path| format!("/p{path}/, ")).collect()
+    };
+    (0..16).map(|version| site(&format!("disallow: [{}/always/]", closed(version)), "")).collect()
+});
+
+fn site(rules: &str, enforcement: &str) -> Arc<Site> {
+    let text = format!(
+        "hosts: [a.example, b.example]\nrobots: {{ origin: replace, groups: [{{ agents: '*', {rules} }}] }}\nenforcement: {{ mode: enforce{enforcement} }}\n"
+    );
+    let (site, findings) =
+        load("shop", &Source { name: "shop.yaml".into(), text: text.as_str().into() }, Registry::builtin());
+    site.unwrap_or_else(|| panic!("{text}\n{findings:?}"))
+}
+
+fn agent(crawler: usize) -> &'static str {
+    [
+        "bingbot/2.0",
+        "Googlebot/2.1",
+        "Googlebot-Image/1.0",
+        "DuckAssistBot/1.2",
+        "Mozilla/5.0 (compatible; SomeBot/1; +http://a.example/bot)",
+    ][crawler]
+}
+
+/// Crawlers that share a cache, and how long each of them may go by a copy.
+const CACHES: [(usize, i64); 5] = [(0, DAY), (1, DAY), (1, DAY), (2, 3 * DAY), (3, DAY)];
+const HOSTS: [&str; 2] = ["a.example", "B.example:80"];
+
+fn former(site: &Site) -> Arc<Former> {
+    Arc::new(Former::read(site.robots_txt.body.clone(), Registry::builtin()))
+}
+
+/// What a policy's owner does to a site, as `live` does it.
+struct World {
+    entry: SiteEntry,
+    ledger: Ledger,
+    now: i64,
+    /// How far the clock on the wall is from what it was at first.
+    set: i64,
+}
+
+impl World {
+    fn new(state: Option<&Path>, version: usize, now: i64) -> World {
+        let entry = SiteEntry {
+            names_since: Timestamp(i64::MIN / 2),
+            ..SiteEntry::new(SITES[version].clone(), Timestamp(now))
+        };
+        let mut world = World { entry, ledger: open(None, &Snapshot::default(), now, 0), now, set: 0 };
+        world.ledger = open(state, &world.snapshot(), now, 0);
+        world
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::new(vec![self.entry.clone()], 0)
+    }
+
+    fn moment(&self) -> Moment {
+        moment(self.now, self.set)
+    }
+
+    fn wall(&self) -> Timestamp {
+        self.moment().now
+    }
+
+    fn publish(&mut self, version: usize) {
+        let (now, before) = (self.wall(), self.entry.clone());
+        let site = SITES[version].clone();
+        if site.robots_txt.version == before.site.robots_txt.version {
+            return;
+        }
+        let mut held = before.held;
+        held.retain(|held| ![site.robots_txt.version, before.site.robots_txt.version].contains(&held.former.version));
+        held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: now });
+        held.retain(|held| now.since(held.superseded_at) <= Duration::from_secs(KEPT as u64));
+        self.entry = SiteEntry { site, since: now, held, ..self.entry.clone() };
+    }
+
+    fn fetch(&self, crawler: usize, host: usize) {
+        let claim = Registry::builtin().identify(agent(crawler).as_bytes());
+        self.ledger.served(Registry::builtin(), &self.entry, HOSTS[host].as_bytes(), claim, self.wall());
+    }
+
+    fn ask(&self, crawler: usize, host: usize, path: &str) -> (Kind, bool) {
+        let facts = Facts {
+            host: HOSTS[host].as_bytes(),
+            target: path.as_bytes(),
+            method: b"GET",
+            user_agent: agent(crawler).as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now: self.wall(),
+        };
+        let (snapshot, registry) = (self.snapshot(), Registry::builtin());
+        let asker = Asker::of(&snapshot, registry, &facts);
+        let holdings = self.ledger.holdings(registry, &snapshot.sites()[0], facts.host, asker.claim, self.moment());
+        let (conduct, scratch) = (Conduct::default(), &mut Scratch::default());
+        let decision = decide_for(&snapshot, registry, &facts, asker, &holdings, conduct, scratch);
+        (decision.kind, decision.never_fetched)
+    }
+}
+
+fn moment(now: i64, set: i64) -> Moment {
+    Moment { now: Timestamp(now + set), lived: Duration::from_secs(now as u64) }
+}
+
+fn open(state: Option<&Path>, snapshot: &Snapshot, now: i64, set: i64) -> Ledger {
+    let options = LedgerOptions { state: state.map(Path::to_owned), new_hosts: Vec::new() };
+    Ledger::open(options, snapshot, moment(now, set))
+}
+
+/// One thing that happens; `Pass` is in minutes.
+#[derive(Clone, Debug)]
+enum Event {
+    Pass(i64),
+    Publish(usize),
+    Fetch(usize, usize),
+    Ask(usize, usize, usize),
+    Restart { down: i64, in_order: bool, version: Option<usize> },
+    LoseState,
+    SetClock(i64),
+    Tick,
+}
+
+/// Mostly all is open or all is closed: that is where copies differ.
+fn version() -> impl Strategy<Value = usize> {
+    prop_oneof![3 => Just(0usize), 3 => Just(15), 2 => 0usize..16]
+}
+
+fn quiet_event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => (1i64..400).prop_map(Event::Pass),
+        1 => (1_000i64..2_000).prop_map(Event::Pass),
+        3 => version().prop_map(Event::Publish),
+        6 => (0usize..5, 0usize..2).prop_map(|(crawler, host)| Event::Fetch(crawler, host)),
+        9 => (0usize..5, 0usize..2, 0usize..4).prop_map(|(crawler, host, path)| Event::Ask(crawler, host, path)),
+        2 => Just(Event::Tick),
+    ]
+}
+
+fn quiet_events() -> impl Strategy<Value = Vec<Event>> {
+    proptest::collection::vec(quiet_event(), 1..120)
+}
+
+/// One crawler of each kind on one host, after two days without trouble.
+fn troubled_events() -> impl Strategy<Value = Vec<Event>> {
+    let crawler = || prop_oneof![4 => Just(0usize), 1 => Just(3)];
+    let event = prop_oneof![
+        3 => (1i64..400).prop_map(Event::Pass),
+        4 => version().prop_map(Event::Publish),
+        4 => crawler().prop_map(|crawler| Event::Fetch(crawler, 0)),
+        9 => (crawler(), 0usize..4).prop_map(|(crawler, path)| Event::Ask(crawler, 0, path)),
+        3 => (prop_oneof![0i64..30, 0i64..4_000], any::<bool>(), proptest::option::of(version()))
+            .prop_map(|(down, in_order, version)| Event::Restart { down, in_order, version }),
+        1 => Just(Event::LoseState),
+        2 => prop_oneof![-40 * HOUR..40 * HOUR, Just(30 * HOUR)].prop_map(Event::SetClock),
+        2 => Just(Event::Tick),
+    ];
+    proptest::collection::vec(event, 4..16)
+}
+
+/// The definition of 5.4 over everything that ever happened, with nothing remembered in between.
+#[derive(Default)]
+struct History {
+    /// Who was served what, where, when: cache, host, version, moment.
+    served: Vec<(usize, usize, usize, i64)>,
+    /// When which version came into force.
+    published: Vec<(i64, usize)>,
+    /// When somebody asked for which host.
+    seen: Vec<(usize, i64)>,
+}
+
+impl History {
+    /// Since when a host is watched: the first request after the last silence of a day.
+    fn watched_since(&self, host: usize, now: i64) -> Option<i64> {
+        let seen: Vec<i64> = self.seen.iter().filter(|(at, _)| *at == host).map(|(_, moment)| *moment).collect();
+        let mut since = *seen.first()?;
+        let later = seen.iter().copied().skip(1).chain([now]);
+        for (before, moment) in seen.iter().copied().zip(later) {
+            if moment - before > DAY {
+                since = moment;
+            }
+        }
+        // Whoever asks now may be the one to begin it.
+        (now - seen.last()? <= DAY).then_some(since)
+    }
+
+    fn in_force(&self) -> usize {
+        self.published[self.published.len() - 1].1
+    }
+
+    fn kind(&self, crawler: usize, host: usize, path: usize, now: i64) -> (Kind, bool) {
+        let closes = |version: usize| version >> path & 1 == 1;
+        if !closes(self.in_force()) {
+            return (Kind::Allowed, false);
+        }
+        let (cache, window) = CACHES[crawler];
+        let since = self.watched_since(host, now);
+        let watched = since.is_some_and(|since| now - since >= window);
+        let held: Vec<usize> = self
+            .served
+            .iter()
+            .filter(|(of, at, _, moment)| (*of, *at) == (cache, host) && now - moment <= window)
+            .map(|(_, _, version, _)| *version)
+            .collect();
+        // Where the watch is too short, whatever was in force within the window may have been served unseen.
+        let unseen = self.published.windows(2).filter(|pair| !watched && now - pair[1].0 <= window);
+        let unseen: Vec<usize> = unseen.map(|pair| pair[0].1).collect();
+        if held.iter().chain(&unseen).any(|version| !closes(*version)) {
+            return (Kind::StaleCopy, false);
+        }
+        match watched {
+            true => (Kind::Violation, held.is_empty()),
+            false => (Kind::Unproven, false),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn the_ledger_says_what_the_definition_says(first in 0usize..16, events in quiet_events()) {
+        let mut world = World::new(None, first, 1_000 * DAY);
+        let mut history = History { published: vec![(world.now, first)], ..History::default() };
+        for (number, event) in events.iter().enumerate() {
+            match *event {
+                Event::Pass(minutes) => world.now += minutes * 60,
+                Event::Publish(version) => {
+                    world.publish(version);
+                    if history.in_force() != version {
+                        history.published.push((world.now, version));
+                    }
+                }
+                Event::Fetch(crawler, host) => {
+                    world.fetch(crawler, host);
+                    history.served.push((CACHES[crawler].0, host, history.in_force(), world.now));
+                    history.seen.push((host, world.now));
+                }
+                Event::Ask(crawler, host, path) => {
+                    let expected = history.kind(crawler, host, path, world.now);
+                    let said = world.ask(crawler, host, &format!("/p{path}/"));
+                    history.seen.push((host, world.now));
+                    prop_assert_eq!(said, expected, "event {} of {:?}", number, events);
+                }
+                Event::Tick => world.ledger.tick(&world.snapshot(), world.moment()),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A crawler that obeys: it goes by any copy that it fetched within its time, and asks only for what that copy allows.
+#[derive(Default)]
+struct Obedient {
+    /// Version and when it was fetched, by what was lived through: it has a clock of its own.
+    copies: Vec<(usize, i64)>,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever happens to crawlgate: restarts, crashes, a state that is lost, a clock that is set; and whoever else fetches
+    /// in its name.
+    #[test]
+    fn an_obedient_crawler_is_never_called_a_violator(first in version(), before in version(), events in troubled_events()) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = World::new(Some(directory.path()), first, 1_000 * DAY);
+        // Each of the caches was served something else here before crawlgate was.
+        let mut crawlers: Vec<Vec<Obedient>> = (0..4)
+            .map(|_| (0..2).map(|_| Obedient { copies: vec![(before, world.now - HOUR)] }).collect())
+            .collect();
+        let version = |world: &World| {
+            SITES.iter().position(|site| Arc::ptr_eq(site, &world.entry.site)).expect("it is one of them")
+        };
+        for _ in 0..8 {
+            world.now += 6 * HOUR;
+            world.ask(4, 0, "/");
+            world.ledger.tick(&world.snapshot(), world.moment());
+        }
+        for event in &events {
+            match *event {
+                Event::Pass(minutes) => {
+                    // The thread that ticks is not the one that is late.
+                    world.now += minutes * 60;
+                    world.ledger.tick(&world.snapshot(), world.moment());
+                }
+                Event::Publish(version) => world.publish(version),
+                Event::Fetch(crawler, host) => {
+                    world.fetch(crawler, host);
+                    let copy = (version(&world), world.now);
+                    crawlers[CACHES[crawler].0][host].copies.push(copy);
+                }
+                Event::Ask(crawler, host, path) => {
+                    let (cache, window) = CACHES[crawler];
+                    let allows = |(version, at): &(usize, i64)| world.now - at <= window && version >> path & 1 == 0;
+                    let allowed = crawlers[cache][host].copies.iter().any(allows);
+                    let (kind, _) = world.ask(crawler, host, &format!("/p{path}/"));
+                    prop_assert!(!(allowed && kind == Kind::Violation), "{:?}", events);
+                }
+                Event::Restart { down, in_order, version } => {
+                    if in_order {
+                        world.ledger.close(world.wall());
+                    }
+                    if down > 60 {
+                        // Somebody else serves meanwhile, something else.
+                        for copies in crawlers.iter_mut().flatten() {
+                            copies.copies.push((before, world.now + down / 2));
+                        }
+                    }
+                    world.now += down;
+                    if let Some(version) = version {
+                        world.publish(version);
+                    }
+                    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                }
+                Event::LoseState => {
+                    std::fs::remove_dir_all(directory.path().join("ledger")).expect("removed");
+                    let site = world.entry.site.clone();
+                    let now = world.wall();
+                    world.entry = SiteEntry { names_since: world.entry.names_since, ..SiteEntry::new(site, now) };
+                    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                }
+                Event::SetClock(seconds) => world.set += seconds,
+                Event::Tick => world.ledger.tick(&world.snapshot(), world.moment()),
+            }
+        }
+    }
+
+    #[test]
+    fn being_served_more_never_makes_anybody_hold_less(first in 0usize..16, events in quiet_events(), forged in proptest::collection::vec(any::<bool>(), 120)) {
+        let (mut world, mut with_forged) = (World::new(None, first, 1_000 * DAY), World::new(None, first, 1_000 * DAY));
+        for (event, forged) in events.iter().zip(forged) {
+            match *event {
+                Event::Pass(minutes) => {
+                    world.now += minutes * 60;
+                    with_forged.now = world.now;
+                }
+                Event::Publish(version) => {
+                    world.publish(version);
+                    with_forged.publish(version);
+                }
+                Event::Fetch(crawler, host) => {
+                    world.fetch(crawler, host);
+                    with_forged.fetch(crawler, host);
+                }
+                Event::Ask(crawler, host, path) => {
+                    let path = format!("/p{path}/");
+                    let (honest, other) = (world.ask(crawler, host, &path).0, with_forged.ask(crawler, host, &path).0);
+                    prop_assert!(other != Kind::Violation || honest == Kind::Violation, "{:?} became {:?}", honest, other);
+                }
+                _ => {}
+            }
+            if forged {
+                // On a host that is in use anyway: who comes keeps the watch alive in both.
+                with_forged.fetch(0, 0);
+                world.ask(4, 0, "/");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
+    let visits = Visits::new(Bounds { hosts: 1_600, crawlers: 3_200 });
+    let version = Version([0; 8]);
+    let now = |number: i64| Timestamp(number);
+    let named = key("shop", b"shop.example").expect("a key");
+    let serve = |key: &[u8], named: bool, at: Timestamp| {
+        visits.change(key, || Host::new(at, at, named), |host| Visits::serve(host, "bingbot", version, at));
+    };
+    serve(&named, true, now(0));
+    for number in 0..200_000 {
+        let host = format!("host-{number}.example");
+        serve(&key("shop", host.as_bytes()).expect("a key"), false, now(number));
+    }
+    let (mut hosts, mut oldest) = (0, i64::MAX);
+    visits.each(|key, host| {
+        hosts += 1;
+        oldest = oldest.min(if key == &named[..] { i64::MAX } else { host.seen().0 });
+    });
+    assert!((800..=1_600).contains(&hosts), "{hosts}");
+    assert!(oldest > 190_000, "{oldest}");
+    assert!(visits.look(&named, |host| host.is_some()), "a host that the policy names is forgotten last");
+    assert!(
+        key("shop", &[b'a'; 256]).is_none() && key("shop", b"a b").is_none() && key("shop", "é".as_bytes()).is_none()
+    );
+    assert_eq!(key("shop", b"Shop.Example.:443"), key("shop", b"shop.example"));
+    assert_ne!(key("shop", b"shop.example:8443"), key("shop", b"shop.example"));
+}
+
+#[test]
+fn a_file_that_is_garbage_is_set_aside_and_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = World::new(Some(directory.path()), 1, 1_000 * DAY);
+    world.ask(0, 0, "/");
+    world.ledger.close(world.wall());
+    let file = directory.path().join("ledger/visits.json");
+    for garbage in ["{ torn", "{\"hosts\":[{\"site\":\"shop\"}]}", ""] {
+        std::fs::write(&file, garbage).expect("written");
+        let ledger = open(Some(directory.path()), &world.snapshot(), world.now + 2 * DAY, 0);
+        assert!(ledger.problem().is_some_and(|said| said.contains("set aside")), "{garbage}");
+        assert!(!file.exists());
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_written_is_said_and_stops_nobody() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = World::new(Some(directory.path()), 1, 1_000 * DAY);
+    std::fs::remove_dir_all(directory.path().join("ledger")).expect("removed");
+    std::fs::write(directory.path().join("ledger"), "in the way").expect("written");
+    world.fetch(0, 0);
+    world.ledger.tick(&world.snapshot(), world.moment());
+    assert!(world.ledger.problem().is_some_and(|said| said.contains("cannot be written")));
+    std::fs::remove_file(directory.path().join("ledger")).expect("removed");
+    std::fs::create_dir(directory.path().join("ledger")).expect("made");
+    world.ledger.close(world.wall());
+    assert_eq!(world.ledger.problem(), None, "it is tried again");
+    let again = open(Some(directory.path()), &world.snapshot(), world.now + 1, 0);
+    assert_eq!(again.visits("shop"), world.ledger.visits("shop"));
+    assert_eq!(again.visits("shop").len(), 1);
+    assert!(again.visits("shop").iter().all(|visits| visits.crawler != ANYONE && visits.crawler == "bingbot"));
+}
+
+#[test]
+fn the_hosts_of_a_site_that_is_gone_are_forgotten() {
+    let world = World::new(None, 1, 1_000 * DAY);
+    world.fetch(0, 0);
+    world.ledger.tick(&world.snapshot(), world.moment());
+    assert_eq!(world.ledger.visits("shop").len(), 1);
+    world.ledger.tick(&Snapshot::default(), world.moment());
+    assert!(world.ledger.visits("shop").is_empty());
+}
+
+#[test]
+fn hosts_that_are_new_with_us_are_watched_since_ever() {
+    let world = World::new(None, 15, 1_000 * DAY);
+    let options = LedgerOptions { state: None, new_hosts: vec!["a.example".into()] };
+    let world = World { ledger: Ledger::open(options, &world.snapshot(), world.moment()), ..world };
+    assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
+    assert_eq!(world.ask(0, 1, "/p1/"), (Kind::Unproven, false));
+    world.fetch(0, 0);
+    assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, false));
+}
+
+#[test]
+fn where_crawlers_were_told_apart_otherwise_anybody_s_copy_counts() {
+    let mut world = World::new(None, 0, 1_000 * DAY);
+    world.ask(4, 0, "/");
+    for _ in 0..5 {
+        world.now += 6 * HOUR;
+        world.ask(4, 0, "/");
+    }
+    world.ledger.served(Registry::builtin(), &world.entry, b"a.example", Claim::Nobody, world.wall());
+    world.publish(15);
+    assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
+    // Its name is new in the policy: what it was served came to somebody who had none.
+    world.entry.names_since = world.wall();
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+}
+
+#[test]
+fn all_names_of_caches_are_different() {
+    let names: HashSet<&str> = Registry::builtin().crawlers().iter().map(|crawler| crawler.id.as_str()).collect();
+    let shared = Registry::builtin().crawlers().iter().filter_map(|crawler| crawler.shares_cache.as_deref());
+    assert!(shared.into_iter().all(|cache| !names.contains(cache)));
+    assert!(!names.contains("other"));
+}
+
+/// On a host that was watched for two days, everything open.
+fn settled(state: Option<&Path>) -> World {
+    let mut world = World::new(state, 0, 1_000 * DAY);
+    for _ in 0..9 {
+        world.ask(4, 0, "/");
+        world.ledger.tick(&world.snapshot(), world.moment());
+        world.now += 6 * HOUR;
+    }
+    world
+}
+
+#[test]
+fn a_visit_that_a_crash_lost_is_counted_for_whoever_made_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = settled(Some(directory.path()));
+    world.ask(4, 0, "/");
+    // The files are written when it is time.
+    let stamp = directory.path().join("ledger/alive.json");
+    while !std::fs::read_to_string(&stamp).is_ok_and(|text| text.contains(&world.wall().0.to_string())) {
+        world.ledger.tick(&world.snapshot(), world.moment());
+    }
+    world.now += 1;
+    world.fetch(0, 0);
+    // Nothing is written any more.
+    world.now += 5;
+    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, 0);
+    world.publish(15);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    for _ in 0..3 {
+        world.now += 9 * HOUR;
+        world.ask(4, 0, "/");
+    }
+    assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true), "a day later that is over");
+}
+
+#[test]
+fn a_clock_that_is_set_makes_nobody_a_violator() {
+    for set in [20 * HOUR, 30 * HOUR, -30 * HOUR, 7 * DAY] {
+        for noticed in [false, true] {
+            let mut world = settled(None);
+            world.fetch(0, 0);
+            world.now += 10 * HOUR;
+            world.ask(4, 0, "/");
+            world.publish(15);
+            world.set += set;
+            if noticed {
+                world.ledger.tick(&world.snapshot(), world.moment());
+            }
+            let kind = world.ask(0, 0, "/p1/").0;
+            assert!([Kind::StaleCopy, Kind::Unproven].contains(&kind), "{kind:?} after {set} s");
+        }
+    }
+}

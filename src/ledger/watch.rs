@@ -1,0 +1,48 @@
+//! Since when a host is watched: a gap, in which somebody else may have served its robots.txt, ends the watch, and so does
+//! a clock that somebody set. Who is watched for less than a crawler may keep a copy is never called a violator.
+
+use crate::clock::Moment;
+use crate::time::Timestamp;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// A restart that is over within this time is no gap: nobody else has been put in our place.
+const GAP: Duration = Duration::from_secs(60);
+
+/// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
+const TOLERANCE: i64 = 5;
+
+/// Notices that the clock was set, or that the machine slept.
+#[derive(Debug)]
+pub struct Watch {
+    /// Seconds between the clock on the wall and the time lived through.
+    apart: AtomicI64,
+}
+
+impl Watch {
+    pub fn new(moment: Moment) -> Watch {
+        Watch { apart: AtomicI64::new(apart(moment)) }
+    }
+
+    /// Whether the clock goes as it went.
+    pub fn is_steady(&self, moment: Moment) -> bool {
+        (apart(moment) - self.apart.load(Ordering::Relaxed)).abs() <= TOLERANCE
+    }
+
+    /// Goes by the clock as it is now; says whether it went as before.
+    pub fn settle(&self, moment: Moment) -> bool {
+        let steady = self.is_steady(moment);
+        self.apart.store(apart(moment), Ordering::Relaxed);
+        steady
+    }
+}
+
+fn apart(moment: Moment) -> i64 {
+    moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// Whether a watch does not outlast the time from a stop to the next start. A start before the stop is one by a clock that
+/// was set: nobody knows how much time passed.
+pub fn is_gap(stopped: Timestamp, started: Timestamp) -> bool {
+    started.0 < stopped.0.saturating_sub(TOLERANCE) || started.since(stopped) > GAP
+}

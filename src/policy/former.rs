@@ -1,0 +1,81 @@
+//! A robots.txt that was in force and may still be held: judged by its bytes alone, whatever policy they came from.
+
+use super::compile::standings::{binding, names};
+use super::compiled::{Binding, Version};
+use crate::crawlers::{Binds, Claim, Registry, TokenMarks};
+use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Matcher, Reading, Rule};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The bytes, ready for verdicts.
+#[derive(Debug)]
+pub struct Former {
+    /// Their identity.
+    pub version: Version,
+    /// Themselves.
+    pub body: Arc<[u8]>,
+    /// Their groups.
+    pub matcher: Matcher,
+    /// The tokens that they name and the registry does not know.
+    pub tokens: TokenMarks,
+}
+
+impl Former {
+    /// Reads a file, as RFC 9309 says.
+    pub fn read(body: Arc<[u8]>, registry: &Registry) -> Former {
+        let version = Version::of(&body);
+        let file = File::parse(body.clone());
+        let reading = Reading::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
+        let document = Document { groups: groups(&reading), ..Document::default() };
+        let mut unlisted: Vec<String> = Vec::new();
+        for agent in document.groups.iter().flat_map(|group| &group.agents).filter(|agent| *agent != "*") {
+            let is = |name: &str| name.eq_ignore_ascii_case(agent);
+            if !registry.crawlers().iter().any(|crawler| names(crawler).any(is))
+                && !unlisted.iter().any(|name| is(name))
+            {
+                unlisted.push(agent.clone());
+            }
+        }
+        Former { version, body, matcher: Matcher::new(&document), tokens: TokenMarks::new(unlisted) }
+    }
+
+    /// The group that binds a claim; a token's index is that of [`Former::tokens`], and `binds` is what is known of the
+    /// crawler beside the file.
+    pub fn binding(&self, registry: &Registry, claim: Claim, binds: Binds) -> Binding {
+        match claim {
+            Claim::Nobody => Binding::NoRules,
+            Claim::Other => binding(&self.matcher, std::iter::empty(), binds).0,
+            Claim::Known(index) => binding(&self.matcher, names(registry.get(index)), binds).0,
+            Claim::Token(index) => {
+                let token = self.tokens.tokens().get(usize::from(index)).map(String::as_str);
+                binding(&self.matcher, token.into_iter(), binds).0
+            }
+        }
+    }
+}
+
+/// The groups with their rules; an agent that stands in several has the rules of all (RFC 9309 section 2.2.1).
+fn groups(reading: &Reading) -> Vec<Group> {
+    let name = |agent: &AgentLine| if agent.star { "*".to_owned() } else { agent.token.clone() };
+    let rules = |group: &FileGroup| -> Vec<Rule> { group.rules.iter().map(|line| line.rule.clone()).collect() };
+    let mut seen = HashSet::new();
+    let mut agents = reading.groups().iter().flat_map(|group| &group.agents);
+    if agents.all(|agent| seen.insert(name(agent).to_ascii_lowercase())) {
+        let group = |group: &FileGroup| Group {
+            agents: group.agents.iter().map(name).collect(),
+            rules: rules(group),
+            ..Group::default()
+        };
+        return reading.groups().iter().map(group).collect();
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for group in reading.groups() {
+        for agent in group.agents.iter().map(name) {
+            match groups.iter_mut().find(|known| known.agents[0].eq_ignore_ascii_case(&agent)) {
+                Some(known) => known.rules.extend(rules(group)),
+                None => groups.push(Group { agents: vec![agent], rules: rules(group), ..Group::default() }),
+            }
+        }
+    }
+    groups
+}

@@ -1,0 +1,40 @@
+//! The thread that keeps the ledger: once a second, and once more at the end.
+
+use crate::clock::Clock;
+use crate::ledger::Ledger;
+use crate::live::Live;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What a crash may cost at most.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The thread, while it runs.
+pub(super) struct Keeper {
+    end: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Starts it.
+pub(super) fn keep(ledger: Arc<Ledger>, live: Arc<Live>, clock: Clock) -> std::io::Result<Keeper> {
+    let (end, ended) = channel();
+    let run = move || {
+        // Whoever was killed before the first second is over was there all the same.
+        ledger.tick(&live.snapshot(), clock.moment());
+        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            ledger.tick(&live.snapshot(), clock.moment());
+        }
+        ledger.close(clock.moment().now);
+    };
+    Ok(Keeper { end, thread: std::thread::Builder::new().name("ledger".into()).spawn(run)? })
+}
+
+impl Keeper {
+    /// Writes the rest and ends; nothing may be served any more.
+    pub(super) fn close(self) {
+        let _ = self.end.send(());
+        let _ = self.thread.join();
+    }
+}
