@@ -202,6 +202,25 @@ fn files_that_are_no_text_or_too_large_are_findings() {
     assert!(report.sites[1].findings[0].contains("not UTF-8"), "{report:?}");
 }
 
+/// The log and the status are for what needs somebody: notes are left to `check`, and a flood is cut.
+#[test]
+fn what_is_only_worth_knowing_is_not_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/private/"));
+    let mistakes: String = (0..100).map(|number| format!("mistake{number}: 1\n")).collect();
+    write(directory.path(), "b.yaml", &(policy("/b").replace("a.example", "b.example") + &mistakes));
+    let live = Live::start(options(directory.path(), None), Registry::builtin(), Timestamp(0));
+    let Err(StartError::Policies(problem)) = live else { panic!("`b` has no copy to run on") };
+    assert!(problem.contains("mistake99"), "at the start all that refuses a file is shown: {problem}");
+    fs::remove_file(directory.path().join("b.yaml")).expect("removed");
+    let live = start(directory.path(), None, 0);
+    assert!(live.status(Timestamp(0)).sites[0].findings.is_empty(), "{:?}", live.status(Timestamp(0)));
+    write(directory.path(), "a.yaml", &(policy("/private/") + &mistakes));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(report.sites[0].findings.len(), 21);
+    assert_eq!(report.sites[0].findings[20], "and 80 more: `crawlgate check` shows them all");
+}
+
 #[test]
 fn a_change_is_noticed_through_links_and_without_quiet() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -151,6 +151,10 @@ fn a_thousand_of_a_kind_are_told_in_ten() {
     let colons: Vec<_> = found.diagnostics.items.iter().filter(|item| item.id == "missing-colon").collect();
     assert_eq!(colons.len(), 10);
     assert!(colons[9].help.as_ref().unwrap().contains("and 990 more"), "{:?}", colons[9].help);
+    let paths: String = (0..500).map(|number| format!("        - /{number}/private/\n")).collect();
+    let text = format!("robots:\n  origin: replace\n  groups:\n    - agents: '*'\n      disallow:\n{paths}");
+    let found = of_policy(&text);
+    assert_eq!(found.iter().filter(|(id, _)| *id == "private-path").count(), 10, "{found:?}");
 }
 
 #[test]
