@@ -7,6 +7,7 @@ mod declared;
 mod identify;
 mod records;
 mod registry;
+mod words;
 
 pub use identify::TokenMarks;
 pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
