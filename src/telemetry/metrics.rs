@@ -1,12 +1,13 @@
 //! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or
 //! an address. Series are made on first use, capped, and removed with their site.
 
+use ahash::RandomState;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
