@@ -33,11 +33,8 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     let before = Instant::now();
     ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
     let decision = judge(gateway, session.req_header(), ctx);
-    ctx.decision = Some(if signals::shows_license_token(session.req_header()) {
-        decision.with_license_token()
-    } else {
-        decision
-    });
+    ctx.decision =
+        Some(if signals::shows_license_token(session.req_header()) { decision.with_license_token() } else { decision });
     gateway.metrics.decision(before.elapsed().as_secs_f64());
     match reply(gateway, session.req_header(), ctx)? {
         Some(reply) => send(session, reply).await,

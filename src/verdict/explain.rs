@@ -191,7 +191,9 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     let line = |(name, value): (&str, &str)| format!("{name}: {value}");
     match decision.action {
         Action::Pass => site.signals.fields(decision.signals).map(line).collect(),
-        Action::License { .. } => site.signals.link(decision.signals).map(|value| line(("Link", value))).into_iter().collect(),
+        Action::License { .. } => {
+            site.signals.link(decision.signals).map(|value| line(("Link", value))).into_iter().collect()
+        }
         Action::Block(_) | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => Vec::new(),
     }
 }

@@ -101,9 +101,10 @@ fn line(key: &str, value: String) -> Extension {
 
 /// `search=yes, ai-train=no`.
 fn signal_value(signal: &ContentSignal) -> String {
-    let said = signal.said.iter().map(|(category, said)| {
-        format!("{}={}", category.name(), if said.value { "yes" } else { "no" })
-    });
+    let said = signal
+        .said
+        .iter()
+        .map(|(category, said)| format!("{}={}", category.name(), if said.value { "yes" } else { "no" }));
     said.collect::<Vec<_>>().join(", ")
 }
 
@@ -199,9 +200,11 @@ impl SignalPlan {
         let place = |index: usize| u16::try_from(index).ok();
         // The longest path decides, as in the group that says the same (draft-ietf-aipref-attach-05 section 3.1).
         let priority = |path: &Option<Pattern>| path.as_ref().map_or(0, Pattern::priority);
-        let usage = self.usage.iter().enumerate().filter(|(_, (path, _))| {
-            path.as_ref().is_none_or(|path| path.matches(target.sent))
-        });
+        let usage = self
+            .usage
+            .iter()
+            .enumerate()
+            .filter(|(_, (path, _))| path.as_ref().is_none_or(|path| path.matches(target.sent)));
         PathSignals {
             usage: usage.max_by_key(|(_, (path, _))| priority(path)).and_then(|(index, _)| place(index)),
             license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
@@ -296,3 +299,6 @@ fn tdmrep(policy: &Policy) -> ServedFile {
         cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,8 +46,7 @@ impl Standings {
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
         let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
         let other = settle.standing(&mut std::iter::empty(), Purpose::Other, Binds::Unknown, true);
-        let nobody =
-            Standing { judged: false, pausable: false, unlicensed: None, binding: Binding::NoRules, ..other };
+        let nobody = Standing { judged: false, pausable: false, unlicensed: None, binding: Binding::NoRules, ..other };
         (Standings { known, tokens, other, nobody }, settle.answers)
     }
 
@@ -109,7 +108,8 @@ impl Settle<'_> {
         let disallowed = field(agent, by_purpose, &enforcement.site, |fields| fields.disallowed.clone());
         let ambiguous = field(agent, by_purpose, &enforcement.site, |fields| fields.ambiguous.clone());
         // People and unnamed tools are never asked for a licence.
-        let unlicensed = field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
+        let unlicensed =
+            field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
         Standing {
             binding,
             judged,

@@ -63,7 +63,8 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         expect.verdict = one_of(node, &VERDICTS, "a verdict", decoder);
         return expect;
     }
-    let Some(mut fields) = decoder.fields(node, "a verdict, or a map: verdict, kind, action, status, tag, signals") else {
+    let Some(mut fields) = decoder.fields(node, "a verdict, or a map: verdict, kind, action, status, tag, signals")
+    else {
         return expect;
     };
     expect.verdict = fields.take("verdict").and_then(|node| one_of(node, &VERDICTS, "a verdict", decoder));

@@ -122,7 +122,9 @@ fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], d
     let begins = text.starts_with(|sign: char| sign.is_ascii_lowercase());
     let rest = text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign));
     if !begins || !rest || text.len() > MAX_CATEGORY {
-        decoder.error("bad-category", name.span, format!("`{}` is not the name of a category", text.escape_debug())).help =
+        decoder
+            .error("bad-category", name.span, format!("`{}` is not the name of a category", text.escape_debug()))
+            .help =
             Some("a name begins with a small letter and holds small letters, digits, `_`, `-`, `.` and `*`".into());
         return false;
     }
@@ -194,8 +196,7 @@ pub fn tdm(node: &Node, decoder: &mut Decoder<'_>) -> Vec<TdmRule> {
 
 /// `pass`, 401 or 402.
 pub fn unlicensed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<Unlicensed>> {
-    let words =
-        [("pass", Unlicensed::Pass), ("401", Unlicensed::Refuse(401)), ("402", Unlicensed::Refuse(402))];
+    let words = [("pass", Unlicensed::Pass), ("401", Unlicensed::Refuse(401)), ("402", Unlicensed::Refuse(402))];
     let value = decoder.word(node, &words, "an answer to a crawler without a licence")?;
     Some(Located { value, span: node.span })
 }
@@ -284,7 +285,10 @@ fn url_is_valid(url: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
     } else if text.contains('#') {
         (format!("`{shown}` has a fragment, which robots.txt takes for a comment"), "write the URL without `#...`")
     } else if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
-        (format!("`{}` cannot stand in a URL", sign.escape_debug()), "percent-encode it: a blank is `%20`, `é` is `%C3%A9`")
+        (
+            format!("`{}` cannot stand in a URL", sign.escape_debug()),
+            "percent-encode it: a blank is `%20`, `é` is `%C3%A9`",
+        )
     } else if text.len() > MAX_URL {
         ("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address")
     } else {

@@ -74,7 +74,8 @@ fn purposes(site: &Site, diagnostics: &mut Diagnostics) {
                 ),
                 _ => continue,
             };
-            let finding = lints::SIGNAL_CONTRADICTS_RULES.at(span, message).related(stance.span, "said here").help(help);
+            let finding =
+                lints::SIGNAL_CONTRADICTS_RULES.at(span, message).related(stance.span, "said here").help(help);
             diagnostics.push(finding);
         }
     }
@@ -240,7 +241,12 @@ fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut
         let closed = rules.rules().iter().any(|rule| !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*"))
             && !rules.rules().iter().any(|rule| rule.allow);
         if closed {
-            shut_out(said.span, &agent.value, super::site::span_of(&site.group_sources[usize::from(group)]), diagnostics);
+            shut_out(
+                said.span,
+                &agent.value,
+                super::site::span_of(&site.group_sources[usize::from(group)]),
+                diagnostics,
+            );
         }
     }
 }
@@ -265,7 +271,8 @@ fn validators(site: &Site, diagnostics: &mut Diagnostics) {
     let robots = &site.policy.robots;
     let signals = robots.groups.iter().map(|group| &group.signals);
     let first = |key: &str| {
-        let mut lines = site.document.groups.iter().flat_map(|group| &group.extensions).chain(&site.document.extensions);
+        let mut lines =
+            site.document.groups.iter().flat_map(|group| &group.extensions).chain(&site.document.extensions);
         lines.any(|line| line.key == key)
     };
     let places = [
@@ -283,9 +290,9 @@ fn validators(site: &Site, diagnostics: &mut Diagnostics) {
         "Search Console shows a warning on these lines, and so do older versions of Lighthouse"
     };
     diagnostics.push(
-        lints::VALIDATORS_STUMBLE
-            .at(span, stumbles)
-            .help("crawlers pass over what they do not know: write `signals: all` to say so, or `signals: headers_only`"),
+        lints::VALIDATORS_STUMBLE.at(span, stumbles).help(
+            "crawlers pass over what they do not know: write `signals: all` to say so, or `signals: headers_only`",
+        ),
     );
 }
 
