@@ -7,7 +7,7 @@
 
 use super::version;
 use crate::policy::model::{ContentSignal, ContentUsage, Emission, LicensePolicy, Policy, TdmRule};
-use crate::robots::{Extension, Pattern, Target, TargetScratch};
+use crate::robots::{Extension, Pattern, Rule, RuleSet, Target, TargetScratch};
 use crate::yaml::{Located, Span};
 use std::sync::Arc;
 
@@ -139,8 +139,11 @@ pub struct ServedFile {
 pub struct SignalPlan {
     /// Only where robots.txt does not say it.
     content_signal: Option<String>,
-    /// Path, and the value of Content-Usage.
-    usage: Vec<(Option<Pattern>, String)>,
+    /// The values of Content-Usage, by the index of their path in `usage_paths`.
+    usage: Vec<String>,
+    usage_paths: RuleSet,
+    /// The value for what no path matches.
+    usage_of_all: Option<String>,
     licenses: Vec<License>,
     tdm: Vec<Tdm>,
     tdmrep: Option<ServedFile>,
@@ -176,7 +179,11 @@ impl SignalPlan {
     pub fn new(policy: &Policy) -> SignalPlan {
         let signals = &policy.robots.signals;
         let headers_only = signals.emission.value == Emission::HeadersOnly;
-        let usage = signals.content_usage.iter();
+        let of_all = signals.content_usage.iter().find(|rule| rule.paths.is_empty());
+        let by_path = signals.content_usage.iter().flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
+        let (usage_paths, usage) = by_path
+            .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, usage_value(rule)))
+            .unzip();
         let mut scratch = TargetScratch::default();
         let urls = signals.licenses.iter().map(|license| &license.url);
         let urls = urls.chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
@@ -184,9 +191,9 @@ impl SignalPlan {
         let terms = urls.map(|url| path_of(scratch.normalise(url.value.as_bytes()).sent).into()).collect();
         SignalPlan {
             content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
-            usage: usage
-                .flat_map(|rule| patterns_or_whole(&rule.paths).into_iter().map(|path| (path, usage_value(rule))))
-                .collect(),
+            usage,
+            usage_paths: RuleSet::new(usage_paths),
+            usage_of_all: of_all.map(usage_value),
             licenses: signals.licenses.iter().map(License::new).collect(),
             tdm: policy.tdm.iter().map(Tdm::new).collect(),
             tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep(policy)),
@@ -198,15 +205,9 @@ impl SignalPlan {
     pub fn for_path(&self, target: Target<'_>) -> PathSignals {
         let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|path| path.matches(target.sent));
         let place = |index: usize| u16::try_from(index).ok();
-        // The longest path decides, as in the group that says the same (draft-ietf-aipref-attach-05 section 3.1).
-        let priority = |path: &Option<Pattern>| path.as_ref().map_or(0, Pattern::priority);
-        let usage = self
-            .usage
-            .iter()
-            .enumerate()
-            .filter(|(_, (path, _))| path.as_ref().is_none_or(|path| path.matches(target.sent)));
         PathSignals {
-            usage: usage.max_by_key(|(_, (path, _))| priority(path)).and_then(|(index, _)| place(index)),
+            // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05 section 3.1).
+            usage: self.usage_paths.find(target.sent).and_then(place),
             license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
             // The first match is the one that counts in the file of the site (TDMRep section 5.2); headers say the same.
             tdm: self.tdm.iter().position(|rule| matches(&rule.paths)).and_then(place),
@@ -216,10 +217,13 @@ impl SignalPlan {
     /// The header lines of a page: names as their drafts spell them, and values.
     pub fn fields(&self, said: PathSignals) -> impl Iterator<Item = (&'static str, &str)> {
         let tdm = said.tdm.and_then(|index| self.tdm.get(usize::from(index)));
-        let usage = said.usage.and_then(|index| self.usage.get(usize::from(index)));
+        let usage = match said.usage {
+            Some(index) => self.usage.get(usize::from(index)),
+            None => self.usage_of_all.as_ref(),
+        };
         [
             self.content_signal.as_deref().map(|value| ("Content-Signal", value)),
-            usage.map(|(_, value)| ("Content-Usage", value.as_str())),
+            usage.map(|value| ("Content-Usage", value.as_str())),
             self.link(said).map(|value| ("Link", value)),
             tdm.map(|rule| ("tdm-reservation", if rule.reserved { "1" } else { "0" })),
             tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value)),

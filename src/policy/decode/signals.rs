@@ -13,8 +13,10 @@ use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Va
 const MAX_URL: usize = 2_000;
 /// A key of a dictionary may be longer (RFC 9651 section 3.1.2); no draft has one.
 const MAX_CATEGORY: usize = 64;
-/// Paths of one list. More belong into another language.
+/// More belong into another language.
 const MAX_RULES: usize = 1_000;
+/// Paths of all rules of a field together: their indexes are 16 bits wide.
+const MAX_PATHS: usize = 10_000;
 
 const YES_NO: [(&str, bool); 4] = [("yes", true), ("no", false), ("true", true), ("false", false)];
 /// The drafts write `y` and `n`.
@@ -249,7 +251,12 @@ fn paths(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<Located<Stri
 
 fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, Option<&'a str>)>, decoder: &mut Decoder<'_>) {
     let mut seen: std::collections::HashMap<Pattern, Span> = std::collections::HashMap::new();
-    for (span, path) in rules {
+    for (count, (span, path)) in rules.enumerate() {
+        if count == MAX_PATHS {
+            decoder.error("bad-value", span, format!("more than {MAX_PATHS} paths")).help =
+                Some("use wider patterns".into());
+            return;
+        }
         let Some(first) = seen.insert(Pattern::new(path.unwrap_or("/")), span) else { continue };
         let what = path.map_or("the whole site".to_owned(), |path| format!("`{path}`"));
         let diagnostic = Diagnostic::error("duplicate-path", span, format!("{what} is spoken of in two rules"))

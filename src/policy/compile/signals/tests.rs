@@ -241,6 +241,14 @@ fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
     }
 }
 
+#[test]
+fn there_is_an_end_to_paths() {
+    let paths: Vec<String> = (0..10_001).map(|number| format!("/{number}")).collect();
+    let text = format!("robots: {{ origin: replace, content_usage: {{ paths: [{}], search: no }} }}", paths.join(","));
+    let span = text.find("/10000").expect("the last path");
+    assert_eq!(errors(&text), [("bad-value", 1, span as u32 + 1)]);
+}
+
 fn signals() -> impl Strategy<Value = String> {
     let words = [
         "content_signal: { search: yes, ai-train: no }",
