@@ -187,8 +187,8 @@ pub(super) fn pause(retry_after: u32, request: &RequestHeader) -> Result<Reply> 
 /// The policy asks for a licence; `signals.rs` adds the fields that say which.
 pub(super) fn unlicensed(status: u16, crawler: &str, license: &str, request: &RequestHeader) -> Result<Reply> {
     let message = format!(
-        "This site asks {crawler} for a licence. The terms: {license} . A request with `Authorization: License TOKEN` \
-         is forwarded."
+        "This site asks {crawler} for a licence; a request with `Authorization: License TOKEN` is forwarded. \
+         The terms: {license}"
     );
     explain(&Page { crawler: Some(crawler), ..Page::new(status, "license_required", message) }, request)
 }

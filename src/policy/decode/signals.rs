@@ -205,7 +205,13 @@ pub fn unlicensed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<Unli
 
 /// A refusal for want of a licence must say which (RSL 1.0 section 6.3.3).
 pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
-    if !policy.robots.signals.licenses.is_empty() {
+    let in_robots =
+        |place: Span| policy.robots.span.is_some_and(|span| span.start <= place.start && place.end <= span.end);
+    let is_mistake = |item: &Diagnostic| {
+        matches!(item.id, "bad-url" | "missing-field" | "wrong-type") && item.span.is_some_and(in_robots)
+    };
+    // A licence that is written wrong is not one that is missing.
+    if !policy.robots.signals.licenses.is_empty() || decoder.diagnostics.items.iter().any(is_mistake) {
         return;
     }
     let enforcement = &policy.enforcement;
@@ -283,24 +289,34 @@ fn required_url(
 /// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a Link field, and by itself
 /// in a header; nothing that could end one of them is let in, nor a fragment, which robots.txt takes for a comment.
 fn url_is_valid(url: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
-    let text = url.value.as_str();
+    let Some((message, help)) = url_mistake(&url.value) else { return true };
+    decoder.error("bad-url", url.span, message).help = Some(help.into());
+    false
+}
+
+/// What is wrong with a URL, and what to do.
+pub fn url_mistake(text: &str) -> Option<(String, &'static str)> {
     let rest = ["https://", "http://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     let host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', '?', ':', '@']);
     let shown = text.chars().take(100).collect::<String>().escape_debug().to_string();
-    let (message, help) = if !rest.is_some_and(host) {
-        (format!("`{shown}` is not an absolute URL"), "write it whole: `https://shop.example/license.xml`")
-    } else if text.contains('#') {
-        (format!("`{shown}` has a fragment, which robots.txt takes for a comment"), "write the URL without `#...`")
-    } else if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
-        (
+    if !rest.is_some_and(host) {
+        return Some((
+            format!("`{shown}` is not an absolute URL"),
+            "write it whole: `https://shop.example/license.xml`",
+        ));
+    }
+    if text.contains('#') {
+        return Some((
+            format!("`{shown}` has a fragment, which robots.txt takes for a comment"),
+            "write the URL without `#...`",
+        ));
+    }
+    if let Some(sign) = text.chars().find(|sign| !sign.is_ascii_graphic() || "<>\"\\^`{|}".contains(*sign)) {
+        return Some((
             format!("`{}` cannot stand in a URL", sign.escape_debug()),
             "percent-encode it: a blank is `%20`, `é` is `%C3%A9`",
-        )
-    } else if text.len() > MAX_URL {
-        ("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address")
-    } else {
-        return true;
-    };
-    decoder.error("bad-url", url.span, message).help = Some(help.into());
-    false
+        ));
+    }
+    let too_long = text.len() > MAX_URL;
+    too_long.then(|| ("this URL is longer than 2000 characters".to_owned(), "put the file at a shorter address"))
 }

@@ -242,6 +242,12 @@ fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
 }
 
 #[test]
+fn a_licence_that_is_written_wrong_is_one_mistake() {
+    let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
+    assert_eq!(errors(text), [("bad-url", 1, 37)]);
+}
+
+#[test]
 fn there_is_an_end_to_paths() {
     let paths: Vec<String> = (0..10_001).map(|number| format!("/{number}")).collect();
     let text = format!("robots: {{ origin: replace, content_usage: {{ paths: [{}], search: no }} }}", paths.join(","));
