@@ -139,6 +139,7 @@ fn counted_action(decision: &Decision) -> &'static str {
     match (decision.action, decision.would) {
         (Action::Pass, Some(Action::Block(_))) => "would_block",
         (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
+        (Action::Pass, Some(Action::License { .. })) => "would_license",
         (action, _) => action.name(),
     }
 }

@@ -18,6 +18,7 @@ mod peer;
 mod request;
 mod response;
 mod robots_txt;
+mod signals;
 
 pub use ctx::RequestContext;
 

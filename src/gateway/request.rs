@@ -2,7 +2,7 @@
 
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
-use super::{Gateway, forward, robots_txt};
+use super::{Gateway, forward, robots_txt, signals};
 use crate::verdict::{Action, Decision, Facts, Holdings, Scratch, decide};
 use http::header;
 use pingora_core::Result;
@@ -32,7 +32,9 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     }
     let before = Instant::now();
     ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
-    ctx.decision = Some(judge(gateway, session.req_header(), ctx));
+    let decision = judge(gateway, session.req_header(), ctx);
+    ctx.decision =
+        Some(if signals::shows_license_token(session.req_header()) { decision.with_license_token() } else { decision });
     gateway.metrics.decision(before.elapsed().as_secs_f64());
     match reply(gateway, session.req_header(), ctx)? {
         Some(reply) => send(session, reply).await,
@@ -77,6 +79,11 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
         Action::Pass => return Ok(None),
         Action::RobotsTxt => robots_txt::reply(entry, request)?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
+        Action::License { status } => signals::license_wanted(status, gateway.registry, entry, decision, request)?,
+        Action::TdmRep => match entry.site.signals.tdmrep() {
+            Some(file) => signals::tdmrep(file, request)?,
+            None => return Ok(None),
+        },
         Action::Block(index) => match entry.site.answers.get(usize::from(index)) {
             Some(answer) => answers::block(answer, &answers::Reason::new(gateway.registry, entry, decision), request)?,
             None => return Ok(None),

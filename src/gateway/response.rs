@@ -1,8 +1,9 @@
-//! The origin's answer on its way to the client: the policy's tags, and what HTTP/1.0 needs.
+//! The origin's answer on its way to the client: the policy's tags and signals, and what HTTP/1.0 needs.
 
 use super::Gateway;
 use super::answers::append_lines;
 use super::ctx::RequestContext;
+use super::signals;
 use crate::indexing::parse_lines;
 use crate::policy::compiled::TagLines;
 use crate::policy::model::OriginTags;
@@ -32,7 +33,8 @@ pub(super) fn filter(
     if session.req_header().version == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    attach_tags(response, ctx)
+    attach_tags(response, ctx)?;
+    signals::attach(response, ctx)
 }
 
 fn attach_tags(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()> {

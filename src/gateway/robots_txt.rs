@@ -29,7 +29,7 @@ pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader) -> Result<Reply>
 }
 
 /// The bytes of the snapshot, sent without being copied.
-struct SharedBody(Arc<[u8]>);
+pub(super) struct SharedBody(pub(super) Arc<[u8]>);
 
 impl AsRef<[u8]> for SharedBody {
     fn as_ref(&self) -> &[u8] {

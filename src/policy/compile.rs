@@ -4,6 +4,7 @@
 //! drift apart.
 
 pub mod hosts;
+pub mod signals;
 pub mod standings;
 pub mod synthesis;
 pub mod tags;
@@ -14,6 +15,7 @@ use crate::crawlers::{Registry, TokenMarks};
 use crate::robots::{MAX_BYTES, Matcher};
 use crate::yaml::{Diagnostic, Diagnostics};
 use sha2::{Digest, Sha256};
+use signals::SignalPlan;
 use standings::Standings;
 use std::sync::Arc;
 use tags::TagPlan;
@@ -60,6 +62,7 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         tokens,
         answers,
         tags: TagPlan::new(&policy),
+        signals: SignalPlan::new(&policy),
         origin_tags: policy.origin_tags,
         grace: policy.enforcement.grace.value,
         standings,

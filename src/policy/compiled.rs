@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::compile::signals::{PathSignals, ServedFile, SignalPlan};
 pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
 
 /// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
@@ -50,6 +51,8 @@ pub struct Site {
     pub answers: Vec<Answer>,
     /// X-Robots-Tag.
     pub tags: TagPlan,
+    /// What is said about the use of the content.
+    pub signals: SignalPlan,
     /// What becomes of the origin's X-Robots-Tag.
     pub origin_tags: OriginTags,
     /// How long a superseded version may still be held by a crawler.
@@ -106,6 +109,8 @@ pub struct Standing {
     pub disallowed: u16,
     /// Index of the answer to what is ambiguous.
     pub ambiguous: u16,
+    /// The status that a request without a licence token gets where a licence covers the path.
+    pub unlicensed: Option<u16>,
     /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
     pub pausable: bool,
 }

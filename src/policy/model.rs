@@ -1,5 +1,12 @@
 //! A policy that was checked: every value validated, every default filled in, every place known.
 
+mod signals;
+
+pub use signals::{
+    ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory, SiteSignals, TdmRule,
+    USAGE_CATEGORIES, Unlicensed,
+};
+
 use crate::crawlers::Purpose;
 use crate::indexing::Tags;
 use crate::time::Timestamp;
@@ -48,6 +55,8 @@ pub struct Policy {
     pub enforcement: Enforcement,
     /// A planned pause.
     pub pause: Option<PausePolicy>,
+    /// What is reserved of text and data mining.
+    pub tdm: Vec<TdmRule>,
     /// What a production site does on purpose.
     pub acknowledge: Vec<Located<Acknowledgement>>,
     /// Cases that must hold before the policy is used.
@@ -109,6 +118,8 @@ pub struct RobotsPolicy {
     pub sitemaps: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
     pub max_age: Defaulted<Duration>,
+    /// What is said about the use of the content.
+    pub signals: SiteSignals,
     /// Where the section stands, when it does.
     pub span: Option<Span>,
 }
@@ -126,6 +137,8 @@ pub struct GroupPolicy {
     pub crawl_delay: Option<Located<Duration>>,
     /// The token of the group whose rules are copied in.
     pub extends: Option<Located<String>>,
+    /// What is said to these crawlers about the use of the content.
+    pub signals: GroupSignals,
     /// The whole group.
     pub span: Span,
 }
@@ -201,6 +214,8 @@ pub struct EnforcementFields {
     pub disallowed: Option<AnswerPolicy>,
     /// The answer to what only the resolved path disallows.
     pub ambiguous: Option<AnswerPolicy>,
+    /// The answer to a request without a licence token.
+    pub unlicensed: Option<Located<Unlicensed>>,
 }
 
 /// How far enforcement goes.
@@ -305,10 +320,12 @@ pub struct Expectation {
     pub verdict: Option<Located<String>>,
     /// `allowed`, `unproven`, `ambiguous`, `not_bound`, ...
     pub kind: Option<Located<String>>,
-    /// `pass`, `block`, `pause`, `robots_txt`.
+    /// `pass`, `block`, `license`, `pause`, `robots_txt`, `tdmrep`.
     pub action: Option<Located<String>>,
     /// The status of an answer that is made here.
     pub answer_status: Option<Located<u16>>,
     /// The X-Robots-Tag lines, in order; an empty list means none.
     pub tag: Option<Vec<Located<String>>>,
+    /// The header lines about the use of the content, in order; an empty list means none.
+    pub signals: Option<Vec<Located<String>>>,
 }

@@ -180,8 +180,6 @@ fn every_error_says_what_to_do_where_something_can_be_said() {
 fn what_comes_later_is_refused_and_not_ignored() {
     for (text, line) in [
         ("robots: { origin: merge }\n", 1),
-        ("robots: { origin: replace, license: https://a.example/l }\n", 1),
-        ("robots: { origin: replace, groups: [{ agents: a, content_signal: { search: yes } }] }\n", 1),
         ("robots: { origin: replace }\nenforcement: { too_fast: 429 }\n", 2),
         ("robots: { origin: replace }\ncrawlers: []\n", 2),
         ("robots: { origin: replace }\ntests: [{ agent: a, path: /, held: x, expect: allowed }]\n", 2),

@@ -44,7 +44,7 @@ pub struct Document {
     pub comments: Vec<String>,
     /// Groups in the order they are to be written.
     pub groups: Vec<Group>,
-    /// Lines that belong to no group, written after all groups.
+    /// Lines that belong to no group, written before all groups.
     pub extensions: Vec<Extension>,
     /// Absolute URLs of sitemaps, written last.
     pub sitemaps: Vec<String>,

@@ -2,7 +2,7 @@
 
 use super::{Action, Decision, Facts, Holdings, Kind, RuleRef, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::compiled::{ActivePause, Binding, PathRules, Site, SiteEntry, Snapshot, Standing};
+use crate::policy::compiled::{ActivePause, Binding, PathRules, PathSignals, Site, SiteEntry, Snapshot, Standing};
 use crate::policy::model::{Audience, Mode};
 use crate::robots::Target;
 use crate::time::Timestamp;
@@ -57,6 +57,7 @@ pub(super) fn decide_as(
             action: Action::Pass,
             would: None,
             path_rules: PathRules::new(),
+            signals: PathSignals::default(),
         };
     };
     let entry = &snapshot.sites()[index];
@@ -77,10 +78,11 @@ pub(super) fn decide_as(
         Outcome::Disallowed if standing.never_bound => (Verdict::Disallowed, Kind::NotBound),
         Outcome::Disallowed => (Verdict::Disallowed, Kind::Unproven),
     };
+    let signals = site.signals.for_path(target);
     let refusal = match (verdict, kind) {
         (Verdict::Disallowed, Kind::Ambiguous) => Some(Action::Block(standing.ambiguous)),
         (Verdict::Disallowed, Kind::Unproven | Kind::NotBound) => Some(Action::Block(standing.disallowed)),
-        _ => None,
+        _ => license_wanted(site, standing, signals, target),
     };
     let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, standing.mode) {
         (Some(action), ..) => (action, None),
@@ -97,6 +99,7 @@ pub(super) fn decide_as(
         action,
         would,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
+        signals,
     }
 }
 
@@ -125,7 +128,8 @@ fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
         Binding::Group(group) => group,
     };
     let reference = |rule: Option<usize>| Some(RuleRef { group, rule: rule.and_then(|rule| u32::try_from(rule).ok()) });
-    if target.is_robots_txt() {
+    // What the gate itself hands out to crawlers is no breach of the rules for the site behind it.
+    if target.is_robots_txt() || site.signals.is_tdmrep(target) {
         return Judged { outcome: Outcome::Allowed, rule: reference(None) };
     }
     let rules = site.matcher.rules(usize::from(group));
@@ -175,6 +179,14 @@ fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site
     }
 }
 
+/// What a crawler without a licence token gets where the policy asks for one. The licence itself can always be read.
+fn license_wanted(site: &Site, standing: Standing, signals: PathSignals, target: Target<'_>) -> Option<Action> {
+    let status = standing.unlicensed?;
+    site.signals.license(signals)?;
+    let open = site.signals.is_terms(target) || target.sent.starts_with(ACME);
+    (!open).then_some(Action::License { status })
+}
+
 /// robots.txt and pauses come before any rule.
 fn action_before_rules(entry: &SiteEntry, standing: Standing, target: Target<'_>, now: Timestamp) -> Option<Action> {
     let pause = entry.pauses.iter().find(|pause| pause.from <= now && now < pause.until);
@@ -182,6 +194,9 @@ fn action_before_rules(entry: &SiteEntry, standing: Standing, target: Target<'_>
     if target.is_robots_txt() {
         let paused = concerned.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));
         return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
+    }
+    if entry.site.signals.is_tdmrep(target) {
+        return Some(Action::TdmRep);
     }
     concerned.filter(|_| !target.sent.starts_with(ACME)).map(|pause| pause_action(pause, now))
 }

@@ -36,6 +36,8 @@ pub struct Explanation {
     pub kind: Kind,
     pub action: ActionReport,
     pub x_robots_tag: Vec<String>,
+    /// Header lines about the use of the content, as they are sent.
+    pub signals: Vec<String>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
 }
@@ -70,7 +72,7 @@ pub struct RuleReport {
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActionReport {
-    /// `pass`, `block`, `pause` or `robots_txt`.
+    /// `pass`, `block`, `license`, `pause`, `robots_txt` or `tdmrep`.
     pub kind: &'static str,
     pub status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,6 +162,8 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
         Action::Block(index) => (site.map_or(403, |site| site.answers[usize::from(index)].status), Some("text/html")),
         Action::Pause { .. } => (503, Some("text/html")),
         Action::RobotsTxt => (200, Some("text/plain")),
+        Action::License { status } => (status, Some("text/html")),
+        Action::TdmRep => (200, Some("application/json")),
     };
     let lines = site.and_then(|site| site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes)));
     Explanation {
@@ -177,7 +181,20 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
             ..action_report(decision.action, site)
         },
         x_robots_tag: lines.map(|lines| lines.lines.clone()).unwrap_or_default(),
+        signals: site.map(|site| signal_lines(decision, site)).unwrap_or_default(),
         version: site.map(|site| site.robots_txt.version.to_string()),
+    }
+}
+
+/// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says which.
+fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
+    let line = |(name, value): (&str, &str)| format!("{name}: {value}");
+    match decision.action {
+        Action::Pass => site.signals.fields(decision.signals).map(line).collect(),
+        Action::License { .. } => {
+            site.signals.link(decision.signals).map(|value| line(("Link", value))).into_iter().collect()
+        }
+        Action::Block(_) | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => Vec::new(),
     }
 }
 
@@ -206,7 +223,8 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
 fn action_report(action: Action, site: Option<&Site>) -> ActionReport {
     let (status, retry_after) = match action {
         Action::Pass => (None, None),
-        Action::RobotsTxt => (Some(200), None),
+        Action::RobotsTxt | Action::TdmRep => (Some(200), None),
+        Action::License { status } => (Some(status), None),
         Action::Pause { retry_after } => (Some(503), Some(retry_after)),
         Action::Block(index) => {
             let answer = site.and_then(|site| site.answers.get(usize::from(index)));
@@ -222,6 +240,8 @@ impl ActionReport {
             ("block", Some(status)) => format!("refused with {status}"),
             ("pause", _) => format!("answered 503, come back in {} s", self.retry_after.unwrap_or(0)),
             ("robots_txt", _) => "answered with the site's robots.txt".into(),
+            ("license", Some(status)) => format!("answered {status} without a licence token, forwarded with one"),
+            ("tdmrep", _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),
         }
     }
@@ -283,6 +303,9 @@ impl Explanation {
         line("action", &action);
         for tag in &self.x_robots_tag {
             line("tag", &format!("X-Robots-Tag: {tag}"));
+        }
+        for signal in &self.signals {
+            line("signal", signal);
         }
         if let Some(span) = self.rule.as_ref().and_then(|rule| rule.span) {
             let note = Diagnostic::warning("rule", span, "this line decided").label(self.verdict.name());

@@ -11,7 +11,7 @@ pub use load::load;
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;
-use crate::policy::compiled::{Held, PathRules};
+use crate::policy::compiled::{Held, PathRules, PathSignals};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -119,6 +119,8 @@ impl Action {
             Action::Block(_) => "block",
             Action::Pause { .. } => "pause",
             Action::RobotsTxt => "robots_txt",
+            Action::License { .. } => "license",
+            Action::TdmRep => "tdmrep",
         }
     }
 }
@@ -175,6 +177,13 @@ pub enum Action {
     },
     /// The site's robots.txt.
     RobotsTxt,
+    /// A licence is asked for.
+    License {
+        /// 401, or 402.
+        status: u16,
+    },
+    /// The site's `/.well-known/tdmrep.json`.
+    TdmRep,
 }
 
 /// The judgement of one request. Indexes point into the snapshot it was made with.
@@ -196,6 +205,20 @@ pub struct Decision {
     pub would: Option<Action>,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
+    /// What the site says about the use of what is at the path.
+    pub signals: PathSignals,
+}
+
+impl Decision {
+    /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
+    /// the licence server: a policy holds no keys.
+    pub fn with_license_token(mut self) -> Decision {
+        if matches!(self.action, Action::License { .. }) {
+            self.action = Action::Pass;
+        }
+        self.would = self.would.filter(|would| !matches!(would, Action::License { .. }));
+        self
+    }
 }
 
 #[cfg(test)]

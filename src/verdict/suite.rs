@@ -154,5 +154,17 @@ fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestF
             failures.push(TestFailure { diagnostic });
         }
     }
+    if let Some(lines) = &expect.signals {
+        let expected: Vec<&str> = lines.iter().map(|line| line.value.as_str()).collect();
+        if expected != got.signals {
+            let span = lines.first().map_or(test.span, |line| line.span);
+            let came =
+                if got.signals.is_empty() { "none".to_owned() } else { format!("`{}`", got.signals.join("` and `")) };
+            let diagnostic = Diagnostic::error("test-failed", span, format!("the signals of this response: {came}"))
+                .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
+                .help("write the header lines as they are sent, in their order; `[]` for none");
+            failures.push(TestFailure { diagnostic });
+        }
+    }
     failures
 }

@@ -2,7 +2,7 @@
 
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks};
 use crate::policy::compiled::{Answer, Binding, Standing};
-use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy};
+use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
 use crate::robots::Matcher;
 
 /// One standing per claim.
@@ -46,7 +46,7 @@ impl Standings {
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
         let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
         let other = settle.standing(&mut std::iter::empty(), Purpose::Other, Binds::Unknown, true);
-        let nobody = Standing { judged: false, pausable: false, binding: Binding::NoRules, ..other };
+        let nobody = Standing { judged: false, pausable: false, unlicensed: None, binding: Binding::NoRules, ..other };
         (Standings { known, tokens, other, nobody }, settle.answers)
     }
 
@@ -107,6 +107,9 @@ impl Settle<'_> {
         let refusal = AnswerPolicy { status: 403, retry_after: None, body: None };
         let disallowed = field(agent, by_purpose, &enforcement.site, |fields| fields.disallowed.clone());
         let ambiguous = field(agent, by_purpose, &enforcement.site, |fields| fields.ambiguous.clone());
+        // People and unnamed tools are never asked for a licence.
+        let unlicensed =
+            field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
         Standing {
             binding,
             judged,
@@ -115,6 +118,10 @@ impl Settle<'_> {
             mode,
             disallowed: self.answer(disallowed.unwrap_or_else(|| refusal.clone())),
             ambiguous: self.answer(ambiguous.unwrap_or(refusal)),
+            unlicensed: match unlicensed.map(|said| said.value) {
+                Some(Unlicensed::Refuse(status)) => Some(status),
+                Some(Unlicensed::Pass) | None => None,
+            },
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
         }
     }

@@ -1,9 +1,10 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging.
 
+use super::signals::{group_lines, group_lines_of_site, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::RuleSource;
 use crate::policy::model::{Environment, GroupPolicy, Policy, Stance};
-use crate::robots::{Document, Group, Pattern, Rule, render};
+use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
 use std::time::Duration;
 
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
@@ -23,6 +24,7 @@ struct Draft {
     agents: Vec<String>,
     rules: Vec<(Rule, RuleSource)>,
     crawl_delay: Option<Duration>,
+    extensions: Vec<Extension>,
     comment: String,
     source: RuleSource,
 }
@@ -45,6 +47,7 @@ pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
                 && !is_star(other)
                 && other.rules == draft.rules
                 && other.crawl_delay == draft.crawl_delay
+                && other.extensions == draft.extensions
                 && other.comment == draft.comment
         };
         match shared.iter_mut().find(same) {
@@ -62,6 +65,7 @@ fn staging(policy: &Policy) -> Draft {
         agents: vec!["*".into()],
         rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
         crawl_delay: None,
+        extensions: group_lines_of_site(policy),
         comment: if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }
             .into(),
         source: RuleSource::Staging,
@@ -78,25 +82,39 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 agents: vec![agent.value.clone()],
                 rules: rules.clone(),
                 crawl_delay,
+                extensions: group_lines(policy, index),
                 comment: "From robots.groups.".into(),
                 source: RuleSource::Policy(agent.span),
             });
         }
     }
+    if let Some(span) = star_without_group(policy) {
+        drafts.push(Draft {
+            agents: vec!["*".into()],
+            rules: Vec::new(),
+            crawl_delay: None,
+            extensions: group_lines_of_site(policy),
+            comment: "For every crawler that no group names.".into(),
+            source: RuleSource::Policy(span),
+        });
+    }
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
-        let (rules, crawl_delay, word) = match stance.value {
+        let (rules, crawl_delay, extensions, word) = match stance.value {
             Stance::Inherit => continue,
             Stance::Disallow => {
-                (vec![(Rule { allow: false, pattern: Pattern::new("/") }, source.clone())], None, "disallow")
+                // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+                let blanket = Rule { allow: false, pattern: Pattern::new("/") };
+                (vec![(blanket, source.clone())], None, Vec::new(), "disallow")
             }
             Stance::Allow => {
                 let star = star.as_ref();
                 let rules = star
                     .map(|star| star.rules.iter().filter(|(rule, _)| !is_blanket(rule)).cloned().collect())
                     .unwrap_or_default();
-                (rules, star.and_then(|star| star.crawl_delay), "allow")
+                let extensions = star.map_or_else(|| group_lines_of_site(policy), |star| star.extensions.clone());
+                (rules, star.and_then(|star| star.crawl_delay), extensions, "allow")
             }
         };
         for crawler in registry.crawlers().iter().filter(|crawler| crawler.purpose == *purpose) {
@@ -112,6 +130,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 agents: vec![token.clone()],
                 rules: rules.clone(),
                 crawl_delay,
+                extensions: extensions.clone(),
                 comment: format!("From purposes: {} {word}.", purpose.name()),
                 source: source.clone(),
             });
@@ -150,7 +169,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
     let mut document = Document {
         comments: vec!["Written by crawlgate from the site's policy.".into()],
         groups: Vec::with_capacity(drafts.len()),
-        extensions: Vec::new(),
+        extensions: site_lines(policy),
         sitemaps: policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone()).collect(),
     };
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
@@ -165,7 +184,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
             agents: draft.agents,
             rules,
             crawl_delay: draft.crawl_delay,
-            extensions: Vec::new(),
+            extensions: draft.extensions,
         });
         group_sources.push(draft.source);
         rule_sources.push(sources);

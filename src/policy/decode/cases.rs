@@ -7,7 +7,7 @@ use crate::yaml::{Decoder, Located, Node, Value};
 const FIELDS: [&str; 7] = ["agent", "path", "host", "type", "status", "at", "expect"];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
 const KINDS: [&str; 6] = ["allowed", "stale_copy", "unproven", "ambiguous", "not_bound", "not_a_crawler"];
-const ACTIONS: [&str; 4] = ["pass", "block", "pause", "robots_txt"];
+const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
 pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
     match &node.value {
@@ -63,7 +63,8 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         expect.verdict = one_of(node, &VERDICTS, "a verdict", decoder);
         return expect;
     }
-    let Some(mut fields) = decoder.fields(node, "a verdict, or a map: verdict, kind, action, status, tag") else {
+    let Some(mut fields) = decoder.fields(node, "a verdict, or a map: verdict, kind, action, status, tag, signals")
+    else {
         return expect;
     };
     expect.verdict = fields.take("verdict").and_then(|node| one_of(node, &VERDICTS, "a verdict", decoder));
@@ -74,7 +75,11 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         Some(Located { value: u16::try_from(value).ok()?, span: node.span })
     });
     expect.tag = fields.take("tag").map(|node| tag_lines(node, decoder));
-    fields.finish(&["verdict", "kind", "action", "status", "tag"], decoder);
+    expect.signals = fields.take("signals").map(|node| match &node.value {
+        Value::Sequence(items) if items.is_empty() => Vec::new(),
+        _ => decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"),
+    });
+    fields.finish(&["verdict", "kind", "action", "status", "tag", "signals"], decoder);
     expect
 }
 

@@ -1,5 +1,6 @@
 //! `enforcement`: how far, with which answers, for whom.
 
+use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{AnswerPolicy, Defaulted, Enforcement, EnforcementFields, Mode};
 use crate::yaml::{Decoder, Diagnostic, Fields, Node, Value};
@@ -13,7 +14,7 @@ const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 /// Fields whose behaviour is still to come.
 const LATER: [&str; 7] = ["too_fast", "impostor", "trapped", "traps", "unverified", "behind_cache", "exempt"];
-const FIELDS: [&str; 3] = ["mode", "disallowed", "ambiguous"];
+const FIELDS: [&str; 4] = ["mode", "disallowed", "ambiguous", "unlicensed"];
 
 pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcement {
     let mut enforcement = Enforcement {
@@ -74,7 +75,7 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
             enforcement.agents.push((agent, fields));
         }
     }
-    fields.finish(&["mode", "disallowed", "ambiguous", "grace", "purposes", "agents"], decoder);
+    fields.finish(&["mode", "disallowed", "ambiguous", "unlicensed", "grace", "purposes", "agents"], decoder);
     enforcement
 }
 
@@ -95,6 +96,7 @@ fn overrides(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> EnforcementF
         mode: fields.take("mode").and_then(|node| decoder.word(node, &modes, "a mode")),
         disallowed: fields.take("disallowed").and_then(|node| answer(node, decoder)),
         ambiguous: fields.take("ambiguous").and_then(|node| answer(node, decoder)),
+        unlicensed: fields.take("unlicensed").and_then(|node| unlicensed(node, decoder)),
     }
 }
 

@@ -7,10 +7,12 @@ mod hosts;
 mod indexing;
 mod pause;
 mod robots;
+mod signals;
 
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};
+pub use signals::url_mistake;
 
 use super::model::{Acknowledgement, Environment, OriginTags, Policy, Stance};
 use crate::crawlers::Purpose;
@@ -18,7 +20,7 @@ use crate::yaml::{Decoder, Located, Node, Source};
 use std::collections::BTreeMap;
 
 /// The fields of a policy, those still to come included.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "hosts",
     "environment",
     "staging_crawl",
@@ -30,6 +32,7 @@ const FIELDS: [&str; 14] = [
     "retire",
     "enforcement",
     "pause",
+    "tdm",
     "crawlers",
     "acknowledge",
     "tests",
@@ -71,6 +74,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
             .unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
+        tdm: fields.take("tdm").map(|node| signals::tdm(node, decoder)).unwrap_or_default(),
         acknowledge: fields.take("acknowledge").map(|node| acknowledge(node, decoder)).unwrap_or_default(),
         tests: fields.take("tests").map(|node| cases::cases(node, decoder)).unwrap_or_default(),
     };
@@ -81,6 +85,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
 
 /// What only the whole file shows.
 fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
+    signals::whole_file(policy, decoder);
     let (grace, max_age) = (policy.enforcement.grace.value, policy.robots.max_age.value);
     if grace < max_age && max_age <= robots::MAX_MAX_AGE {
         let span = policy.enforcement.grace.span.or(policy.robots.max_age.span).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! `robots`: groups, sitemaps, max_age, and where the rest of the file comes from.
 
+use super::signals;
 use crate::policy::model::{Defaulted, GroupPolicy, RobotsPolicy};
 use crate::yaml::{Decoder, Diagnostic, Located, Node, Span, nearest};
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> Ro
         groups: Vec::new(),
         sitemaps: Vec::new(),
         max_age: Defaulted::new(DEFAULT_MAX_AGE),
+        signals: signals::nothing(),
         span: node.map(|node| node.span),
     };
     let help = "write `origin: replace`: this policy alone is the robots.txt; `merge` (which will be the default) and `only` are still to come";
@@ -28,7 +30,7 @@ pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> Ro
             Some("write `robots: { origin: replace }`; without groups everything is allowed".into());
         return policy;
     };
-    let Some(mut fields) = decoder.fields(node, "a map: origin, groups, sitemaps, max_age") else { return policy };
+    let Some(mut fields) = decoder.fields(node, "a map: origin, groups, sitemaps, max_age, ...") else { return policy };
     match fields.take("origin") {
         None => {
             decoder.error("robots-origin", Span { end: node.span.start + 1, ..node.span }, "`origin` is missing").help =
@@ -42,7 +44,7 @@ pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> Ro
             }
         }
     }
-    fields.refuse(&["license"], decoder);
+    policy.signals = signals::site(&mut fields, decoder);
     if let Some(node) = fields.take("groups") {
         policy.groups = groups(node, decoder);
     }
@@ -56,7 +58,10 @@ pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> Ro
         }
         policy.max_age = Defaulted { value: max_age, span: Some(node.span) };
     }
-    fields.finish(&["origin", "groups", "sitemaps", "max_age", "license"], decoder);
+    fields.finish(
+        &["origin", "groups", "sitemaps", "max_age", "license", "content_signal", "content_usage", "signals"],
+        decoder,
+    );
     policy
 }
 
@@ -77,7 +82,7 @@ fn groups(node: &Node, decoder: &mut Decoder<'_>) -> Vec<GroupPolicy> {
 
 fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
     let mut fields = decoder.fields(node, "a group: agents, allow, disallow, crawl_delay, extends")?;
-    fields.refuse(&["content_signal", "content_usage"], decoder);
+    let signals = signals::group(&mut fields, decoder);
     let agents = match fields.take("agents") {
         None => {
             decoder
@@ -108,9 +113,11 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
         Some(Located { value, span: node.span })
     });
     let extends = fields.take("extends").and_then(|node| decoder.located(node, "the token of a group of this file"));
-    fields
-        .finish(&["agents", "allow", "disallow", "crawl_delay", "extends", "content_signal", "content_usage"], decoder);
-    Some(GroupPolicy { agents, allow, disallow, crawl_delay, extends, span: node.span })
+    fields.finish(
+        &["agents", "allow", "disallow", "crawl_delay", "extends", "content_signal", "content_usage", "license"],
+        decoder,
+    );
+    Some(GroupPolicy { agents, allow, disallow, crawl_delay, extends, signals, span: node.span })
 }
 
 /// Real tokens hold digits, blanks, dots, slashes and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line or

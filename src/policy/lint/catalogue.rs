@@ -46,6 +46,16 @@ lints! {
     PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
     NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
     UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
+    // Of signals.
+    SIGNAL_CONTRADICTS_RULES: Warning "signal-contradicts-rules", "a signal and a rule of which one makes the other pointless";
+    SIGNALS_DISAGREE: Warning "signals-disagree", "two signals that say the opposite";
+    USAGE_OF_DISALLOWED: Warning "usage-of-disallowed", "a preference for pages that robots.txt keeps crawlers off";
+    UNKNOWN_CATEGORY: Warning "unknown-category", "a category of use that the vocabulary does not have";
+    UNREACHABLE_RESERVATION: Warning "unreachable-reservation", "a rule of `tdm` behind one for the whole site";
+    LICENSE_FOR_SEARCH: Warning "license-for-search", "search engines that are asked for a licence";
+    LICENSE_NOT_HTTPS: Warning "license-not-https", "a licence that is not fetched over HTTPS";
+    SIGNAL_NOWHERE: Warning "signal-nowhere", "what a group says where only headers speak";
+    VALIDATORS_STUMBLE: Note "validators-stumble", "lines that validators of robots.txt do not know";
     // Of agents.
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";

@@ -8,6 +8,7 @@ mod agents;
 mod catalogue;
 mod file;
 mod rules;
+mod signals;
 mod site;
 mod sitemaps;
 mod subject;
@@ -28,6 +29,7 @@ use subject::Subject;
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
+    signals::lint(site, registry, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
