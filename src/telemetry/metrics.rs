@@ -7,7 +7,6 @@ use prometheus::{
     Registry, TextEncoder,
 };
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
