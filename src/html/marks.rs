@@ -5,28 +5,6 @@ use lol_html::send::{Element, ElementContentHandlers, Settings};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a link may be said to be. Other values of `rel` would change what a browser does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rel {
-    /// Not vouched for.
-    Nofollow,
-    /// Written by visitors.
-    Ugc,
-    /// Paid for.
-    Sponsored,
-}
-
-impl Rel {
-    /// Its word in `rel`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Rel::Nofollow => "nofollow",
-            Rel::Ugc => "ugc",
-            Rel::Sponsored => "sponsored",
-        }
-    }
-}
-
 /// Text that selects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -35,7 +13,7 @@ pub struct SelectorError(String);
 /// What is marked, ready for use on any number of pages.
 #[derive(Debug, Default)]
 pub struct Marks {
-    links: Vec<(Selector, Arc<[Rel]>)>,
+    links: Vec<(Selector, Arc<[&'static str]>)>,
     nosnippet: Vec<Selector>,
 }
 
@@ -44,7 +22,7 @@ impl Marks {
     ///
     /// # Errors
     /// When the text is no selector that can be decided while the page passes.
-    pub fn link(&mut self, selector: &str, rel: &[Rel]) -> Result<(), SelectorError> {
+    pub fn link(&mut self, selector: &str, rel: &[&'static str]) -> Result<(), SelectorError> {
         self.links.push((read(selector)?, rel.into()));
         Ok(())
     }
@@ -91,14 +69,14 @@ fn read(selector: &str) -> Result<Selector, SelectorError> {
 }
 
 /// Adds the words that are not there. `rel` of a `<link>` says what a browser loads and is let be.
-fn add_rel(element: &mut Element<'_, '_>, rel: &[Rel]) {
+fn add_rel(element: &mut Element<'_, '_>, rel: &[&'static str]) {
     if !matches!(element.tag_name().as_str(), "a" | "area" | "form") {
         return;
     }
     let mut value = element.get_attribute("rel").unwrap_or_default();
     let has = |value: &str, word: &str| value.split_ascii_whitespace().any(|have| have.eq_ignore_ascii_case(word));
     let mut changed = false;
-    for word in rel.iter().map(|rel| rel.name()) {
+    for word in rel {
         if !has(&value, word) {
             if !value.is_empty() {
                 value.push(' ');

@@ -13,7 +13,7 @@ mod metas;
 mod page;
 
 pub use charset::is_readable;
-pub use marks::{Marks, Rel, SelectorError};
+pub use marks::{Marks, SelectorError};
 pub use page::{Outcome, Page};
 
 #[cfg(test)]

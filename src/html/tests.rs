@@ -32,7 +32,7 @@ fn with_metas(html: &str, lines: &[&str]) -> String {
 
 fn marks() -> Arc<Marks> {
     let mut marks = Marks::default();
-    marks.link(".comments a", &[Rel::Nofollow, Rel::Ugc]).expect("a selector");
+    marks.link(".comments a", &["nofollow", "ugc"]).expect("a selector");
     marks.nosnippet(".price").expect("a selector");
     Arc::new(marks)
 }
@@ -205,7 +205,7 @@ fn links_and_snippets_are_marked_where_the_selectors_say() {
 #[test]
 fn rel_of_what_is_no_link_is_let_be() {
     let mut marks = Marks::default();
-    marks.link("*", &[Rel::Nofollow]).expect("a selector");
+    marks.link("*", &["nofollow"]).expect("a selector");
     let html = "<html><head><link rel=stylesheet href=x></head><body><p>y</p></body></html>";
     let page = Page::new(&Tags::default(), Some(&Arc::new(marks)), None).expect("something to do");
     assert_eq!(whole(page, html.as_bytes()).0, html.as_bytes());
@@ -214,7 +214,7 @@ fn rel_of_what_is_no_link_is_let_be() {
 #[test]
 fn selectors_that_cannot_be_decided_in_passing_are_refused() {
     for bad in ["", "a >", "a:hover", "p + a", "a ~ b", "a::before", "svg|a", "a[", ":has(b)"] {
-        assert!(Marks::default().link(bad, &[Rel::Ugc]).is_err(), "{bad}");
+        assert!(Marks::default().link(bad, &["ugc"]).is_err(), "{bad}");
     }
     for good in [".comments a", "a[href^='http']:not([href*=\"shop.example\"])", "main > p:nth-child(2) a, #x", "*"] {
         assert!(Marks::default().nosnippet(good).is_ok(), "{good}");

@@ -4,6 +4,7 @@
 //! drift apart.
 
 pub mod hosts;
+pub mod html;
 pub mod standings;
 pub mod synthesis;
 pub mod tags;
@@ -61,6 +62,7 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         answers,
         tags: TagPlan::new(&policy),
         origin_tags: policy.origin_tags,
+        html: html::HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,
         standings,
         policy,
