@@ -47,7 +47,7 @@ pub mod admin;
 pub mod cli;
 #[cfg(feature = "proxy")]
 pub mod gateway;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "html")]
 pub mod html;
 #[cfg(feature = "proxy")]
 pub mod live;

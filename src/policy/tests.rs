@@ -295,7 +295,7 @@ fn mistakes_of_html_are_shown_in_their_place() {
 }
 
 /// The engine alone has no reader of selectors.
-#[cfg(feature = "proxy")]
+#[cfg(feature = "html")]
 #[test]
 fn a_selector_that_asks_for_what_comes_later_is_refused_with_what_can_be_asked() {
     let found = findings("robots: { origin: replace }\nhtml: { nosnippet: ['.price', 'p + b'] }\n");

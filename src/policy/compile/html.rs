@@ -10,7 +10,7 @@ pub struct HtmlRules {
     /// Whether robots metas say what the X-Robots-Tag field says.
     pub meta: bool,
     /// What is marked in pages.
-    #[cfg(feature = "proxy")]
+    #[cfg(feature = "html")]
     pub marks: std::sync::Arc<crate::html::Marks>,
     paths: Vec<Pattern>,
     not_paths: Vec<Pattern>,
@@ -25,7 +25,7 @@ impl HtmlRules {
         let patterns = |paths: &[Located<String>]| paths.iter().map(|path| Pattern::new(&path.value)).collect();
         Some(HtmlRules {
             meta: policy.meta,
-            #[cfg(feature = "proxy")]
+            #[cfg(feature = "html")]
             marks: std::sync::Arc::new(marks(policy)),
             paths: patterns(&policy.paths),
             not_paths: patterns(&policy.not_paths),
@@ -44,7 +44,7 @@ impl HtmlRules {
     }
 }
 
-#[cfg(feature = "proxy")]
+#[cfg(feature = "html")]
 fn marks(policy: &HtmlPolicy) -> crate::html::Marks {
     let mut marks = crate::html::Marks::default();
     // Checking has read every selector once already.

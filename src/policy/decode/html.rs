@@ -97,12 +97,12 @@ fn check_selector(selector: &Located<String>, decoder: &mut Decoder<'_>) -> bool
 
 /// Why a selector cannot be used. The engine alone rewrites no pages and has no reader of selectors: there they are
 /// texts.
-#[cfg(feature = "proxy")]
+#[cfg(feature = "html")]
 fn refused(selector: &str) -> Option<String> {
     crate::html::Marks::default().nosnippet(selector).err().map(|error| error.to_string())
 }
 
-#[cfg(not(feature = "proxy"))]
+#[cfg(not(feature = "html"))]
 fn refused(selector: &str) -> Option<String> {
     selector.trim().is_empty().then(|| "it is empty".into())
 }
