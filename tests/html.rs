@@ -164,6 +164,29 @@ fn what_cannot_be_rewritten_passes_byte_for_byte_with_the_field_on_it() {
 }
 
 #[test]
+fn what_came_of_pages_is_counted() {
+    let origin = Origin::start(|request: &Received, stream| {
+        let (fields, body) = match request.target() {
+            "/drafts/gzip" => ("Content-Encoding: gzip\r\n", "\x1F"),
+            "/drafts/fixed" => ("Cache-Control: no-transform\r\n", PAGE),
+            "/drafts/value" => ("", "42"),
+            _ => ("", PAGE),
+        };
+        stream.write_all(&with_length(&format!("Content-Type: text/html\r\n{fields}"), body.as_bytes())).is_ok()
+    });
+    let gate = gate(&origin);
+    for target in ["/drafts/a", "/drafts/b", "/drafts/gzip", "/drafts/fixed", "/drafts/value", "/about"] {
+        gate.get("shop.example", target, "");
+    }
+    for (outcome, count) in [("rewritten", 2), ("coded", 1), ("no_transform", 1), ("not_markup", 1)] {
+        gate.wait_for_metric(
+            &format!("crawlgate_html_pages_total{{outcome=\"{outcome}\",site=\"shop\"}}"),
+            f64::from(count),
+        );
+    }
+}
+
+#[test]
 fn pages_in_shift_jis_keep_their_octets() {
     // Among them one whose second octet is that of a backslash.
     let page = b"<!doctype html><title>\x83\x65\x83\x58\x83\x67</title><p>\x95\x5C \x83\x5C</p>".as_slice();

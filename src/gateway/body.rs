@@ -5,9 +5,10 @@
 //! rewritten is settled before Pingora frames it (pingora-proxy 0.9.1 makes a response without length chunked between the
 //! two response filters); what its metas say is known when its X-Robots-Tag is. Must not know how a page is read.
 
+use super::Gateway;
 use super::ctx::RequestContext;
 use super::forward::origin_form;
-use crate::html::{self, Page};
+use crate::html::{self, Outcome, Page};
 use crate::indexing::{Tags, parse_lines};
 use crate::policy::compiled::HtmlRules;
 use crate::policy::model::OriginTags;
@@ -96,7 +97,12 @@ fn asked_for_as_other(headers: &HeaderMap) -> bool {
 }
 
 /// Settles whether the response is rewritten, and takes away what would not be true of it then.
-pub(super) fn frame(request: &RequestHeader, response: &mut ResponseHeader, ctx: &mut RequestContext) -> Result<()> {
+pub(super) fn frame(
+    gateway: &Gateway,
+    request: &RequestHeader,
+    response: &mut ResponseHeader,
+    ctx: &mut RequestContext,
+) -> Result<()> {
     if !matches!(ctx.body, Body::Asked) || response.status.is_informational() {
         return Ok(());
     }
@@ -104,7 +110,13 @@ pub(super) fn frame(request: &RequestHeader, response: &mut ResponseHeader, ctx:
     if response.status == http::StatusCode::NOT_MODIFIED {
         return as_the_client_has_it(&request.headers, response);
     }
-    if !can_be_rewritten(response) || !has_something_to_say(response, ctx) {
+    if !is_whole_page(response) || !has_something_to_say(response, ctx) {
+        return Ok(());
+    }
+    if let Some(why) = cannot_be_rewritten(&response.headers) {
+        if let Some((_, entry)) = ctx.judged() {
+            gateway.metrics.page(&entry.site.name, why);
+        }
         return Ok(());
     }
     response.remove_header(&header::CONTENT_LENGTH);
@@ -123,22 +135,34 @@ pub(super) fn frame(request: &RequestHeader, response: &mut ResponseHeader, ctx:
 
 const NO_TRANSFORM: &[u8] = b"no-transform";
 
-/// Whole pages only: HTML, without a coding, in an encoding that can be read, which nobody forbade to change. XHTML is
-/// let be: one slip in it and a browser shows nothing but the slip.
-fn can_be_rewritten(response: &ResponseHeader) -> bool {
+/// Whole pages only, in HTML. XHTML is let be: one slip in it and a browser shows nothing but the slip.
+fn is_whole_page(response: &ResponseHeader) -> bool {
     let status = response.status.as_u16();
     let headers = &response.headers;
-    let content_type = headers.get(header::CONTENT_TYPE).map_or(b"".as_slice(), HeaderValue::as_bytes);
-    let media = content_type.split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
-    let coded = |line: &HeaderValue| !line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    let media = content_type(headers).split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
     (200..300).contains(&status)
         && !matches!(status, 204..=206)
         && media.eq_ignore_ascii_case(b"text/html")
-        && !headers.get_all(header::CONTENT_ENCODING).iter().any(coded)
         && !headers.contains_key(header::CONTENT_RANGE)
         && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes().trim_ascii() != b"0")
-        && !says(headers, &header::CACHE_CONTROL, NO_TRANSFORM)
-        && html::is_readable(charset(content_type))
+}
+
+/// Why a page has to stay as it is, as a word for metrics.
+fn cannot_be_rewritten(headers: &HeaderMap) -> Option<&'static str> {
+    let coded = |line: &HeaderValue| !line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(coded) {
+        Some("coded")
+    } else if says(headers, &header::CACHE_CONTROL, NO_TRANSFORM) {
+        Some("no_transform")
+    } else if !html::is_readable(charset(content_type(headers))) {
+        Some(Outcome::Encoding.name())
+    } else {
+        None
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers.get(header::CONTENT_TYPE).map_or(b"".as_slice(), HeaderValue::as_bytes)
 }
 
 /// Whether there will be tags, or there are marks to be made: a page that stays as it is keeps its length too.
@@ -160,24 +184,29 @@ pub(super) fn begin(response: &ResponseHeader, ctx: &mut RequestContext) {
     let page = rules(ctx).and_then(|rules| {
         let lines = response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
         let tags = if rules.meta { parse_lines(lines) } else { Tags::default() };
-        let content_type = response.headers.get(header::CONTENT_TYPE).map_or(b"".as_slice(), HeaderValue::as_bytes);
-        Page::new(&tags, Some(&rules.marks), charset(content_type))
+        Page::new(&tags, Some(&rules.marks), charset(content_type(&response.headers)))
     });
     ctx.body = page.map_or(Body::AsItIs, |page| Body::Rewriting(Box::new(page)));
 }
 
 /// A piece of the body on its way.
-pub(super) fn rewrite(body: &mut Option<Bytes>, end_of_stream: bool, ctx: &mut RequestContext) {
+pub(super) fn rewrite(gateway: &Gateway, body: &mut Option<Bytes>, end_of_stream: bool, ctx: &mut RequestContext) {
     let Body::Rewriting(page) = &mut ctx.body else { return };
-    if page.is_passing() && !end_of_stream {
-        return;
+    if !page.is_passing() {
+        let mut written = body.take().map_or_else(Vec::new, |piece| page.write(&piece));
+        if end_of_stream {
+            written.extend(page.end());
+        }
+        // What is held for now is no end.
+        *body = (!written.is_empty()).then(|| Bytes::from(written));
     }
-    let mut written = body.take().map_or_else(Vec::new, |piece| page.write(&piece));
     if end_of_stream {
-        written.extend(page.end());
+        let outcome = page.outcome().name();
+        ctx.body = Body::AsItIs;
+        if let Some((_, entry)) = ctx.judged() {
+            gateway.metrics.page(&entry.site.name, outcome);
+        }
     }
-    // What is held for now is no end.
-    *body = (!written.is_empty()).then(|| Bytes::from(written));
 }
 
 /// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one.

@@ -118,7 +118,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        body::frame(session.req_header(), response, ctx)
+        body::frame(self, session.req_header(), response, ctx)
     }
 
     async fn response_filter(
@@ -139,7 +139,7 @@ impl ProxyHttp for Gateway {
         end_of_stream: bool,
         ctx: &mut RequestContext,
     ) -> Result<Option<Duration>> {
-        body::rewrite(body, end_of_stream, ctx);
+        body::rewrite(self, body, end_of_stream, ctx);
         Ok(None)
     }
 

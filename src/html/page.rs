@@ -30,6 +30,18 @@ pub enum Outcome {
     TooLarge,
 }
 
+impl Outcome {
+    /// A word for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Read => "rewritten",
+            Outcome::Encoding => "encoding",
+            Outcome::NotMarkup => "not_markup",
+            Outcome::TooLarge => "too_large",
+        }
+    }
+}
+
 /// One page on its way. What is written comes out, changed where it is to be changed.
 pub struct Page {
     marks: Option<Arc<Marks>>,

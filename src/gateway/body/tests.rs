@@ -20,7 +20,9 @@ fn only_whole_uncoded_html_can_be_rewritten() {
         (200, vec![HTML, ("Content-Encoding", "identity"), ("Content-Length", "10")]),
         (200, vec![HTML, ("Cache-Control", "max-age=60, must-revalidate")]),
     ] {
-        assert!(can_be_rewritten(&response(status, &fields)), "{status} {fields:?}");
+        let response = response(status, &fields);
+        assert!(is_whole_page(&response), "{status} {fields:?}");
+        assert_eq!(cannot_be_rewritten(&response.headers), None, "{status} {fields:?}");
     }
     for (status, fields) in [
         (206, vec![HTML]),
@@ -33,14 +35,19 @@ fn only_whole_uncoded_html_can_be_rewritten() {
         (200, vec![]),
         (200, vec![("Content-Type", "text/htmlx")]),
         (200, vec![("Content-Type", "application/xhtml+xml")]),
-        (200, vec![("Content-Type", "text/html; charset=utf-16le")]),
-        (200, vec![("Content-Type", "text/html;charset=\"ISO-2022-JP\"")]),
-        (200, vec![HTML, ("Content-Encoding", "gzip")]),
-        (200, vec![HTML, ("Content-Encoding", "identity"), ("Content-Encoding", "br")]),
         (200, vec![HTML, ("Content-Length", "0")]),
-        (200, vec![HTML, ("Cache-Control", "max-age=60"), ("Cache-Control", "public, No-Transform")]),
+        (200, vec![HTML, ("Content-Range", "bytes 0-1/2")]),
     ] {
-        assert!(!can_be_rewritten(&response(status, &fields)), "{status} {fields:?}");
+        assert!(!is_whole_page(&response(status, &fields)), "{status} {fields:?}");
+    }
+    for (fields, why) in [
+        (vec![("Content-Type", "text/html; charset=utf-16le")], "encoding"),
+        (vec![("Content-Type", "text/html;charset=\"ISO-2022-JP\"")], "encoding"),
+        (vec![HTML, ("Content-Encoding", "gzip")], "coded"),
+        (vec![HTML, ("Content-Encoding", "identity"), ("Content-Encoding", "br")], "coded"),
+        (vec![HTML, ("Cache-Control", "max-age=60"), ("Cache-Control", "public, No-Transform")], "no_transform"),
+    ] {
+        assert_eq!(cannot_be_rewritten(&response(200, &fields).headers), Some(why), "{fields:?}");
     }
 }
 
