@@ -224,7 +224,7 @@ type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
 /// A rewriter with what it has written. In a mutex because a rewriter is not `Sync`; the lock is never taken.
 struct Reading {
-    rewriter: Option<Mutex<HtmlRewriter<'static, Sink>>>,
+    rewriter: Option<Box<Mutex<HtmlRewriter<'static, Sink>>>>,
     written: Arc<Mutex<Vec<u8>>>,
     too_large: bool,
 }
@@ -236,7 +236,8 @@ impl Reading {
             let written = written.clone();
             move |bytes: &[u8]| written.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes)
         });
-        Reading { rewriter: Some(Mutex::new(HtmlRewriter::new(settings, sink))), written, too_large: false }
+        let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
+        Reading { rewriter: Some(rewriter), written, too_large: false }
     }
 
     /// On an error the rewriter has given out all that it was given: it is not asked again, and the rest passes.
