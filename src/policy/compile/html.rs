@@ -3,6 +3,7 @@
 use crate::policy::model::HtmlPolicy;
 use crate::robots::{Pattern, Target};
 use crate::yaml::Located;
+use sha2::{Digest, Sha256};
 
 /// The compiled `html` section of a site.
 #[derive(Debug)]
@@ -30,6 +31,17 @@ impl HtmlRules {
             paths: patterns(&policy.paths),
             not_paths: patterns(&policy.not_paths),
         })
+    }
+
+    /// What is written and where, told apart from all else that could be: nothing has an identity of its own.
+    pub fn identity(policy: &HtmlPolicy) -> u64 {
+        let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
+        let links: Vec<_> = policy.links.iter().map(|links| (texts(&links.select), &links.rel)).collect();
+        let lists = [&policy.nosnippet, &policy.paths, &policy.not_paths].map(|list| texts(list));
+        let digest = Sha256::digest(format!("html {:?}", (policy.meta, links, lists)));
+        let mut identity = [0; 8];
+        identity.copy_from_slice(&digest[..8]);
+        u64::from_be_bytes(identity)
     }
 
     /// Whether there are paths to look at: a request's target need not be put into its normal form otherwise.
