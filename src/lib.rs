@@ -20,6 +20,7 @@
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |
 //! | 1 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
+//! | 1 | [`html`] | robots metas and marks written into a page on its way |
 //! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | 0 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
@@ -27,7 +28,8 @@
 //!
 //! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
 //! [`verdict::Facts`] and asks [`verdict::decide`]; `gateway::peer` takes a prepared address from [`origin`];
-//! `gateway::response` asks the policy's tag plan for lines; `gateway::logging` counts and records.
+//! `gateway::response` asks the policy's tag plan for lines; `gateway::body` has [`html`] write them into pages where the
+//! policy wants it; `gateway::logging` counts and records.
 
 #![forbid(unsafe_code)]
 
@@ -45,6 +47,8 @@ pub mod admin;
 pub mod cli;
 #[cfg(feature = "proxy")]
 pub mod gateway;
+#[cfg(feature = "html")]
+pub mod html;
 #[cfg(feature = "proxy")]
 pub mod live;
 #[cfg(feature = "proxy")]

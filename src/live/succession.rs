@@ -1,7 +1,7 @@
 //! One version after another: which of them crawlers may still hold, and since when what is in force.
 
 use super::reload::Sites;
-use crate::policy::compiled::{Held, TagAges};
+use crate::policy::compiled::{Held, HtmlRules, TagAges};
 use crate::policy::{Site, SiteEntry};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -50,7 +50,10 @@ impl Sites {
         let before = self.memory.tag_rules.remove(&site.name).unwrap_or_default();
         let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
         let rules: Vec<u64> = site.tags.identities().collect();
-        let known: BTreeMap<u64, Timestamp> = rules.iter().map(|identity| (*identity, since(*identity))).collect();
+        // What is written into pages is hidden by a 304 too: when it changes, what was written before is taken away.
+        let html = HtmlRules::identity(&site.policy.html);
+        let identities = rules.iter().copied().chain([html]);
+        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (identity, since(identity))).collect();
         if before.keys().any(|identity| !known.contains_key(identity)) {
             self.memory.tag_rule_removed.insert(site.name.clone(), now);
         }

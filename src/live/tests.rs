@@ -273,6 +273,26 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
 }
 
 #[test]
+fn pages_are_new_when_what_is_written_into_them_changes() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let text = |html: &str| format!("{}html: {html}\n", policy("/one"));
+    let new = |live: &Live, now: i64| entry(live).tags_are_new(&Default::default(), Timestamp(now));
+    write(directory.path(), "a.yaml", &text("off"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert!(!new(&live, 0), "nothing was written before");
+    write(directory.path(), "a.yaml", &text("meta"));
+    live.reload(Timestamp(DAY));
+    assert!(new(&live, 30 * DAY) && !new(&live, 31 * DAY));
+    drop(live);
+    write(directory.path(), "a.yaml", &text("{ meta: yes }"));
+    let live = start(directory.path(), Some(state.path()), 40 * DAY);
+    assert!(!new(&live, 40 * DAY), "the same in other words");
+    write(directory.path(), "a.yaml", &text("{ meta: yes, nosnippet: .price }"));
+    live.reload(Timestamp(41 * DAY));
+    assert!(new(&live, 41 * DAY));
+}
+
+#[test]
 fn what_was_superseded_before_a_restart_may_still_be_held() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "a.yaml", &policy("/one"));

@@ -4,6 +4,7 @@
 //! drift apart.
 
 pub mod hosts;
+pub mod html;
 pub mod signals;
 pub mod standings;
 pub mod synthesis;
@@ -64,6 +65,7 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         tags: TagPlan::new(&policy),
         signals: SignalPlan::new(&policy),
         origin_tags: policy.origin_tags,
+        html: html::HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,
         standings,
         policy,

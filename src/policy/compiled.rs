@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::compile::html::HtmlRules;
 pub use super::compile::signals::{PathSignals, ServedFile, SignalPlan};
 pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
 
@@ -55,6 +56,8 @@ pub struct Site {
     pub signals: SignalPlan,
     /// What becomes of the origin's X-Robots-Tag.
     pub origin_tags: OriginTags,
+    /// What is written into HTML pages.
+    pub html: Option<HtmlRules>,
     /// How long a superseded version may still be held by a crawler.
     pub grace: Duration,
     /// How each claim is treated. See [`Site::standing`].

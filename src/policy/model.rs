@@ -51,6 +51,8 @@ pub struct Policy {
     pub indexing: Vec<IndexingRule>,
     /// What becomes of the origin's own X-Robots-Tag.
     pub origin_tags: OriginTags,
+    /// What is written into HTML pages.
+    pub html: HtmlPolicy,
     /// What is done about requests against the rules.
     pub enforcement: Enforcement,
     /// A planned pause.
@@ -190,6 +192,52 @@ pub enum OriginTags {
     Replace,
     /// Never passed on.
     Strip,
+}
+
+/// What is written into HTML pages; nothing unless it is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct HtmlPolicy {
+    /// Whether robots metas say what the X-Robots-Tag field says.
+    pub meta: bool,
+    /// What links are said to be.
+    pub links: Vec<LinkPolicy>,
+    /// Selectors of elements that are not to be quoted.
+    pub nosnippet: Vec<Located<String>>,
+    /// Only pages of these paths, where there are any: robots patterns.
+    pub paths: Vec<Located<String>>,
+    /// No page of these.
+    pub not_paths: Vec<Located<String>>,
+}
+
+/// What some links are said to be.
+#[derive(Clone, Debug)]
+pub struct LinkPolicy {
+    /// CSS selectors of the links.
+    pub select: Vec<Located<String>>,
+    /// Words that are added to their `rel`.
+    pub rel: Vec<LinkRel>,
+}
+
+/// A word of `rel` that is meant for search engines. Others would change what a browser does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkRel {
+    /// Not vouched for.
+    Nofollow,
+    /// Written by visitors.
+    Ugc,
+    /// Paid for.
+    Sponsored,
+}
+
+impl LinkRel {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkRel::Nofollow => "nofollow",
+            LinkRel::Ugc => "ugc",
+            LinkRel::Sponsored => "sponsored",
+        }
+    }
 }
 
 /// What is done about requests against the rules.

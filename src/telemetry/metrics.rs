@@ -153,6 +153,8 @@ pub struct Metrics {
     /// By class of status, in the order of [`STATUS_CLASSES`].
     upstream: [Upstream; STATUS_CLASSES.len()],
     upstream_failures: IntCounterVec,
+    /// Its labels are names of sites and fixed words.
+    pages: IntCounterVec,
     connections: IntGauge,
     access_log_dropped: IntCounter,
     warnings: IntGauge,
@@ -201,6 +203,11 @@ impl Metrics {
             counters("crawlgate_upstream_requests_total", "Answers of the origin, by class of status.", &["status"]);
         let upstream_failures =
             counters("crawlgate_upstream_failures_total", "Requests that the origin did not answer.", &["reason"]);
+        let pages = counters(
+            "crawlgate_html_pages_total",
+            "Pages that html of the policy asks to be rewritten, by what came of it.",
+            &["site", "outcome"],
+        );
         let build = gauges("crawlgate_build_info", "The version of crawlgate.", &["version"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let reload_timestamp =
@@ -269,6 +276,7 @@ impl Metrics {
             decision,
             upstream,
             upstream_failures,
+            pages,
             connections,
             access_log_dropped,
             warnings,
@@ -322,6 +330,11 @@ impl Metrics {
         self.upstream_failures.with_label_values(&[reason]).inc();
     }
 
+    /// `crawlgate_html_pages_total{site,outcome}`.
+    pub fn page(&self, site: &str, outcome: &'static str) {
+        self.pages.with_label_values(&[cut_label(site), outcome]).inc();
+    }
+
     /// `crawlgate_connections`: requests in flight, plus or minus some.
     pub fn in_flight(&self, change: i64) {
         self.connections.add(change);
@@ -347,6 +360,7 @@ impl Metrics {
         for gauges in [&self.indexable, &self.paused, &self.reload_success, &self.last_fetch] {
             remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
         }
+        remove(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
         for counters in [&self.requests, &self.robots_txt, &self.violations] {
             counters.remove_sites(&keep);
         }

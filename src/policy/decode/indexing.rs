@@ -105,7 +105,7 @@ fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions 
 }
 
 /// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of all.
-fn listed<T>(
+pub fn listed<T>(
     fields: &mut Fields<'_>,
     name: &str,
     decode: fn(&Node, &mut Decoder<'_>) -> Vec<T>,

@@ -4,6 +4,7 @@
 mod cases;
 mod enforcement;
 mod hosts;
+mod html;
 mod indexing;
 mod pause;
 mod robots;
@@ -41,7 +42,7 @@ const FIELDS: [&str; 15] = [
 /// Decodes a whole file.
 pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_>) -> Option<Policy> {
     let mut fields = decoder.fields(root, "a map of fields: hosts, robots, indexing, ...")?;
-    fields.refuse(&["html", "retire", "crawlers"], decoder);
+    fields.refuse(&["retire", "crawlers"], decoder);
 
     let environments = [("production", Environment::Production), ("staging", Environment::Staging)];
     let environment = fields.take("environment").and_then(|node| decoder.word(node, &environments, "an environment"));
@@ -72,6 +73,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
             .take("origin_tags")
             .and_then(|node| decoder.word(node, &origin_tags, "a way to treat the origin's tags"))
             .unwrap_or_default(),
+        html: fields.take("html").map(|node| html::html(node, decoder)).unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
         tdm: fields.take("tdm").map(|node| signals::tdm(node, decoder)).unwrap_or_default(),
