@@ -6,13 +6,14 @@ mod enforcement;
 mod hosts;
 mod indexing;
 mod pause;
+mod retire;
 mod robots;
 
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};
 
-use super::model::{Acknowledgement, Environment, OriginTags, Policy, Stance};
+use super::model::{Acknowledgement, Environment, Policy, Stance};
 use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Located, Node, Source};
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ const FIELDS: [&str; 14] = [
 /// Decodes a whole file.
 pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_>) -> Option<Policy> {
     let mut fields = decoder.fields(root, "a map of fields: hosts, robots, indexing, ...")?;
-    fields.refuse(&["html", "retire", "crawlers"], decoder);
+    fields.refuse(&["html", "crawlers"], decoder);
 
     let environments = [("production", Environment::Production), ("staging", Environment::Staging)];
     let environment = fields.take("environment").and_then(|node| decoder.word(node, &environments, "an environment"));
@@ -50,12 +51,6 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         }
         decoder.word(node, &crawls, "allow or disallow")
     });
-    let origin_tags = [
-        ("keep", OriginTags::Keep),
-        ("merge", OriginTags::Merge),
-        ("replace", OriginTags::Replace),
-        ("strip", OriginTags::Strip),
-    ];
     let policy = Policy {
         name: name.to_owned(),
         source: source.clone(),
@@ -67,8 +62,9 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         indexing: fields.take("indexing").map(|node| indexing::rules(node, decoder)).unwrap_or_default(),
         origin_tags: fields
             .take("origin_tags")
-            .and_then(|node| decoder.word(node, &origin_tags, "a way to treat the origin's tags"))
+            .and_then(|node| indexing::origin_tags(node, decoder))
             .unwrap_or_default(),
+        retire: fields.take("retire").map(|node| retire::retire(node, decoder)).unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
         acknowledge: fields.take("acknowledge").map(|node| acknowledge(node, decoder)).unwrap_or_default(),

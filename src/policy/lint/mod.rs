@@ -11,6 +11,9 @@ mod rules;
 mod site;
 mod sitemaps;
 mod subject;
+mod surroundings;
+mod tags;
+mod unseen;
 
 #[cfg(test)]
 mod tests;
@@ -28,6 +31,9 @@ use subject::Subject;
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
+    unseen::lint(site, diagnostics);
+    surroundings::lint(site, diagnostics);
+    tags::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
