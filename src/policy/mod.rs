@@ -22,4 +22,6 @@ pub use model::Policy;
 pub const SCHEMA: &str = include_str!("policy.schema.json");
 
 #[cfg(test)]
+mod tags_tests;
+#[cfg(test)]
 mod tests;

@@ -6,7 +6,10 @@ mod load;
 mod suite;
 
 pub use decide::decide;
-pub use explain::{ActionReport, Explanation, Question, claim_label, claim_of, explain, report, rule_place};
+pub use explain::{
+    ActionReport, EffectiveReport, Explanation, Question, claim_label, claim_of, explain, explain_response, report,
+    rule_place,
+};
 pub use load::{load, load_at};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 

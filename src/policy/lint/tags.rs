@@ -186,8 +186,7 @@ fn each_directive(
 }
 
 fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
-    if let Some(unless) = rule.unless.as_ref().filter(|unless| covers(unless, &rule.when)) {
-        let _ = unless;
+    if rule.unless.as_ref().is_some_and(|unless| covers(unless, &rule.when)) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
                 .at(rule.span, "this rule matches nothing: its `not` holds wherever its conditions do")

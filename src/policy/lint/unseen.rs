@@ -66,10 +66,10 @@ fn literal(path: &str) -> Option<&str> {
 }
 
 /// The Disallow that keeps a group off a path; what is retired does not count, it was seen before.
-fn disallowing(site: &Site, group: u16, path: &str) -> Option<Span> {
+fn disallowing(site: &Site, group: usize, path: &str) -> Option<Span> {
     let rules = site.matcher.rules(group);
     let found = rules.find(TargetScratch::default().normalise(path.as_bytes()).sent)?;
-    let source = &site.rule_sources[group as usize][found];
+    let source = &site.rule_sources[group][found];
     let of_retire = site
         .policy
         .retire
