@@ -1,10 +1,10 @@
-//! The table of values as they are found (`tests/wild_tags.txt`): read, sent on, read again.
+//! The table of values as they are found (`wild_tags.txt`): read, sent on, read again.
 
 use super::*;
 
 /// Lines, and what they come to for Googlebot, Bingbot and any other.
 pub fn table() -> Vec<(Vec<Vec<u8>>, [String; 3])> {
-    let text = include_str!("../../tests/wild_tags.txt");
+    let text = include_str!("wild_tags.txt");
     let blocks = text.split("\n\n").filter(|block| block.lines().any(|line| line.starts_with('>')));
     let rows = blocks.map(|block| {
         let lines = block.lines().filter_map(|line| line.strip_prefix('>')).map(|line| octets(line.trim_matches(' ')));

@@ -163,4 +163,6 @@ impl Live {
 }
 
 #[cfg(test)]
+mod schedule_tests;
+#[cfg(test)]
 mod tests;

@@ -112,31 +112,6 @@ fn retired_paths_are_noindex_first_and_disallowed_later() {
 }
 
 #[test]
-fn cases_are_judged_at_their_moment_whenever_they_are_run() {
-    for moment in ["2026-01-01", "2026-11-25", "2030-01-01"] {
-        let source = Source { name: "shop.yaml".into(), text: RETIRED.into() };
-        let now = Timestamp::parse(moment).expect("a day");
-        let (site, found) = crate::verdict::load_at("shop", &source, Registry::builtin(), now);
-        assert!(site.is_some(), "{moment}: {found:?}");
-    }
-}
-
-#[test]
-fn a_plan_that_ends_in_a_closed_site_is_refused_from_the_start() {
-    let text = "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2030-01-01 }\n";
-    let ids = |text: &str| {
-        let source = Source { name: "shop.yaml".into(), text: text.into() };
-        let now = Timestamp::parse("2026-11-21").expect("a day");
-        let (site, found) = crate::verdict::load_at("shop", &source, Registry::builtin(), now);
-        (site.is_some(), found.items.iter().map(|item| item.id).collect::<Vec<_>>())
-    };
-    let (usable, found) = ids(text);
-    assert!(!usable && found.contains(&"site-disallowed") && found.contains(&"site-noindex"), "{found:?}");
-    let (usable, found) = ids(&format!("acknowledge: [site_disallowed, site_noindex]\n{text}"));
-    assert!(usable, "{found:?}");
-}
-
-#[test]
 fn mistakes_of_a_plan_are_shown_in_their_places() {
     let text = "robots: { origin: replace, groups: [{ agents: '*', noindex: /a }] }\nretire:\n  - { paths: old, noindex_from: 2026-11-20 }\n  - { noindex_from: soon }\n  - { paths: [], noindex_from: 2026-11-20, disallow_after: 0s, for: 3 }\nindexing: { paths: /a, origin_tags: replace }\n";
     let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: text.into() });

@@ -203,3 +203,6 @@ pub struct Decision {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod load_tests;

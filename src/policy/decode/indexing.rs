@@ -64,7 +64,7 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
         }
     }
     fields.finish(&["paths", "path_regex", "types", "status", "not", "tag", "tags", "origin_tags"], decoder);
-    if let (None, None, Some(OriginTags::Replace), Some(node)) = (tag, scoped, origin_tags, origins) {
+    if (tag, scoped, origin_tags) == (None, None, Some(OriginTags::Replace)) {
         decoder
             .error("rule-without-tags", node.span, "this rule has nothing to put in the place of what the origin says")
             .help = Some("write `strip` to take it away, or a `tag`".into());
