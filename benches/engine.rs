@@ -1,6 +1,8 @@
 //! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
 
 use crawlgate::crawlers::Registry;
+use crawlgate::policy::compiled::{Sent, combine};
+use crawlgate::policy::model::OriginTags;
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::TargetScratch;
 use crawlgate::time::Timestamp;
@@ -152,8 +154,22 @@ fn planning(criterion: &mut Criterion) {
             );
         });
     }
+    for (name, line) in [("united with an origin's line", "noindex"), ("with an origin's long line", LONG_LINE)] {
+        let rules = site.tags.for_path(target.normalise(b"/section-7/private/minutes.pdf"), &mut decoded);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let ours = site.tags.tags(&rules, 200, Some(b"application/pdf"));
+                let theirs = std::iter::once(black_box(line.as_bytes()));
+                matches!(combine(ours.as_deref(), theirs, OriginTags::Merge), Sent::Instead(_))
+            });
+        });
+    }
     group.finish();
 }
+
+/// What a popular plugin sends with every page, and a line for a bot.
+const LONG_LINE: &str =
+    "follow, index, max-snippet:-1, max-video-preview:-1, max-image-preview:large, googlebot: nofollow, noarchive";
 
 fn compiling(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("load");

@@ -70,7 +70,7 @@ fn the_clock_moves_a_path_on_and_holds_the_version_before() {
 
     let before = entry.site.robots_txt.version;
     assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
-    assert_eq!(stands(&live, 20 * DAY).0, true);
+    assert!(stands(&live, 20 * DAY).0);
     assert_eq!(stands(&live, 20 * DAY).1, Kind::StaleCopy, "the version before may be held");
     assert_eq!(stands(&live, 22 * DAY).1, Kind::Unproven);
     let entry = only(&live);

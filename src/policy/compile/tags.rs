@@ -198,7 +198,9 @@ impl TagPlan {
         let decoded = decoded.as_slice();
         let mut select = |index: u16| {
             let rule = &self.rules[usize::from(index)];
-            if !rule.when.regex(decoded) {
+            // What is here already would take the room of others, as long as there is some.
+            let is_known = !selected.spilled() && selected.iter().any(|known: &PathRule| known.rule == index);
+            if is_known || !rule.when.regex(decoded) {
                 return;
             }
             let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target, decoded));

@@ -90,10 +90,7 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         };
         diagnostics.push(
             lints::HEADER_UNREAD
-                .at(
-                    written.text.span,
-                    format!("{} says that `{name}` goes by {only}, and nothing of this header", bot.operator),
-                )
+                .at(written.text.span, format!("of `{name}` {} documents {only} only, not this header", bot.operator))
                 .help(format!("{help} ({}, {})", bot.source, bot.as_of)),
         );
     }
