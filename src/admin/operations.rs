@@ -83,17 +83,19 @@ impl Operations {
         report
     }
 
-    /// Brings what goes by the clock up to date; returns how long that holds, at most.
+    /// Brings what goes by the clock up to date; returns for how long that is known to hold.
     pub fn keep_time(&self) -> Option<Duration> {
-        let switched = self.live.keep_time(now());
+        let now = SystemTime::now();
+        let switched = self.live.keep_time(now.into());
         for site in &switched {
             tracing::info!(%site, "retired paths have come to their next stage");
         }
         if !switched.is_empty() {
             self.refresh();
         }
-        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.live.next_switch()?.0).unwrap_or(0));
-        Some(next.duration_since(SystemTime::now()).unwrap_or_default())
+        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.live.next_switch()?.0).ok()?);
+        // What is overdue could not be done: nobody is served by trying it at once again.
+        next.duration_since(now).ok()
     }
 
     /// Whether something else is to be said than the last time. No site has an empty name.

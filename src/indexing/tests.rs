@@ -63,6 +63,7 @@ fn what_cannot_be_read_is_kept_in_its_scope() {
         ["noindex", "unavailable_after: Sol, 25 Florx 2010 9:00"]
     );
     assert_eq!(lines(&["max-snippet: many"]), ["max-snippet: many"]);
+    assert_eq!(lines(&["googlebot: noindex,\r\n nofollow"]), ["googlebot: noindex, nofollow"], "folded");
     assert_eq!(lines(&["noindex,, ,nofollow,"]), ["noindex, nofollow"]);
 }
 
