@@ -140,8 +140,8 @@ pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize
     let mut text = value.trim().to_owned();
     // `Friday, 25-Jun-10 15:00:00 PST` holds one comma; no form holds more than two.
     for (used, part) in following.iter().take(2).enumerate() {
-        text.push(',');
-        text.push_str(part.trim_end());
+        text.push_str(", ");
+        text.push_str(&clean(part));
         if let Some(moment) = moment(text.trim()) {
             found = Some((moment, used + 1));
         }

@@ -86,6 +86,7 @@ fn what_is_sent_on_stays_in_its_scope() {
         "a-bot: b-bot: c-bot: noindex, new",
         "foo: b-bot: noindex, c: noindex",
         "unavailable_after: Friday, zz",
+        "googlebot: unavailable_after: Friday,\u{16} 25-Jun-10 15:00:00 GMT, nofoll",
     ] {
         assert_eq!(read(&[line]), read(&lines(&[line]).iter().map(String::as_str).collect::<Vec<_>>()));
     }
