@@ -399,7 +399,8 @@ fn effects(document: &Value) -> String {
     let statuses: Vec<u16> = site.policy.tests.iter().map(|case| case.status).collect();
     let (body, cache) = (String::from_utf8_lossy(&site.robots_txt.body), &site.robots_txt.cache_control);
     let html = site.html.as_ref().map(|html| html.meta);
-    let settled = (site.policy.environment, site.origin_tags, site.grace, &site.answers, html);
+    let retired: Vec<_> = site.policy.retire.iter().map(|retired| retired.disallow_after.value).collect();
+    let settled = (retired, site.policy.environment, site.origin_tags, site.grace, &site.answers, html);
     format!("{body}\n{cache}\n{settled:?}\n{pause:?}\n{statuses:?}\n{}", standings.join("\n"))
 }
 
@@ -451,6 +452,7 @@ fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
         "pause": { "from": "2026-12-01T01:00:00Z", "until": "2026-12-01T03:00:00Z" },
         "tests": [{ "agent": "Googlebot", "path": "/", "expect": {} }],
         "acknowledge": "site_disallowed",
+        "retire": [{ "paths": ["/old/"], "noindex_from": "2026-11-20" }],
     });
     let (mut seen, mut told_apart) = (0, 0);
     for (path, parts) in places(&POLICY) {

@@ -4,7 +4,7 @@
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 
 use crawlgate::crawlers::{Claim, Registry, TokenMarks};
-use crawlgate::indexing::parse_lines;
+use crawlgate::indexing::{Scope, parse_lines};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
     Bound, Dialect, File, FileVerdict, Key, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch, path_of_url,
@@ -302,6 +302,13 @@ pub fn tags(data: &[u8]) {
     }
     assert_eq!(parse_lines(sent.iter().map(String::as_bytes)), read, "sent as {sent:?}");
     assert_eq!(read.is_empty(), sent.is_empty());
+    let names = read.iter().map(|(scope, _)| match scope {
+        Scope::All => "somebot",
+        Scope::Bot(name) => name,
+    });
+    for bot in names {
+        assert_eq!(parse_lines(sent.iter().map(String::as_bytes)).effective(bot), read.effective(bot), "{bot}");
+    }
 }
 
 /// Any bytes as a User-Agent, after a first line of tokens that a policy names: case and what lies beyond the bound do

@@ -1,6 +1,7 @@
 //! What an operator can do, with its traces in metrics and logs.
 
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
+use crate::policy::retire::RetireStage;
 use crate::telemetry::{Metrics, SiteGauges};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -82,6 +83,21 @@ impl Operations {
         report
     }
 
+    /// Brings what goes by the clock up to date; returns for how long that is known to hold.
+    pub fn keep_time(&self) -> Option<Duration> {
+        let now = SystemTime::now();
+        let switched = self.live.keep_time(now.into());
+        for site in &switched {
+            tracing::info!(%site, "retired paths have come to their next stage");
+        }
+        if !switched.is_empty() {
+            self.refresh();
+        }
+        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.live.next_switch()?.0).ok()?);
+        // What is overdue could not be done: nobody is served by trying it at once again.
+        next.duration_since(now).ok()
+    }
+
     /// Whether something else is to be said than the last time. No site has an empty name.
     fn is_news(&self, site: &str, findings: &[String]) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,6 +152,9 @@ impl Operations {
                 site: site.site,
                 version: site.version,
                 indexable: site.indexable,
+                front_page_seen: site.front_page_seen.map(|seen| seen.0),
+                retire: RetireStage::ALL
+                    .map(|stage| (stage.name(), site.retire.iter().filter(|retired| retired.stage == stage).count())),
                 reload_success: site.reload_ok,
             })
             .collect();

@@ -4,6 +4,7 @@ use super::policies::{self, Loaded};
 use super::tester::{self, read};
 use super::{Failure, import, print_json};
 use crate::crawlers::Registry;
+use crate::live::RetireStatus;
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, lint_file};
 use crate::policy::model::EnforcementFields;
@@ -85,6 +86,9 @@ fn print(found: &[FileLints], loaded: &[Loaded], errors: usize, warnings: usize)
             tests => format!("{tests} passed"),
         };
         writeln!(out, "  tests       {tests}")?;
+        for retired in RetireStatus::of(&site.policy, site.at) {
+            writeln!(out, "  retire      {retired}")?;
+        }
         writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
         for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
             writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
@@ -140,6 +144,8 @@ struct SiteReport<'a> {
     hosts: Vec<String>,
     mode: &'static str,
     tests: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retire: Vec<RetireStatus>,
     version: String,
     bytes: usize,
     robots_txt: String,
@@ -203,6 +209,7 @@ fn site_report(site: &Site) -> SiteReport<'_> {
         hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
         mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
         tests: site.policy.tests.len(),
+        retire: RetireStatus::of(&site.policy, site.at),
         version: site.robots_txt.version.to_string(),
         bytes: site.robots_txt.body.len(),
         robots_txt: String::from_utf8_lossy(&site.robots_txt.body).into_owned(),

@@ -2,7 +2,7 @@
 
 use super::{Failure, now, policies, print_json};
 use crate::crawlers::Registry;
-use crate::verdict::{Facts, Identity, Question, explain};
+use crate::verdict::{Facts, Identity, Question, explain_response};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -25,6 +25,9 @@ pub struct Arguments {
     /// The status of the response, for tags that depend on it
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
+    /// A line of X-Robots-Tag that the origin sends, like `googlebot: noindex`; may be repeated
+    #[arg(long = "origin-tag", value_name = "LINE")]
+    origin_tags: Vec<String>,
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
@@ -58,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         status: arguments.status,
         content_type: arguments.content_type.as_deref(),
     };
-    let explanation = explain(&snapshot, Registry::builtin(), &question);
+    let explanation = explain_response(&snapshot, Registry::builtin(), &question, &arguments.origin_tags);
     if arguments.json {
         return print_json(&explanation);
     }

@@ -84,7 +84,7 @@ fn file(path: &Path) -> Result<Loaded, Failure> {
     let (source, diagnostics) = read_source(path)?;
     let (site, diagnostics) = match diagnostics.has_errors() {
         true => (None, diagnostics),
-        false => verdict::load(&name, &source, Registry::builtin()),
+        false => verdict::load_at(&name, &source, Registry::builtin(), super::now()),
     };
     Ok(Loaded { name, source, site, diagnostics })
 }

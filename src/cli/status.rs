@@ -40,11 +40,14 @@ fn print(status: &Status) -> io::Result<()> {
             if site.held_versions > 0 {
                 writeln!(out, "  held        {} older versions may still be held", site.held_versions)?;
             }
-            writeln!(
-                out,
-                "  search      Googlebot {}",
-                if site.indexable { "may crawl and index /" } else { "is kept from / by the policy" }
-            )?;
+            let may = if site.indexable { "may crawl and index /" } else { "is kept from /" };
+            match site.front_page_seen {
+                Some(seen) => writeln!(out, "  search      Googlebot {may}, as it was sent at {seen}")?,
+                None => writeln!(out, "  search      Googlebot {may} by the policy; / was not asked for yet")?,
+            }
+            for retired in &site.retire {
+                writeln!(out, "  retire      {retired}")?;
+            }
             if let Some(until) = site.paused_until {
                 writeln!(out, "  paused      until {until}")?;
             }

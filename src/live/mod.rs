@@ -7,6 +7,7 @@ mod files;
 mod hosts;
 mod pauses;
 mod reload;
+mod schedule;
 mod state;
 mod status;
 mod succession;
@@ -14,7 +15,7 @@ mod watch;
 
 pub use pauses::{PauseError, PauseRequest};
 pub use reload::{Outcome, ReloadReport, SiteReload};
-pub use status::{SiteStatus, Status};
+pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
@@ -70,7 +71,7 @@ impl Live {
     /// # Errors
     /// See [`StartError`].
     pub fn start(options: LiveOptions, registry: &'static Registry, now: Timestamp) -> Result<Arc<Live>, StartError> {
-        Live::start_reading(options, registry, verdict::load, now)
+        Live::start_reading(options, registry, verdict::load_at, now)
     }
 
     fn start_reading(
@@ -96,6 +97,24 @@ impl Live {
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
         self.change(|sites| sites.reload(now))
+    }
+
+    /// When something that goes by the clock is due. Neither locks nor waits.
+    pub fn next_switch(&self) -> Option<Timestamp> {
+        self.snapshot.load().sites().iter().filter_map(|entry| entry.site.next_switch).min()
+    }
+
+    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site in one. Returns the sites that
+    /// changed.
+    pub fn keep_time(&self, now: Timestamp) -> Vec<String> {
+        if self.next_switch().is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        self.change(|sites| {
+            let switched = sites.keep_time(now);
+            let is_new = !switched.is_empty();
+            (switched, is_new)
+        })
     }
 
     /// Pauses; outranks the file until it ends, and survives a restart. Returns when it ends.
@@ -143,5 +162,7 @@ impl Live {
     }
 }
 
+#[cfg(test)]
+mod schedule_tests;
 #[cfg(test)]
 mod tests;

@@ -104,8 +104,8 @@ pub struct Sites {
     problem: Option<String>,
 }
 
-/// Everything that stands between a file and its use, other sites aside: `verdict::load`.
-pub type Read = fn(&str, &Source, &'static Registry) -> (Option<Arc<Site>>, Diagnostics);
+/// Everything that stands between a file and its use, other sites aside: `verdict::load_at`.
+pub type Read = fn(&str, &Source, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
 
 impl Sites {
     pub fn start(
@@ -185,8 +185,11 @@ impl Sites {
             let outcome = self.put(&name, candidate, now);
             outcomes.insert(name, outcome);
         }
-        let mut changed =
-            outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
+        let switched = self.keep_time(now);
+        let mut changed = !switched.is_empty()
+            || outcomes
+                .values()
+                .any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
         for loaded in self.loaded.values_mut() {
             changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, now));
             changed |= std::mem::take(&mut loaded.copy_is_new);
@@ -215,14 +218,15 @@ impl Sites {
     /// Reads and compiles one file. What makes the compiler fail is a mistake of one site, too, and touches no other.
     fn read(&self, name: &str, file: Found) -> Candidate {
         let Ok(source) = &file else { return Candidate::new(file, None, Diagnostics::default()) };
-        let (site, diagnostics) = catch_unwind(|| (self.read)(name, source, self.registry)).unwrap_or_else(|_| {
-            let mut diagnostics = Diagnostics::default();
-            diagnostics.push(
-                Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
-                    .help("this is a mistake in crawlgate: please report it, with the file"),
-            );
-            (None, diagnostics)
-        });
+        let (site, diagnostics) = catch_unwind(|| (self.read)(name, source, self.registry, self.last_reload))
+            .unwrap_or_else(|_| {
+                let mut diagnostics = Diagnostics::default();
+                diagnostics.push(
+                    Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
+                        .help("this is a mistake in crawlgate: please report it, with the file"),
+                );
+                (None, diagnostics)
+            });
         Candidate::new(file, site, diagnostics)
     }
 
@@ -311,6 +315,28 @@ impl Sites {
         };
         self.loaded.insert(name.to_owned(), loaded);
         outcome
+    }
+
+    /// The sites whose next stage has come.
+    pub(super) fn due(&self, now: Timestamp) -> Vec<String> {
+        let due = |loaded: &&Loaded| {
+            loaded.entry.as_ref().and_then(|entry| entry.site.next_switch).is_some_and(|switch| switch <= now)
+        };
+        self.loaded.values().filter(due).map(|loaded| loaded.name.clone()).collect()
+    }
+
+    pub(super) fn take_entry(&mut self, name: &str) -> Option<SiteEntry> {
+        self.loaded.get_mut(name)?.entry.take()
+    }
+
+    pub(super) fn put_entry(&mut self, name: &str, entry: SiteEntry) {
+        if let Some(loaded) = self.loaded.get_mut(name) {
+            loaded.entry = Some(entry);
+        }
+    }
+
+    pub(super) fn registry(&self) -> &'static Registry {
+        self.registry
     }
 
     /// The sites as requests see them.

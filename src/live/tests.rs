@@ -495,7 +495,7 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry| match source.text.contains("# fatal") {
+    let read: reload::Read = |name, source, registry, _| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
         false => crate::verdict::load(name, source, registry),
     };
@@ -514,7 +514,7 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry| {
+    let read: reload::Read = |name, source, registry, _| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");

@@ -3,6 +3,8 @@
 //! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts cannot
 //! drift apart.
 
+pub mod combine;
+pub mod front_page;
 pub mod hosts;
 pub mod html;
 pub mod signals;
@@ -10,10 +12,11 @@ pub mod standings;
 pub mod synthesis;
 pub mod tags;
 
-use super::compiled::{RobotsTxt, Site, Version};
+use super::compiled::{FrontPage, RobotsTxt, Site, Version};
 use super::model::Policy;
 use crate::crawlers::{Registry, TokenMarks};
 use crate::robots::{MAX_BYTES, Matcher};
+use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics};
 use sha2::{Digest, Sha256};
 use signals::SignalPlan;
@@ -29,13 +32,22 @@ pub struct CompileError {
     pub diagnostics: Diagnostics,
 }
 
-/// Compiles a policy: renders its robots.txt, prepares matching, standings, answers and tag plans. Runs neither the
+/// Compiles a policy as it is before anything that goes by the clock began. See [`compile_at`].
+///
+/// # Errors
+/// As for [`compile_at`].
+pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, CompileError> {
+    compile_at(policy, registry, Timestamp(i64::MIN))
+}
+
+/// Compiles a policy as it is at a moment, until [`Site::next_switch`]: renders its robots.txt, prepares matching, standings, answers and tag plans. Runs neither the
 /// policy's tests nor the interlocks.
 ///
 /// # Errors
 /// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5).
-pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site, CompileError> {
-    let synthesis::Synthesis { document, body, group_sources, rule_sources } = synthesis::synthesise(&policy, registry);
+pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Result<Site, CompileError> {
+    let synthesis::Synthesis { document, body, group_sources, rule_sources } =
+        synthesis::synthesise(&policy, registry, at);
     if body.len() > MAX_BYTES {
         let span = policy.robots.span.unwrap_or_default();
         let size = body.len() / 1024;
@@ -62,8 +74,11 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         group_sources,
         tokens,
         answers,
-        tags: TagPlan::new(&policy),
         signals: SignalPlan::new(&policy),
+        tags: TagPlan::new(&policy, at),
+        at,
+        next_switch: policy.next_switch(at),
+        front_page: FrontPage::default(),
         origin_tags: policy.origin_tags,
         html: html::HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,

@@ -9,6 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::compile::combine::{Sent, combine};
+pub use super::compile::front_page::FrontPage;
 pub use super::compile::html::HtmlRules;
 pub use super::compile::signals::{PathSignals, ServedFile, SignalPlan};
 pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
@@ -58,6 +60,12 @@ pub struct Site {
     pub origin_tags: OriginTags,
     /// What is written into HTML pages.
     pub html: Option<HtmlRules>,
+    /// The moment that it was compiled for.
+    pub at: Timestamp,
+    /// When it must be compiled again, because something in it goes by the clock.
+    pub next_switch: Option<Timestamp>,
+    /// What was last sent for `/`.
+    pub front_page: FrontPage,
     /// How long a superseded version may still be held by a crawler.
     pub grace: Duration,
     /// How each claim is treated. See [`Site::standing`].

@@ -10,9 +10,10 @@ mod compile;
 pub(crate) mod decode;
 pub mod import;
 pub mod lint;
+pub mod retire;
 
 pub use check::read;
-pub use compile::{CompileError, compile};
+pub use compile::{CompileError, compile, compile_at};
 pub use compiled::{Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
 
@@ -20,5 +21,7 @@ pub use model::Policy;
 /// as a name.
 pub const SCHEMA: &str = include_str!("policy.schema.json");
 
+#[cfg(test)]
+mod tags_tests;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ pub use signals::{
 };
 
 use crate::crawlers::Purpose;
-use crate::indexing::Tags;
+use crate::indexing::{Scope, Tags};
 use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
@@ -53,6 +53,8 @@ pub struct Policy {
     pub origin_tags: OriginTags,
     /// What is written into HTML pages.
     pub html: HtmlPolicy,
+    /// Paths that go out of search engines by the clock.
+    pub retire: Vec<RetirePolicy>,
     /// What is done about requests against the rules.
     pub enforcement: Enforcement,
     /// A planned pause.
@@ -154,7 +156,33 @@ pub struct IndexingRule {
     pub unless: Option<Conditions>,
     /// What is said.
     pub tags: Tags,
+    /// The same as it was written, for lints.
+    pub written: Vec<WrittenDirectives>,
+    /// What becomes of the origin's own where this rule matches; as for the site when absent.
+    pub origin_tags: Option<OriginTags>,
     /// The whole rule.
+    pub span: Span,
+}
+
+/// Directives as somebody wrote them, to whom, and where.
+#[derive(Clone, Debug)]
+pub struct WrittenDirectives {
+    /// To whom.
+    pub scope: Scope,
+    /// The text.
+    pub text: Located<String>,
+}
+
+/// Paths that are first to be crawled with noindex, and later not to be crawled. See [`RetirePolicy::stage`].
+#[derive(Clone, Debug)]
+pub struct RetirePolicy {
+    /// robots patterns.
+    pub paths: Vec<Located<String>>,
+    /// From when they are noindex.
+    pub noindex_from: Located<Timestamp>,
+    /// How long after that they are disallowed.
+    pub disallow_after: Defaulted<Duration>,
+    /// The whole entry.
     pub span: Span,
 }
 
@@ -180,8 +208,8 @@ pub enum StatusCondition {
     Class(u8),
 }
 
-/// What becomes of the origin's own X-Robots-Tag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What becomes of the origin's own X-Robots-Tag, the one that passes most of it on first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OriginTags {
     /// Its lines stay as they are, ours are added.
     Keep,

@@ -2,6 +2,7 @@
 //!
 //! The one place that knows all rooms; each of them is told only what it needs.
 
+mod clock;
 mod connection;
 mod listening;
 mod signals;
@@ -167,6 +168,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
+    let _clock =
+        clock::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
     signals::serve(signals, stop.clone(), {
         let (access, operations) = (access.clone(), operations.clone());
         move || {

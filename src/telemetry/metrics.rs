@@ -145,6 +145,8 @@ pub struct Metrics {
     identity: Counters,
     last_fetch: IntGaugeVec,
     indexable: IntGaugeVec,
+    front_page: IntGaugeVec,
+    retire: IntGaugeVec,
     paused: IntGaugeVec,
     policy_info: IntGaugeVec,
     reload_success: IntGaugeVec,
@@ -170,6 +172,10 @@ pub struct SiteGauges {
     /// Empty when no policy of it is in force.
     pub version: String,
     pub indexable: bool,
+    /// In seconds since 1970.
+    pub front_page_seen: Option<i64>,
+    /// How many paths are at each stage; empty where none is retired.
+    pub retire: [(&'static str, usize); 3],
     pub paused: bool,
     pub reload_success: bool,
 }
@@ -193,8 +199,21 @@ impl Metrics {
             "When a crawler was last served a site's robots.txt.",
             &["site", "crawler"],
         );
-        let indexable =
-            gauges("crawlgate_site_indexable", "Whether Googlebot may fetch / and index it, by the policy.", &["site"]);
+        let indexable = gauges(
+            "crawlgate_site_indexable",
+            "Whether Googlebot may fetch / and index it, as it was last sent; by the policy while it was not.",
+            &["site"],
+        );
+        let front_page = gauges(
+            "crawlgate_site_front_page_timestamp_seconds",
+            "When / was last sent, by which crawlgate_site_indexable goes; 0 while it goes by the policy alone.",
+            &["site"],
+        );
+        let retire = gauges(
+            "crawlgate_retire_paths",
+            "Paths that are being retired, by stage: planned, noindex, disallowed.",
+            &["site", "stage"],
+        );
         let paused = gauges("crawlgate_paused", "Whether crawling of the site is paused.", &["site"]);
         let policy_info = gauges("crawlgate_policy_info", "The version of robots.txt in force.", &["site", "version"]);
         let reload_success =
@@ -269,6 +288,8 @@ impl Metrics {
             ),
             last_fetch,
             indexable,
+            front_page,
+            retire,
             paused,
             policy_info,
             reload_success,
@@ -357,7 +378,9 @@ impl Metrics {
         self.reload_timestamp.set(reload_timestamp as f64);
         let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
-        for gauges in [&self.indexable, &self.paused, &self.reload_success, &self.last_fetch] {
+        for gauges in
+            [&self.indexable, &self.front_page, &self.retire, &self.paused, &self.reload_success, &self.last_fetch]
+        {
             remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
         }
         remove(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
@@ -368,6 +391,14 @@ impl Metrics {
         for site in sites {
             let name = cut_label(&site.site);
             self.indexable.with_label_values(&[name]).set(site.indexable.into());
+            self.front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
+            let retires = site.retire.iter().any(|(_, paths)| *paths > 0);
+            for (stage, paths) in site.retire {
+                match retires {
+                    true => self.retire.with_label_values(&[name, stage]).set(paths as i64),
+                    false => drop(self.retire.remove_label_values(&[name, stage])),
+                }
+            }
             self.paused.with_label_values(&[name]).set(site.paused.into());
             self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
             if !site.version.is_empty() {

@@ -4,8 +4,9 @@
 use super::decide::decide_as;
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
+use crate::indexing::{Scope, parse_lines};
 use crate::policy::Snapshot;
-use crate::policy::compiled::{RuleSource, Site};
+use crate::policy::compiled::{RuleSource, Sent, Site, combine};
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -38,6 +39,8 @@ pub struct Explanation {
     pub x_robots_tag: Vec<String>,
     /// Header lines about the use of the content, as they are sent.
     pub signals: Vec<String>,
+    /// What these lines come to for search engines, for each bot that they name, and for any other (`*`).
+    pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
 }
@@ -67,6 +70,14 @@ pub struct RuleReport {
     pub source: String,
     #[serde(skip)]
     span: Option<Span>,
+}
+
+/// What binds a bot, as Google computes it: what everybody is told and what it is told itself.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EffectiveReport {
+    pub bot: String,
+    pub directives: Vec<String>,
 }
 
 #[allow(missing_docs)]
@@ -127,6 +138,16 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
 
 /// Decides and says why. The user agent may be a bare token.
 pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
+    explain_response(snapshot, registry, question, &[])
+}
+
+/// The same, where the origin's answer has these lines of X-Robots-Tag.
+pub fn explain_response(
+    snapshot: &Snapshot,
+    registry: &Registry,
+    question: &Question<'_>,
+    origin_lines: &[String],
+) -> Explanation {
     let facts = &question.facts;
     let index = snapshot.site_for_host(facts.host);
     let entry = index.map(|index| &snapshot.sites()[index]);
@@ -135,11 +156,21 @@ pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>
     let claim = claim_of(&agent, registry, site);
     let holdings = entry.map(Holdings::of).unwrap_or_default();
     let decision = decide_as(snapshot, registry, facts, claim, index, &holdings, &mut Scratch::default());
-    report(&decision, snapshot, registry, question)
+    report_response(&decision, snapshot, registry, question, origin_lines)
 }
 
 /// A decision that was made, looked up.
 pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
+    report_response(decision, snapshot, registry, question, &[])
+}
+
+fn report_response(
+    decision: &Decision,
+    snapshot: &Snapshot,
+    registry: &Registry,
+    question: &Question<'_>,
+    origin_lines: &[String],
+) -> Explanation {
     let site = decision.site.map(|index| &*snapshot.sites()[index].site);
     let group = decision
         .rule
@@ -156,7 +187,8 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
             span,
         })
     });
-    // A self-made answer is text, whatever the page would have been.
+    // A self-made answer is text, whatever the page would have been, and the origin has no part in it.
+    let theirs = if decision.action == Action::Pass { origin_lines } else { &[] };
     let (status, content_type) = match decision.action {
         Action::Pass => (question.status, question.content_type),
         Action::Block(index) => (site.map_or(403, |site| site.answers[usize::from(index)].status), Some("text/html")),
@@ -165,7 +197,10 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
         Action::License { status } => (status, Some("text/html")),
         Action::TdmRep => (200, Some("application/json")),
     };
-    let lines = site.and_then(|site| site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes)));
+    let lines = match site {
+        Some(site) => sent_lines(site, decision, status, content_type, theirs),
+        None => theirs.to_vec(),
+    };
     Explanation {
         site: site.map(|site| site.name.clone()),
         host: String::from_utf8_lossy(question.facts.host).into_owned(),
@@ -180,8 +215,9 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
             would: decision.would.map(|would| Box::new(action_report(would, site))),
             ..action_report(decision.action, site)
         },
-        x_robots_tag: lines.map(|lines| lines.lines.clone()).unwrap_or_default(),
         signals: site.map(|site| signal_lines(decision, site)).unwrap_or_default(),
+        effective: effective(&lines, crawler_report(decision.claim, registry, site).and_then(|crawler| crawler.token)),
+        x_robots_tag: lines,
         version: site.map(|site| site.robots_txt.version.to_string()),
     }
 }
@@ -196,6 +232,42 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
         }
         Action::Block(_) | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => Vec::new(),
     }
+}
+
+/// The lines that the client receives.
+fn sent_lines(
+    site: &Site,
+    decision: &Decision,
+    status: u16,
+    content_type: Option<&str>,
+    theirs: &[String],
+) -> Vec<String> {
+    if site.tags.is_hidden(&decision.path_rules, status) {
+        return Vec::new();
+    }
+    let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
+    match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
+        Sent::Added(lines) => theirs.iter().chain(lines).cloned().collect(),
+        Sent::Instead(lines) => lines.into_owned(),
+    }
+}
+
+/// Googlebot, Bingbot, every bot that a line names, and the one that asks; then any other.
+fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
+    let tags = parse_lines(lines.iter().map(String::as_bytes));
+    let mut bots: Vec<String> = vec!["googlebot".into(), "bingbot".into()];
+    let named = tags.iter().filter_map(|(scope, _)| match scope {
+        Scope::All => None,
+        Scope::Bot(name) => Some(name.to_string()),
+    });
+    for bot in named.chain(asks.map(|token| token.to_ascii_lowercase())) {
+        if !bots.contains(&bot) {
+            bots.push(bot);
+        }
+    }
+    bots.push("*".into());
+    let directives = |bot: &str| tags.effective(bot).iter().map(ToString::to_string).collect();
+    bots.into_iter().map(|bot| EffectiveReport { directives: directives(&bot), bot }).collect()
 }
 
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
@@ -303,6 +375,11 @@ impl Explanation {
         line("action", &action);
         for tag in &self.x_robots_tag {
             line("tag", &format!("X-Robots-Tag: {tag}"));
+        }
+        for bot in self.effective.iter().filter(|_| !self.x_robots_tag.is_empty()) {
+            let name = if bot.bot == "*" { "any other" } else { &bot.bot };
+            let said = if bot.directives.is_empty() { "nothing".into() } else { bot.directives.join(", ") };
+            line("tells", &format!("{name}: {said}"));
         }
         for signal in &self.signals {
             line("signal", signal);

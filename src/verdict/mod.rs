@@ -6,8 +6,11 @@ mod load;
 mod suite;
 
 pub use decide::decide;
-pub use explain::{ActionReport, Explanation, Question, claim_label, claim_of, explain, report, rule_place};
-pub use load::load;
+pub use explain::{
+    ActionReport, EffectiveReport, Explanation, Question, claim_label, claim_of, explain, explain_response, report,
+    rule_place,
+};
+pub use load::{load, load_at};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;
@@ -223,3 +226,6 @@ impl Decision {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod load_tests;

@@ -5,9 +5,10 @@ use super::{Facts, Holdings, Identity, Question, Scratch, decide::decide_as};
 use crate::crawlers::Registry;
 use crate::policy::compiled::ActivePause;
 use crate::policy::model::{Policy, PolicyTest};
-use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::policy::{Site, SiteEntry, Snapshot, compile_at};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,15 +19,37 @@ pub struct TestFailure {
     pub diagnostic: Diagnostic,
 }
 
-/// Runs every case; an empty list means that all hold.
+/// Runs every case; an empty list means that all hold. What goes by the clock is as it is at the moment of the case;
+/// without one, as it is before any of it began, so that a case holds tomorrow as it does today.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<TestFailure> {
     let snapshot = alone(site);
-    site.policy.tests.iter().flat_map(|test| run(test, &snapshot, registry)).collect()
+    site.policy
+        .tests
+        .iter()
+        .flat_map(|test| run(test, &at_its_moment(test, &snapshot, site, registry), registry))
+        .collect()
+}
+
+fn at_its_moment<'a>(
+    test: &PolicyTest,
+    snapshot: &'a Snapshot,
+    site: &Arc<Site>,
+    registry: &Registry,
+) -> Cow<'a, Snapshot> {
+    let at = test.at.unwrap_or(Timestamp(i64::MIN));
+    if site.policy.next_switch(at) == site.next_switch {
+        return Cow::Borrowed(snapshot);
+    }
+    match compile_at(site.policy.clone(), registry, at) {
+        Ok(then) => Cow::Owned(alone(&Arc::new(then))),
+        // Loading says so at the end of the plan.
+        Err(_) => Cow::Borrowed(snapshot),
+    }
 }
 
 /// What a case asks, answered: for `check` and for those who compare it with the running proxy.
 pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
-    answer(test, &alone(site), registry)
+    answer(test, &at_its_moment(test, &alone(site), site, registry), registry)
 }
 
 /// The host that a case asks for: its own, else the site's first, else any.

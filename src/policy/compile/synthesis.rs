@@ -4,7 +4,9 @@ use super::signals::{group_lines, group_lines_of_site, site_lines, star_without_
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::RuleSource;
 use crate::policy::model::{Environment, GroupPolicy, Policy, Stance};
+use crate::policy::retire::RetireStage;
 use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
+use crate::time::Timestamp;
 use std::time::Duration;
 
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
@@ -29,10 +31,14 @@ struct Draft {
     source: RuleSource,
 }
 
-pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
+pub fn synthesise(policy: &Policy, registry: &Registry, at: Timestamp) -> Synthesis {
     let drafts = match policy.environment {
         Environment::Staging => vec![staging(policy)],
-        Environment::Production => production(policy, registry),
+        Environment::Production => {
+            let mut drafts = production(policy, registry);
+            disallow_retired(policy, at, &mut drafts);
+            drafts
+        }
     };
     let separate = assemble(policy, drafts.clone());
     if separate.body.len() <= SEPARATE_GROUPS_BYTES {
@@ -137,6 +143,35 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
         }
     }
     drafts
+}
+
+/// Disallows in every group what is retired by now; in one for everybody else, too, where there is none.
+fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>) {
+    let retired = policy.retire.iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
+    let rules: Vec<(Rule, RuleSource)> = retired
+        .flat_map(|retired| &retired.paths)
+        .map(|path| (Rule { allow: false, pattern: Pattern::new(&path.value) }, RuleSource::Policy(path.span)))
+        .collect();
+    let Some((_, source)) = rules.first().cloned() else { return };
+    if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
+        drafts.push(Draft {
+            agents: vec!["*".into()],
+            rules: Vec::new(),
+            crawl_delay: None,
+            extensions: group_lines_of_site(policy),
+            comment: "From retire.".into(),
+            source,
+        });
+    }
+    for draft in drafts {
+        // A closed group stays as short as it is.
+        if draft.rules.iter().all(|(rule, _)| !rule.allow) && draft.rules.iter().any(|(rule, _)| is_blanket(rule)) {
+            continue;
+        }
+        let new: Vec<_> =
+            rules.iter().filter(|(rule, _)| !draft.rules.iter().any(|(present, _)| present == rule)).cloned().collect();
+        draft.rules.extend(new);
+    }
 }
 
 /// A disallow of the whole site.

@@ -7,6 +7,7 @@ mod hosts;
 mod html;
 mod indexing;
 mod pause;
+mod retire;
 mod robots;
 mod signals;
 
@@ -15,7 +16,7 @@ pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};
 pub use signals::url_mistake;
 
-use super::model::{Acknowledgement, Environment, OriginTags, Policy, Stance};
+use super::model::{Acknowledgement, Environment, Policy, Stance};
 use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Located, Node, Source};
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ const FIELDS: [&str; 15] = [
 /// Decodes a whole file.
 pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_>) -> Option<Policy> {
     let mut fields = decoder.fields(root, "a map of fields: hosts, robots, indexing, ...")?;
-    fields.refuse(&["retire", "crawlers"], decoder);
+    fields.refuse(&["crawlers"], decoder);
 
     let environments = [("production", Environment::Production), ("staging", Environment::Staging)];
     let environment = fields.take("environment").and_then(|node| decoder.word(node, &environments, "an environment"));
@@ -54,12 +55,6 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         }
         decoder.word(node, &crawls, "allow or disallow")
     });
-    let origin_tags = [
-        ("keep", OriginTags::Keep),
-        ("merge", OriginTags::Merge),
-        ("replace", OriginTags::Replace),
-        ("strip", OriginTags::Strip),
-    ];
     let policy = Policy {
         name: name.to_owned(),
         source: source.clone(),
@@ -71,9 +66,10 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         indexing: fields.take("indexing").map(|node| indexing::rules(node, decoder)).unwrap_or_default(),
         origin_tags: fields
             .take("origin_tags")
-            .and_then(|node| decoder.word(node, &origin_tags, "a way to treat the origin's tags"))
+            .and_then(|node| indexing::origin_tags(node, decoder))
             .unwrap_or_default(),
         html: fields.take("html").map(|node| html::html(node, decoder)).unwrap_or_default(),
+        retire: fields.take("retire").map(|node| retire::retire(node, decoder)).unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
         tdm: fields.take("tdm").map(|node| signals::tdm(node, decoder)).unwrap_or_default(),

@@ -102,6 +102,12 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
             agents.into_iter().filter(|agent| token(agent, decoder)).collect()
         }
     };
+    if let Some((key, _)) = fields.take_with_key("noindex") {
+        // Google ended what little support there was in September 2019.
+        decoder.error("unknown-field", key.span, "there is no field `noindex` here").help = Some(
+            "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`".into(),
+        );
+    }
     let allow = fields.take("allow").map(|node| patterns(node, decoder)).unwrap_or_default();
     let disallow = fields.take("disallow").map(|node| patterns(node, decoder)).unwrap_or_default();
     let crawl_delay = fields.take("crawl_delay").and_then(|node| {

@@ -12,6 +12,9 @@ mod signals;
 mod site;
 mod sitemaps;
 mod subject;
+mod surroundings;
+mod tags;
+mod unseen;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +33,9 @@ use subject::Subject;
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
+    unseen::lint(site, diagnostics);
+    surroundings::lint(site, diagnostics);
+    tags::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
