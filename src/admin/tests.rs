@@ -12,7 +12,13 @@ use std::sync::Arc;
 
 fn operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
-    let options = LiveOptions { policies: directory.to_owned(), state: None, strict: false };
+    let options = LiveOptions {
+        policies: directory.to_owned(),
+        state: None,
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+    };
     let live = Live::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
     Operations::new(live, Metrics::new())
 }

@@ -75,7 +75,7 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
     let mut reply = match decision.action {
         Action::Pass => return Ok(None),
-        Action::RobotsTxt => robots_txt::reply(entry, request)?,
+        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now())?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
         Action::Block(index) => match entry.site.answers.get(usize::from(index)) {
             Some(answer) => answers::block(answer, &answers::Reason::new(gateway.registry, entry, decision), request)?,

@@ -1,5 +1,6 @@
 //! How things stand, for `status`, the API and the metrics.
 
+use super::origins::OriginRobotsStatus;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::{Binding, SiteEntry};
 use crate::policy::{Site, Snapshot};
@@ -48,6 +49,9 @@ pub struct SiteStatus {
     pub held_versions: usize,
     /// Whether Googlebot may fetch `/` and index it, by the policy.
     pub indexable: bool,
+    /// The origin's own robots.txt, where the policy asks for it.
+    #[serde(default)]
+    pub origin_robots: Option<OriginRobotsStatus>,
 }
 
 /// How the files stood after the last reload, for a status that waits for no reload.
@@ -102,6 +106,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         paused_until: pause.map(|pause| pause.until),
         held_versions: entry.map_or(0, |entry| entry.held.len()),
         indexable: site.is_none_or(indexable),
+        origin_robots: None,
     }
 }
 

@@ -16,7 +16,13 @@ fn write(directory: &Path, file: &str, text: &str) {
 }
 
 fn options(policies: &Path, state: Option<&Path>) -> LiveOptions {
-    LiveOptions { policies: policies.to_owned(), state: state.map(Path::to_owned), strict: false }
+    LiveOptions {
+        policies: policies.to_owned(),
+        state: state.map(Path::to_owned),
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+    }
 }
 
 fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Live> {
@@ -456,9 +462,9 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry| match source.text.contains("# fatal") {
+    let read: reload::Read = |name, source, origin, registry| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
-        false => crate::verdict::load(name, source, registry),
+        false => crate::verdict::load_with_origin(name, source, origin, registry),
     };
     let live =
         Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
@@ -475,12 +481,12 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry| {
+    let read: reload::Read = |name, source, origin, registry| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");
         }
-        crate::verdict::load(name, source, registry)
+        crate::verdict::load_with_origin(name, source, origin, registry)
     };
     let live =
         Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");

@@ -10,9 +10,10 @@ mod compile;
 pub(crate) mod decode;
 pub mod import;
 pub mod lint;
+pub mod origin;
 
 pub use check::read;
-pub use compile::{CompileError, compile};
+pub use compile::{CompileError, compile, compile_with_origin};
 pub use compiled::{Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
 

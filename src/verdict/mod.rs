@@ -7,7 +7,7 @@ mod suite;
 
 pub use decide::decide;
 pub use explain::{ActionReport, Explanation, Question, claim_label, claim_of, explain, report, rule_place};
-pub use load::load;
+pub use load::{load, load_with_origin};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;

@@ -1,9 +1,13 @@
-//! The robots.txt that follows from a policy: groups with what they extend, purposes, staging.
+//! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
+use super::merge;
+use super::origin_rules::OriginRules;
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::RuleSource;
-use crate::policy::model::{Environment, GroupPolicy, Policy, Stance};
-use crate::robots::{Document, Group, Pattern, Rule, render};
+use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
+use crate::policy::origin::OriginFile;
+use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
@@ -11,6 +15,8 @@ const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
 
 /// A document, its bytes, and where everything in it came from.
 pub struct Synthesis {
+    /// Tokens that the origin's file names.
+    pub origin_tokens: Vec<String>,
     pub document: Document,
     pub body: String,
     pub group_sources: Vec<RuleSource>,
@@ -19,20 +25,50 @@ pub struct Synthesis {
 
 /// A group before it is decided whether it shares its rules with others.
 #[derive(Clone)]
-struct Draft {
-    agents: Vec<String>,
-    rules: Vec<(Rule, RuleSource)>,
-    crawl_delay: Option<Duration>,
-    comment: String,
-    source: RuleSource,
+pub struct Draft {
+    pub agents: Vec<String>,
+    pub rules: Vec<(Rule, RuleSource)>,
+    pub crawl_delay: Option<Duration>,
+    pub extensions: Vec<Extension>,
+    pub comments: Vec<String>,
+    pub source: RuleSource,
+    /// Follows from a purpose that is allowed.
+    pub allowed_by_purpose: bool,
 }
 
-pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
-    let drafts = match policy.environment {
-        Environment::Staging => vec![staging(policy)],
-        Environment::Production => production(policy, registry),
+impl Draft {
+    /// A group that says nothing about anybody.
+    pub fn nothing() -> Draft {
+        Draft {
+            agents: Vec::new(),
+            rules: Vec::new(),
+            crawl_delay: None,
+            extensions: Vec::new(),
+            comments: Vec::new(),
+            source: RuleSource::Origin(0),
+            allowed_by_purpose: false,
+        }
+    }
+}
+
+pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Registry) -> Synthesis {
+    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| OriginRules::read(origin, registry));
+    let drafts = match (policy.environment, policy.robots.origin, &origin) {
+        (Environment::Staging, ..) => vec![staging(policy)],
+        (Environment::Production, OriginRobots::Merge, Some(origin)) => {
+            merge::merge(production(policy, registry), origin, registry)
+        }
+        (Environment::Production, OriginRobots::Only, Some(origin)) => merge::only(origin),
+        (Environment::Production, ..) => production(policy, registry),
     };
-    let separate = assemble(policy, drafts.clone());
+    let origin = origin.unwrap_or_default();
+    let mut synthesis = written(policy, drafts, &origin);
+    synthesis.origin_tokens = origin.tokens.into_iter().map(|(token, ..)| token).collect();
+    synthesis
+}
+
+fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
+    let separate = assemble(policy, drafts.clone(), origin);
     if separate.body.len() <= SEPARATE_GROUPS_BYTES {
         return separate;
     }
@@ -45,14 +81,15 @@ pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
                 && !is_star(other)
                 && other.rules == draft.rules
                 && other.crawl_delay == draft.crawl_delay
-                && other.comment == draft.comment
+                && other.extensions == draft.extensions
+                && other.comments == draft.comments
         };
         match shared.iter_mut().find(same) {
             Some(other) => other.agents.extend(draft.agents),
             None => shared.push(draft),
         }
     }
-    assemble(policy, shared)
+    assemble(policy, shared, origin)
 }
 
 /// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to be seen.
@@ -61,10 +98,11 @@ fn staging(policy: &Policy) -> Draft {
     Draft {
         agents: vec!["*".into()],
         rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
-        crawl_delay: None,
-        comment: if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }
-            .into(),
+        comments: vec![
+            if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }.into(),
+        ],
         source: RuleSource::Staging,
+        ..Draft::nothing()
     }
 }
 
@@ -78,8 +116,9 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 agents: vec![agent.value.clone()],
                 rules: rules.clone(),
                 crawl_delay,
-                comment: "From robots.groups.".into(),
+                comments: vec!["From robots.groups.".into()],
                 source: RuleSource::Policy(agent.span),
+                ..Draft::nothing()
             });
         }
     }
@@ -94,7 +133,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
             Stance::Allow => {
                 let star = star.as_ref();
                 let rules = star
-                    .map(|star| star.rules.iter().filter(|(rule, _)| !is_blanket(rule)).cloned().collect())
+                    .map(|star| star.rules.iter().filter(|(rule, _)| !is_closing(rule)).cloned().collect())
                     .unwrap_or_default();
                 (rules, star.and_then(|star| star.crawl_delay), "allow")
             }
@@ -112,8 +151,10 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 agents: vec![token.clone()],
                 rules: rules.clone(),
                 crawl_delay,
-                comment: format!("From purposes: {} {word}.", purpose.name()),
+                comments: vec![format!("From purposes: {} {word}.", purpose.name())],
                 source: source.clone(),
+                allowed_by_purpose: stance.value == Stance::Allow,
+                ..Draft::nothing()
             });
         }
     }
@@ -121,8 +162,8 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
 }
 
 /// A disallow of the whole site.
-fn is_blanket(rule: &Rule) -> bool {
-    !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*")
+fn is_closing(rule: &Rule) -> bool {
+    !rule.allow && merge::is_blanket(&rule.pattern)
 }
 
 /// A group's rules after those of the group that it extends. Checking has made sure that there is no circle.
@@ -146,30 +187,37 @@ fn resolved(groups: &[GroupPolicy], index: usize) -> (Vec<(Rule, RuleSource)>, O
     (rules, crawl_delay)
 }
 
-fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
+fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
+    let own = policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone());
+    let mut sitemaps: Vec<String> = own.chain(origin.sitemaps.iter().cloned()).collect();
+    let mut seen = HashSet::new();
+    sitemaps.retain(|sitemap| seen.insert(sitemap.clone()));
     let mut document = Document {
-        comments: vec!["Written by crawlgate from the site's policy.".into()],
+        comments: vec![match policy.robots.origin {
+            OriginRobots::Only if policy.reads_origin() => "Written by crawlgate from the origin's robots.txt.".into(),
+            _ => "Written by crawlgate from the site's policy.".into(),
+        }],
         groups: Vec::with_capacity(drafts.len()),
-        extensions: Vec::new(),
-        sitemaps: policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone()).collect(),
+        extensions: origin.extensions.clone(),
+        sitemaps,
     };
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
-    let mut last_comment = String::new();
+    let mut last_comments = Vec::new();
     for draft in drafts {
-        // One comment for a run of groups of the same origin.
-        let comments = if draft.comment == last_comment { Vec::new() } else { vec![draft.comment.clone()] };
-        last_comment = draft.comment;
+        // Comments once for a run of groups of the same origin.
+        let comments = if draft.comments == last_comments { Vec::new() } else { draft.comments.clone() };
+        last_comments = draft.comments;
         let (rules, sources) = draft.rules.into_iter().unzip();
         document.groups.push(Group {
             comments,
             agents: draft.agents,
             rules,
             crawl_delay: draft.crawl_delay,
-            extensions: Vec::new(),
+            extensions: draft.extensions,
         });
         group_sources.push(draft.source);
         rule_sources.push(sources);
     }
     let body = render(&document);
-    Synthesis { document, body, group_sources, rule_sources }
+    Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new() }
 }
