@@ -530,6 +530,10 @@ fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_s
 const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: replace, groups: { agents: [360Spider, '*'], disallow: '', crawl_delay: 500ms } }",
     "robots: { origin: replace, max_age: 60, sitemaps: [] }",
+    "hosts: [shop.example]",
+    "robots: {}",
+    "robots: { origin: merge, sitemaps: 'https://shop.example/s.xml' }",
+    "robots: { origin: only, max_age: 60 }",
     "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w }",
     "robots: { origin: replace }\nenforcement: { mode: false, disallowed: '403', ambiguous: { status: 0410, body: 12 } }",
     "robots: { origin: replace }\nenforcement: { agents: { 360Spider: { mode: off } }, purposes: { tool: { mode: enforce } } }",
@@ -563,10 +567,10 @@ fn other_spellings_that_are_accepted_are_accepted_by_the_schema() {
 }
 
 const WRONG_POLICIES: &[&str] = &[
-    "hosts: [shop.example]",
     "robots: ~",
-    "robots: {}",
-    "robots: { origin: merge }",
+    "robots: { origin: both }",
+    "robots: { origin: only, groups: [{ agents: a-bot, disallow: / }] }",
+    "robots: { origin: only, sitemaps: 'https://shop.example/s.xml' }",
     "robots: { origin: replace, license: x }",
     "robots: { origin: replace }\nhots: [shop.example]",
     "robots: { origin: replace }\nhtml: {}",

@@ -56,10 +56,10 @@ fn the_control_socket_serves_its_owner_and_nobody_else() {
 
     let Ok(Response::Status(status)) = call(&path, &Request::Status) else { panic!("a status") };
     assert_eq!(status.sites[0].site, "shop");
-    std::fs::write(directory.path().join("shop.yaml"), "robots: {}\n").expect("a policy");
+    std::fs::write(directory.path().join("shop.yaml"), "robots: { origin: both }\n").expect("a policy");
     let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload) else { panic!("a report") };
     assert_eq!(report.sites[0].outcome, Outcome::Kept);
-    assert!(report.sites[0].findings[0].contains("shop.yaml:1:9: error[robots-origin]"), "{report:?}");
+    assert!(report.sites[0].findings[0].contains("shop.yaml:1:19: error["), "{report:?}");
     let pause = PauseRequest { site: Some("shop".into()), ..PauseRequest::default() };
     assert!(matches!(call(&path, &Request::Pause(pause)), Ok(Response::Paused { .. })));
     let resumed = call(&path, &Request::Resume { site: None }).expect("answered");
@@ -158,7 +158,7 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     tracing::subscriber::with_default(subscriber, || {
         let write = |text: &str| std::fs::write(directory.path().join("shop.yaml"), text).expect("a policy");
-        write("robots: {}\n");
+        write("robots: { origin: both }\n");
         operations.reload();
         operations.reload();
         write("robots: [\n");

@@ -152,7 +152,8 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, budget: &mut u
     let Some(origin) = origin else { return policy.cloned().unwrap_or_else(Draft::nothing) };
     let mut draft = policy.cloned().unwrap_or_else(Draft::nothing);
     let mut notes = Vec::new();
-    if is_closed(&draft.rules) {
+    let closed = is_closed(&draft.rules);
+    if closed {
         if !origin.rules.is_empty() {
             notes.push(format!("All is disallowed: what else {ORIGIN} says about it changes nothing."));
         }
@@ -168,7 +169,8 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, budget: &mut u
         draft.comments.push(format!("From {ORIGIN}."));
     }
     match (draft.crawl_delay, origin.crawl_delay) {
-        (None, delay) => draft.crawl_delay = delay,
+        // Who may fetch nothing has nothing to be slow with.
+        (None, delay) => draft.crawl_delay = delay.filter(|_| !closed),
         (Some(ours), Some(theirs)) if ours != theirs => {
             let seconds = theirs.as_secs_f64();
             notes.push(format!("Left out of {ORIGIN}: `Crawl-delay: {seconds}`, for the policy has its own."));
