@@ -51,7 +51,8 @@ pub struct OriginRobotsStatus {
     pub problem: Option<String>,
 }
 
-pub(super) fn no_policy() -> Source {
+/// The policy of the site that has none.
+pub fn no_policy() -> Source {
     Source { name: "(no policy)".into(), text: NO_POLICY.into() }
 }
 

@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::telemetry::{AccessLog, Metrics};
 use crate::time::Timestamp;
 use listening::{Listening, bind};
-pub use origin_robots::{Answer, Errand, OriginRobots};
+pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;

@@ -5,7 +5,7 @@
 use super::super::hosts::Hosts;
 use super::Heard;
 use crate::robots::MAX_BYTES;
-use crate::settings::{OriginSettings, ServerAddress};
+use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
@@ -23,12 +23,14 @@ pub struct Targets {
 }
 
 /// Whom to ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The Host field.
     pub host: String,
     /// The servers, the first to be asked first.
     pub servers: Vec<ServerAddress>,
+    /// How long they may take.
+    pub timeouts: OriginTimeouts,
 }
 
 impl Targets {
@@ -46,7 +48,8 @@ impl Targets {
         let group = self.groups.get(group?)?;
         let named = group.hosts.iter().find(|host| !host.starts_with('*')).cloned();
         let host = host.map(str::to_owned).or(named).or_else(|| group.servers.first().map(authority))?;
-        Some(Target { host, servers: group.servers.iter().take(SERVERS).cloned().collect() })
+        let servers = group.servers.iter().take(SERVERS).cloned().collect();
+        Some(Target { host, servers, timeouts: group.timeouts })
     }
 }
 
@@ -191,6 +194,8 @@ fn request(
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_global(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
+            .timeout_connect(Some(question.target.timeouts.connect))
+            .timeout_recv_response(Some(question.target.timeouts.read.min(TIME)))
             .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
             // Origins are reached as the settings say, whatever proxy the environment names for other programs.
             .proxy(None)
