@@ -143,8 +143,8 @@ fn the_whole_life_of_an_origin() {
     let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
     // Never there.
     assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
-    assert_eq!(origin.last().line, "GET /robots.txt HTTP/1.1");
-    assert_eq!(origin.last().field("host"), Some("shop.test"), "asked as the site, not as the upstream");
+    assert_eq!(origin.last_own().line, "GET /robots.txt HTTP/1.1");
+    assert_eq!(origin.last_own().field("host"), Some("shop.test"), "asked as the site, not as the upstream");
     assert_eq!(world.after(1), 0, "not asked at every look");
     script.says(ok(RULES).replace("Connection", "ETag: \"1\"\r\nConnection"));
     assert_eq!((world.after(5), world.state()), (1, "current".into()));
@@ -152,7 +152,7 @@ fn the_whole_life_of_an_origin() {
     assert!(served.contains("Disallow: /a/") && served.contains("User-agent: GPTBot\nDisallow: /\n"), "{served}");
     // Unchanged.
     assert_eq!((world.after(600), world.state()), (1, "current".into()));
-    assert_eq!(origin.last().field("if-none-match"), Some("\"1\""));
+    assert_eq!(origin.last_own().field("if-none-match"), Some("\"1\""));
     assert_eq!(world.live.snapshot().sites()[0].held.len(), 0, "what was never served is held by nobody");
 
     // Trouble of every kind: the last good copy stays.
@@ -217,8 +217,8 @@ fn redirects_are_followed_to_the_origin_to_other_hosts_and_not_for_ever() {
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     assert!(world.served().is_some_and(|text| text.contains("/elsewhere/")));
-    assert_eq!(other.last().target(), "/files/robots.txt");
-    assert_eq!(other.last().field("host"), Some(other.address.to_string().as_str()));
+    assert_eq!(other.last_own().target(), "/files/robots.txt");
+    assert_eq!(other.last_own().field("host"), Some(other.address.to_string().as_str()));
     // Back to ourselves.
     elsewhere.says(ok(RULES).replace("Connection", "Server: crawlgate\r\nConnection"));
     world.after(700);

@@ -3,6 +3,7 @@
 #![cfg(feature = "proxy")]
 
 use crawlgate::crawlers::{Claim, Registry};
+use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::yaml::{Diagnostic, Diagnostics, Document, Node, Severity, Source, Value as Yaml};
 use crawlgate::{policy, settings, verdict};
 use jsonschema::Validator;
@@ -384,7 +385,9 @@ fn set(document: &mut Value, path: &[Step], to: &Value) {
 
 /// All that a policy does, as far as a default can change it.
 fn effects(document: &Value) -> String {
-    let (site, findings) = verdict::load("shop", &source(&document.to_string()), Registry::builtin());
+    let origin = OriginFile::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
+    let text = source(&document.to_string());
+    let (site, findings) = verdict::load_with_origin("shop", &text, &Origin::Read(origin.into()), Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{document}: {:?}", findings.items));
     let standings: Vec<String> = (0..Registry::builtin().crawlers().len())
         .map(|index| {
@@ -443,7 +446,7 @@ fn other_than(default: &Value, path: &[Step], parts: &[&Value]) -> Option<Value>
 #[test]
 fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
     let base = json!({
-        "robots": { "origin": "replace", "groups": [{ "agents": ["*"], "disallow": ["/cart/"] }] },
+        "robots": { "groups": [{ "agents": ["*"], "disallow": ["/cart/"] }] },
         "pause": { "from": "2026-12-01T01:00:00Z", "until": "2026-12-01T03:00:00Z" },
         "tests": [{ "agent": "Googlebot", "path": "/", "expect": {} }],
         "acknowledge": "site_disallowed",

@@ -141,8 +141,11 @@ impl OriginRobots {
         self.tell(now);
     }
 
-    /// How long nothing is to be done, if nothing happens.
+    /// How long nothing is to be done, if nothing happens: no answer comes and no policy changes.
     pub fn rest(&self, now: Timestamp) -> Duration {
+        if self.sites.values().filter(|watched| watched.asked).count() >= AT_ONCE {
+            return LONGEST_WAIT;
+        }
         let due = self.sites.values().filter(|watched| !watched.asked).map(|watched| watched.life.due()).min();
         due.map_or(LONGEST_WAIT, |due| due.since(now)).min(LONGEST_WAIT)
     }

@@ -146,12 +146,16 @@ fn noindex_unseen(site: &Site, diagnostics: &mut Diagnostics) {
             else {
                 continue;
             };
-            diagnostics.push(
-                lints::NOINDEX_UNSEEN
-                    .at(path.span, "this noindex is never seen: robots.txt keeps crawlers off these pages")
-                    .related(span_of(&site.rule_sources[star][found]), "disallowed here")
-                    .help("allow crawling until the pages have left the index; a disallowed page may stay listed"),
-            );
+            let finding = lints::NOINDEX_UNSEEN
+                .at(path.span, "this noindex is never seen: robots.txt keeps crawlers off these pages")
+                .help("allow crawling until the pages have left the index; a disallowed page may stay listed");
+            diagnostics.push(match (&site.rule_sources[star][found], &site.origin) {
+                // What stands in another file cannot be shown in this one.
+                (RuleSource::Origin(line), Some(origin)) => {
+                    finding.label(format!("disallowed by {}", origin.place(*line)))
+                }
+                (source, _) => finding.related(span_of(source), "disallowed here"),
+            });
         }
     }
 }
