@@ -15,6 +15,9 @@ use std::collections::{HashMap, HashSet};
 /// origin is taken for one that could defeat a Disallow.
 const BUDGET: usize = 50_000_000;
 
+/// Allow lines of a group that are named when they are left out; the rest is counted, lest comments fill the file.
+const NOTED: usize = 20;
+
 /// What names rules in comments: the file is public, an address of the origin is not.
 const ORIGIN: &str = "the origin's robots.txt";
 
@@ -189,7 +192,7 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, budget: &mut u
 fn added(draft: &Draft, origin: &OriginGroup, budget: &mut usize, notes: &mut Vec<String>) -> Vec<(Rule, RuleSource)> {
     let ours: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
     let disallows: Vec<&Rule> = draft.rules.iter().map(|(rule, _)| rule).filter(|rule| !rule.allow).collect();
-    let mut added = Vec::new();
+    let (mut added, mut allows) = (Vec::new(), 0_usize);
     for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
         let opposite = Rule { allow: true, pattern: rule.pattern.clone() };
         let reason = if rule.allow {
@@ -206,10 +209,15 @@ fn added(draft: &Draft, origin: &OriginGroup, budget: &mut usize, notes: &mut Ve
         } else {
             None
         };
+        allows += usize::from(rule.allow && reason.is_some());
         match reason {
             None => added.push((rule.clone(), source.clone())),
+            Some(_) if rule.allow && allows > NOTED => {}
             Some(reason) => notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule))),
         }
+    }
+    if let Some(more) = allows.checked_sub(NOTED).filter(|more| *more > 0) {
+        notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
     }
     added
 }
