@@ -13,7 +13,7 @@
 //! | 6 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
 //! | 5 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the engine, decides nothing |
 //! | 5 | [`admin`] | metrics endpoint, read API, control socket |
-//! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing |
+//! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`live`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |

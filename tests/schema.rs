@@ -3,6 +3,8 @@
 #![cfg(feature = "proxy")]
 
 use crawlgate::crawlers::{Claim, Registry};
+use crawlgate::policy::origin::{Origin, OriginFile};
+use crawlgate::time::Timestamp;
 use crawlgate::yaml::{Diagnostic, Diagnostics, Document, Node, Severity, Source, Value as Yaml};
 use crawlgate::{policy, settings, verdict};
 use jsonschema::Validator;
@@ -387,7 +389,15 @@ fn set(document: &mut Value, path: &[Step], to: &Value) {
 
 /// All that a policy does, as far as a default can change it.
 fn effects(document: &Value) -> String {
-    let (site, findings) = verdict::load("shop", &source(&document.to_string()), Registry::builtin());
+    let origin = OriginFile::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
+    let text = source(&document.to_string());
+    let (site, findings) = verdict::load_with_origin(
+        "shop",
+        &text,
+        &Origin::Read(origin.into()),
+        Registry::builtin(),
+        Timestamp(i64::MIN),
+    );
     let site = site.unwrap_or_else(|| panic!("{document}: {:?}", findings.items));
     let standings: Vec<String> = (0..Registry::builtin().crawlers().len())
         .map(|index| {
@@ -448,7 +458,7 @@ fn other_than(default: &Value, path: &[Step], parts: &[&Value]) -> Option<Value>
 #[test]
 fn a_default_of_a_policy_is_what_leaving_the_field_out_comes_to() {
     let base = json!({
-        "robots": { "origin": "replace", "groups": [{ "agents": ["*"], "disallow": ["/cart/"] }] },
+        "robots": { "groups": [{ "agents": ["*"], "disallow": ["/cart/"] }] },
         "pause": { "from": "2026-12-01T01:00:00Z", "until": "2026-12-01T03:00:00Z" },
         "tests": [{ "agent": "Googlebot", "path": "/", "expect": {} }],
         "acknowledge": "site_disallowed",
@@ -536,6 +546,10 @@ fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_s
 const RIGHT_POLICIES: &[&str] = &[
     "robots: { origin: replace, groups: { agents: [360Spider, '*'], disallow: '', crawl_delay: 500ms } }",
     "robots: { origin: replace, max_age: 60, sitemaps: [] }",
+    "hosts: [shop.example]",
+    "robots: {}",
+    "robots: { origin: merge, sitemaps: 'https://shop.example/s.xml' }",
+    "robots: { origin: only, max_age: 60 }",
     "robots: { origin: replace, max_age: '1h 30m' }\nenforcement: { grace: 1w }",
     "robots: { origin: replace }\nenforcement: { mode: false, disallowed: '403', ambiguous: { status: 0410, body: 12 } }",
     "robots: { origin: replace }\nenforcement: { agents: { 360Spider: { mode: off } }, purposes: { tool: { mode: enforce } } }",
@@ -573,10 +587,10 @@ fn other_spellings_that_are_accepted_are_accepted_by_the_schema() {
 }
 
 const WRONG_POLICIES: &[&str] = &[
-    "hosts: [shop.example]",
     "robots: ~",
-    "robots: {}",
-    "robots: { origin: merge }",
+    "robots: { origin: both }",
+    "robots: { origin: only, groups: [{ agents: a-bot, disallow: / }] }",
+    "robots: { origin: only, sitemaps: 'https://shop.example/s.xml' }",
     "robots: { origin: replace, license: x }",
     "robots: { origin: replace, license: https://shop.example/l.xml#a }",
     "robots: { origin: replace, license: { paths: /a } }",

@@ -144,6 +144,11 @@ impl Operations {
     pub fn refresh(&self) {
         let status = self.status();
         self.metrics.warnings(status.warnings.len());
+        let origins = status.sites.iter().filter_map(|site| {
+            let robots = site.origin_robots.as_ref()?;
+            Some((site.site.clone(), robots.state.clone(), robots.last_success.map(|moment| moment.0)))
+        });
+        self.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
         let sites: Vec<SiteGauges> = status
             .sites
             .into_iter()

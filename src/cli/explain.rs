@@ -1,6 +1,6 @@
 //! `explain`: why a request is treated as it is.
 
-use super::{Failure, now, policies, print_json};
+use super::{Failure, now, origin_copy, policies, print_json};
 use crate::crawlers::Registry;
 use crate::verdict::{Facts, Identity, Question, explain_response};
 use std::io::Write;
@@ -31,6 +31,8 @@ pub struct Arguments {
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
+    #[command(flatten)]
+    origin: origin_copy::OriginFrom,
     /// For a program
     #[arg(long)]
     json: bool,
@@ -47,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         )));
     }
     let now = now();
-    let snapshot = policies::for_host(&arguments.policies, &arguments.host, now)?;
+    let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now)?;
     let question = Question {
         facts: Facts {
             host: arguments.host.as_bytes(),

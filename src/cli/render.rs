@@ -1,6 +1,6 @@
 //! `render`: the exact bytes of a site's robots.txt, or of its tdmrep.json.
 
-use super::{Failure, now, policies};
+use super::{Failure, now, origin_copy, policies};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -16,11 +16,13 @@ pub struct Arguments {
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
+    #[command(flatten)]
+    origin: origin_copy::OriginFrom,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let snapshot = policies::for_host(&arguments.policies, &arguments.host, now())?;
+    let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now())?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
         return Err(Failure::Found(format!("no policy in {} is for {}", arguments.policies.display(), arguments.host)));
     };

@@ -48,6 +48,14 @@ fn print(status: &Status) -> io::Result<()> {
             for retired in &site.retire {
                 writeln!(out, "  retire      {retired}")?;
             }
+            if let Some(robots) = &site.origin_robots {
+                let since =
+                    robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
+                writeln!(out, "  origin's    robots.txt {}{since}", meaning(&robots.state))?;
+                if let Some(problem) = &robots.problem {
+                    writeln!(out, "              {problem}")?;
+                }
+            }
             if let Some(until) = site.paused_until {
                 writeln!(out, "  paused      until {until}")?;
             }
@@ -67,4 +75,17 @@ fn print(status: &Status) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The states of docs/semantics.md in words.
+fn meaning(state: &str) -> &str {
+    match state {
+        "awaited" => "is awaited: ours is answered 503 meanwhile",
+        "current" => "is read",
+        "absent" => "is not there",
+        "kept" => "cannot be read: the last good copy is in use",
+        "held_back" => "is held back",
+        "missing" => "could never be read: the policy stands alone",
+        other => other,
+    }
 }

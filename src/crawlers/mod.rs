@@ -25,5 +25,10 @@ pub enum Claim {
     Other,
 }
 
+/// User agents of people that look like those of crawlers: nobody may take one of them for a bot.
+pub fn lookalikes() -> impl Iterator<Item = &'static str> {
+    include_str!("humans.txt").lines()
+}
+
 #[cfg(test)]
 mod tests;

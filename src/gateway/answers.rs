@@ -193,6 +193,12 @@ pub(super) fn unlicensed(status: u16, crawler: &str, license: &str, request: &Re
     explain(&Page { crawler: Some(crawler), ..Page::new(status, "license_required", message) }, request)
 }
 
+/// The site's robots.txt is not known yet.
+pub(super) fn awaited(retry_after: u32, request: &RequestHeader) -> Result<Reply> {
+    let message = format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
+    explain(&Page { retry_after: Some(retry_after), ..Page::new(503, "robots_txt_awaited", message) }, request)
+}
+
 /// The request could not be forwarded.
 pub(super) fn failure(status: u16, request: &RequestHeader) -> Result<Reply> {
     let (error, message) = match status {

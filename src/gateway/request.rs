@@ -77,7 +77,7 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
     let mut reply = match decision.action {
         Action::Pass => return Ok(None),
-        Action::RobotsTxt => robots_txt::reply(entry, request)?,
+        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now())?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
         Action::License { status } => signals::license_wanted(status, gateway.registry, entry, decision, request)?,
         Action::TdmRep => match entry.site.signals.tdmrep() {

@@ -2,7 +2,7 @@
 //! new version would.
 
 use super::reload::Sites;
-use crate::policy::compile_at;
+use crate::policy::compile_with_origin;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -13,7 +13,12 @@ impl Sites {
         let mut switched = Vec::new();
         for name in self.due(now) {
             let Some(entry) = self.take_entry(&name) else { continue };
-            let entry = match compile_at(entry.site.policy.clone(), self.registry(), now) {
+            let entry = match compile_with_origin(
+                entry.site.policy.clone(),
+                &entry.site.origin_known(),
+                self.registry(),
+                now,
+            ) {
                 Ok(site) => {
                     switched.push(name.clone());
                     self.succeed(Some(entry), Arc::new(site), now)

@@ -17,7 +17,7 @@ const POLICY: &str = "hosts: [a.example]\nrobots: { origin: replace, groups: [{ 
 fn start(directory: &Path, now: i64) -> Arc<Live> {
     let (policies, state) = (directory.join("policies"), Some(directory.join("state")));
     fs::create_dir_all(&policies).expect("a directory");
-    let options = LiveOptions { policies, state, strict: false };
+    let options = LiveOptions { policies, state, strict: false, may_be_missing: false, origins: Default::default() };
     Live::start(options, Registry::builtin(), Timestamp(now)).expect("started")
 }
 

@@ -1,5 +1,6 @@
 //! How things stand, for `status`, the API and the metrics.
 
+use super::origins::OriginRobotsStatus;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
 use crate::policy::compiled::{Binding, SiteEntry};
@@ -58,6 +59,9 @@ pub struct SiteStatus {
     /// What is being retired.
     #[serde(default)]
     pub retire: Vec<RetireStatus>,
+    /// The origin's own robots.txt, where the policy asks for it.
+    #[serde(default)]
+    pub origin_robots: Option<OriginRobotsStatus>,
 }
 
 /// Where a path stands on its way out of search engines.
@@ -150,6 +154,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         front_page_seen: site.and_then(|site| site.front_page.last()).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
+        origin_robots: None,
     }
 }
 

@@ -14,11 +14,19 @@ impl Sites {
         let version = site.robots_txt.version;
         self.memory.pauses.note(&site, now);
         let tag_ages = self.tag_ages(&site, now);
+        let awaited = |site: &Site| site.robots_txt.awaits_origin(now).is_some();
+        // What was never served nobody holds: the version before it counts, or the memory of it.
+        let before = match before {
+            Some(before) if awaited(&before.site) && !before.held.is_empty() => {
+                return SiteEntry { site, since: now, tag_ages, pauses: Vec::new(), ..before };
+            }
+            before => before.filter(|before| !awaited(&before.site)),
+        };
         let Some(before) = before else {
             let remembered = self.memory.since.get(&site.name).cloned();
             let same = remembered.as_ref().filter(|(known, _)| *known == version.to_string());
             let since = same.map_or(now, |(_, since)| *since);
-            if remembered.is_some() && same.is_none() {
+            if remembered.is_some() && same.is_none() && !awaited(&site) {
                 self.memory.superseded.insert(site.name.clone(), now);
             }
             // What came before a restart is not there any more, and may be held all the same.

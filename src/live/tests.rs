@@ -1,6 +1,7 @@
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::SiteEntry;
+use crate::policy::origin::OriginFile;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,13 @@ fn write(directory: &Path, file: &str, text: &str) {
 }
 
 fn options(policies: &Path, state: Option<&Path>) -> LiveOptions {
-    LiveOptions { policies: policies.to_owned(), state: state.map(Path::to_owned), strict: false }
+    LiveOptions {
+        policies: policies.to_owned(),
+        state: state.map(Path::to_owned),
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+    }
 }
 
 fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Live> {
@@ -495,9 +502,9 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry, _| match source.text.contains("# fatal") {
+    let read: reload::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
-        false => crate::verdict::load(name, source, registry),
+        false => crate::verdict::load_with_origin(name, source, origin, registry, at),
     };
     let live =
         Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
@@ -514,12 +521,12 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry, _| {
+    let read: reload::Read = |name, source, origin, registry, at| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");
         }
-        crate::verdict::load(name, source, registry)
+        crate::verdict::load_with_origin(name, source, origin, registry, at)
     };
     let live =
         Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
@@ -535,4 +542,65 @@ fn a_status_waits_for_no_reload() {
     go_on.send(()).expect("waited for");
     assert_eq!(outcomes(&reload.join().expect("reloaded")), [("a", Outcome::Replaced)]);
     assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(1));
+}
+
+fn copy(text: &str) -> Arc<OriginFile> {
+    Arc::new(OriginFile::new("http://origin.test/robots.txt", text.as_bytes()))
+}
+
+#[test]
+fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policies = directory.path().join("policies");
+    let mut options = options(&policies, Some(&directory.path().join("state")));
+    assert!(Live::start(options.clone(), Registry::builtin(), Timestamp(0)).is_err(), "somebody named the directory");
+    options.may_be_missing = true;
+    let live = Live::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"));
+    let status = live.status(Timestamp(0)).sites.remove(0);
+    assert_eq!((status.site.as_str(), status.mode.as_str(), status.hosts.len()), (WITHOUT_POLICY, "observe", 0));
+    assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(0)).is_some());
+    live.origin_says(WITHOUT_POLICY, copy("User-agent: *\nDisallow: /\n"), Timestamp(5)).expect("passed on as it is");
+    assert!(served(&live, WITHOUT_POLICY).contains("Disallow: /\n"));
+    live.origin_says(WITHOUT_POLICY, copy("User-agent: *\nDisallow: /a/\n"), Timestamp(6)).expect("fine");
+    assert_eq!(entry(&live).held.len(), 1, "the file before it, and not the one that was never served");
+    // The first policy has the copy, and crawlers hold what they got before.
+    fs::create_dir(&policies).expect("a folder");
+    write(&policies, "shop.yaml", "purposes: { training: disallow }\n");
+    assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", Outcome::Added)]);
+    assert_eq!(live.snapshot().sites().len(), 1);
+    assert!(served(&live, "shop").contains("Disallow: /a/"));
+    assert_eq!((entry(&live).held.len(), entry(&live).since), (2, Timestamp(7)));
+    // And when it is gone, there is none again.
+    fs::remove_file(policies.join("shop.yaml")).expect("removed");
+    live.reload(Timestamp(8));
+    assert_eq!(live.status(Timestamp(8)).sites[0].site, WITHOUT_POLICY);
+}
+
+#[test]
+fn a_refused_first_policy_leaves_the_site_as_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let live = start(directory.path(), None, 0);
+    live.origin_says(WITHOUT_POLICY, copy("User-agent: *\nDisallow: /\n"), Timestamp(1)).expect("passed on");
+    write(directory.path(), "shop.yaml", "purposes: { training: disallow }\n");
+    let report = live.reload(Timestamp(2));
+    assert_eq!(outcomes(&report), [("shop", Outcome::Refused)]);
+    assert!(report.sites[0].findings[0].contains("http://origin.test/robots.txt:2"), "{report:?}");
+    assert!(served(&live, WITHOUT_POLICY).contains("Disallow: /\n"), "nothing was opened");
+}
+
+#[test]
+fn a_copy_that_is_awaited_again_costs_no_version() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", "hosts: a.example\n");
+    let live = start(directory.path(), Some(state.path()), 0);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
+    drop(live);
+    // The copies are lost, the memory is not: the same file comes back, and nothing else was served.
+    let live = start(directory.path(), Some(state.path()), 100);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(110)).expect("fine");
+    assert_eq!((entry(&live).since, entry(&live).held.len(), entry(&live).forgotten_until), (Timestamp(10), 0, None));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(210)).expect("fine");
+    assert_eq!(entry(&live).forgotten_until, Some(Timestamp(210 + DAY)), "another was served before the restart");
 }

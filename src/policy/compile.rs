@@ -7,6 +7,8 @@ pub mod combine;
 pub mod front_page;
 pub mod hosts;
 pub mod html;
+mod merge;
+mod origin_rules;
 pub mod signals;
 pub mod standings;
 pub mod synthesis;
@@ -14,6 +16,7 @@ pub mod tags;
 
 use super::compiled::{FrontPage, RobotsTxt, Site, Version};
 use super::model::Policy;
+use super::origin::Origin;
 use crate::crawlers::{Registry, TokenMarks};
 use crate::robots::{MAX_BYTES, Matcher};
 use crate::time::Timestamp;
@@ -46,8 +49,22 @@ pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, Compile
 /// # Errors
 /// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5).
 pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Result<Site, CompileError> {
-    let synthesis::Synthesis { document, body, group_sources, rule_sources } =
-        synthesis::synthesise(&policy, registry, at);
+    compile_with_origin(policy, &Origin::Unknown, registry, at)
+}
+
+/// The same with what is known of the origin's own robots.txt, where the policy asks for it.
+///
+/// # Errors
+/// See [`compile_at`].
+pub fn compile_with_origin(
+    policy: Arc<Policy>,
+    origin: &Origin,
+    registry: &Registry,
+    at: Timestamp,
+) -> Result<Site, CompileError> {
+    let origin_file = origin.file().filter(|_| policy.reads_origin());
+    let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens } =
+        synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at);
     if body.len() > MAX_BYTES {
         let span = policy.robots.span.unwrap_or_default();
         let size = body.len() / 1024;
@@ -57,7 +74,9 @@ pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Re
         return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
     }
     let matcher = Matcher::new(&document);
-    let tokens = TokenMarks::new(standings::unlisted_tokens(&policy, registry));
+    let mut unlisted = standings::unlisted_tokens(&policy, registry);
+    standings::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
+    let tokens = TokenMarks::new(unlisted);
     let (standings, answers) = Standings::new(&policy, registry, &matcher, &tokens);
     let version = version(body.as_bytes());
     Ok(Site {
@@ -67,7 +86,12 @@ pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Re
             version,
             etag: format!("\"{version}\""),
             cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
+            awaits_origin_until: match origin {
+                Origin::Awaited { until } if policy.reads_origin() => Some(*until),
+                _ => None,
+            },
         },
+        origin: origin_file.cloned(),
         document,
         matcher,
         rule_sources,

@@ -1,6 +1,7 @@
 //! What the request path sees: policies compiled, nothing left to parse or to allocate.
 
 use super::model::{Audience, HostPattern, Mode, OriginTags, Policy};
+use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Claim, TokenMarks};
 use crate::robots::{Document, Matcher};
 use crate::time::Timestamp;
@@ -38,6 +39,8 @@ pub struct Site {
     pub name: String,
     /// What it was compiled from; explanations point into it.
     pub policy: Arc<Policy>,
+    /// The origin's robots.txt that it was compiled from, too.
+    pub origin: Option<Arc<OriginFile>>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
     /// The same as data; group and rule indexes of decisions point into it.
@@ -73,6 +76,15 @@ pub struct Site {
 }
 
 impl Site {
+    /// What was known of the origin's own robots.txt when it was compiled.
+    pub fn origin_known(&self) -> Origin {
+        match (&self.origin, self.robots_txt.awaits_origin_until) {
+            (Some(file), _) => Origin::Read(file.clone()),
+            (None, Some(until)) => Origin::Awaited { until },
+            (None, None) => Origin::Unknown,
+        }
+    }
+
     /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
     pub fn standing(&self, claim: Claim) -> Standing {
         self.standings.get(claim)
@@ -90,6 +102,15 @@ pub struct RobotsTxt {
     pub etag: String,
     /// The Cache-Control value.
     pub cache_control: String,
+    /// The origin's file is still awaited: until this moment these bytes are not served.
+    pub awaits_origin_until: Option<Timestamp>,
+}
+
+impl RobotsTxt {
+    /// For how many seconds the origin's file is still waited for; `None` when these bytes are served.
+    pub fn awaits_origin(&self, now: Timestamp) -> Option<u64> {
+        self.awaits_origin_until.filter(|until| now < *until).map(|until| until.since(now).as_secs())
+    }
 }
 
 /// Where a rule of the served file came from.
@@ -101,6 +122,8 @@ pub enum RuleSource {
     Purpose(Span),
     /// Follows from `environment: staging`.
     Staging,
+    /// Written in the origin's own robots.txt, in the line of this number.
+    Origin(usize),
 }
 
 /// How a policy treats a claim.

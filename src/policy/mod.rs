@@ -10,10 +10,11 @@ mod compile;
 pub(crate) mod decode;
 pub mod import;
 pub mod lint;
+pub mod origin;
 pub mod retire;
 
 pub use check::read;
-pub use compile::{CompileError, compile, compile_at};
+pub use compile::{CompileError, compile, compile_at, compile_with_origin};
 pub use compiled::{Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
 

@@ -67,6 +67,13 @@ pub struct Policy {
     pub tests: Vec<PolicyTest>,
 }
 
+impl Policy {
+    /// Whether the robots.txt that is served depends on the origin's. That of a staging site says one thing only.
+    pub fn reads_origin(&self) -> bool {
+        self.environment == Environment::Production && self.robots.origin != OriginRobots::Replace
+    }
+}
+
 /// A host name in ASCII, lower case, with `*.` for its subdomains and an optional port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostPattern {
@@ -116,6 +123,8 @@ pub enum Stance {
 /// The `robots` section.
 #[derive(Clone, Debug)]
 pub struct RobotsPolicy {
+    /// What becomes of the origin's own robots.txt.
+    pub origin: OriginRobots,
     /// Groups in the order of the file.
     pub groups: Vec<GroupPolicy>,
     /// Absolute URLs.
@@ -126,6 +135,18 @@ pub struct RobotsPolicy {
     pub signals: SiteSignals,
     /// Where the section stands, when it does.
     pub span: Option<Span>,
+}
+
+/// What becomes of the origin's own robots.txt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OriginRobots {
+    /// United with the policy, group by group.
+    #[default]
+    Merge,
+    /// Never asked for: the policy alone.
+    Replace,
+    /// The only rules there are.
+    Only,
 }
 
 /// One group.

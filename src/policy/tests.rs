@@ -172,14 +172,30 @@ fn every_error_says_what_to_do_where_something_can_be_said() {
         "did you mean `enforce`? It is one of: off, false, observe, enforce"
     );
     assert!(help("robots: { origin: replace }\nindexing: [{ tag: noindex, noarchive }]\n").contains("put quotes"));
-    assert!(help("robots: { groups: [] }\n").contains("origin: replace"));
-    assert!(help("hosts: a.example\n").contains("origin: replace"));
+    let only =
+        "robots:\n  origin: only\n  groups: [{ agents: a-bot, disallow: /a }]\n  sitemaps: https://a.example/s.xml\n";
+    assert_eq!(ids(only), [("without-effect", 3, 3), ("without-effect", 4, 3)]);
+    assert!(help(only).contains("origin: merge"));
+    assert!(help("robots: { origin: only }\npurposes: { training: disallow }\n").contains("origin: merge"));
+}
+
+#[test]
+fn the_origin_s_file_is_merged_unless_the_policy_says_otherwise() {
+    for (text, origin) in [
+        ("hosts: a.example\n", OriginRobots::Merge),
+        ("robots: { max_age: 2h }\n", OriginRobots::Merge),
+        ("robots: { origin: merge }\n", OriginRobots::Merge),
+        ("robots: { origin: replace }\n", OriginRobots::Replace),
+        ("robots: { origin: only }\n", OriginRobots::Only),
+    ] {
+        assert_eq!(good(text).robots.origin, origin, "{text}");
+    }
+    assert!(!good("environment: staging\n").reads_origin(), "a staging site says one thing only");
 }
 
 #[test]
 fn what_comes_later_is_refused_and_not_ignored() {
     for (text, line) in [
-        ("robots: { origin: merge }\n", 1),
         ("robots: { origin: replace }\nenforcement: { too_fast: 429 }\n", 2),
         ("robots: { origin: replace }\ncrawlers: []\n", 2),
         ("robots: { origin: replace }\ntests: [{ agent: a, path: /, held: x, expect: allowed }]\n", 2),

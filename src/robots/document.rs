@@ -5,7 +5,7 @@ use super::Pattern;
 use std::time::Duration;
 
 /// One `Allow` or `Disallow` line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// `Allow` if true, `Disallow` if not.
     pub allow: bool,

@@ -5,6 +5,7 @@
 mod clock;
 mod connection;
 mod listening;
+mod origin_robots;
 mod signals;
 mod stop;
 
@@ -18,6 +19,7 @@ use crate::settings::Settings;
 use crate::telemetry::{AccessLog, Metrics};
 use crate::time::Timestamp;
 use listening::{Listening, bind};
+pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -103,12 +105,20 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
 
     let registry = Registry::builtin();
-    let options =
-        LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
+    let options = LiveOptions {
+        policies: settings.policies.clone(),
+        state: settings.state.clone(),
+        strict: settings.strict,
+        may_be_missing: settings.policies_may_be_missing,
+        origins: origin_robots::known(settings.state.as_deref()),
+    };
     let live = Live::start(options, registry, now())?;
     let metrics = Metrics::new();
     let operations = Operations::new(live.clone(), metrics.clone());
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
+
+    let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref());
+    origin_robots::start(robots).map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
     let origins = Arc::new(Origins::new(&settings.origins));
     let threads = settings

@@ -150,6 +150,8 @@ pub struct Metrics {
     paused: IntGaugeVec,
     policy_info: IntGaugeVec,
     reload_success: IntGaugeVec,
+    origin_robots: IntGaugeVec,
+    origin_robots_last_success: IntGaugeVec,
     reload_timestamp: Gauge,
     decision: Histogram,
     /// By class of status, in the order of [`STATUS_CLASSES`].
@@ -218,6 +220,16 @@ impl Metrics {
         let policy_info = gauges("crawlgate_policy_info", "The version of robots.txt in force.", &["site", "version"]);
         let reload_success =
             gauges("crawlgate_policy_reload_success", "Whether the site's file as it stands is in force.", &["site"]);
+        let origin_robots = gauges(
+            "crawlgate_origin_robots_state",
+            "How it stands with the origin's own robots.txt: 1 for the state that it is in.",
+            &["site", "state"],
+        );
+        let origin_robots_last_success = gauges(
+            "crawlgate_origin_robots_last_success_timestamp_seconds",
+            "When the origin last said which robots.txt it has, or that it has none.",
+            &["site"],
+        );
         let upstream_requests =
             counters("crawlgate_upstream_requests_total", "Answers of the origin, by class of status.", &["status"]);
         let upstream_failures =
@@ -293,6 +305,8 @@ impl Metrics {
             paused,
             policy_info,
             reload_success,
+            origin_robots,
+            origin_robots_last_success,
             reload_timestamp,
             decision,
             upstream,
@@ -403,6 +417,20 @@ impl Metrics {
             self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
             if !site.version.is_empty() {
                 self.policy_info.with_label_values(&[name, &site.version]).set(1);
+            }
+        }
+    }
+
+    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}` of the
+    /// sites whose policies ask for it: site, the name of the state, the moment.
+    pub fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
+        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.origin_robots.reset();
+        self.origin_robots_last_success.reset();
+        for (site, state, last_success) in sites {
+            self.origin_robots.with_label_values(&[cut_label(site), state]).set(1);
+            if let Some(moment) = last_success {
+                self.origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
             }
         }
     }

@@ -133,6 +133,9 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
             (format!("{file}:{}:{}", span.line, span.column), Some(*span))
         }
         RuleSource::Staging => (format!("{file} (environment: staging)"), None),
+        RuleSource::Origin(line) => {
+            (site.origin.as_ref().map_or_else(|| "the origin".to_owned(), |origin| origin.place(*line)), None)
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;
-use crate::policy::{self, Policy, Site};
+use crate::policy::origin::Origin;
+use crate::policy::{self, Site};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
@@ -23,10 +24,21 @@ pub fn load_at(
     registry: &'static Registry,
     at: Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics) {
+    load_with_origin(name, source, &Origin::Unknown, registry, at)
+}
+
+/// The same with what is known of the origin's own robots.txt.
+pub fn load_with_origin(
+    name: &str,
+    source: &Source,
+    origin: &Origin,
+    registry: &'static Registry,
+    at: Timestamp,
+) -> (Option<Arc<Site>>, Diagnostics) {
     let (policy, mut diagnostics) = policy::read(name, source);
     let Some(policy) = policy else { return (None, diagnostics) };
     let policy = Arc::new(policy);
-    let site = match policy::compile_at(policy.clone(), registry, at) {
+    let site = match policy::compile_with_origin(policy.clone(), origin, registry, at) {
         Ok(site) => Arc::new(site),
         Err(error) => {
             diagnostics.items.extend(error.diagnostics.items);
@@ -35,7 +47,7 @@ pub fn load_at(
     };
     policy::lint::lint(&site, registry, &mut diagnostics);
     if !policy.retire.is_empty() {
-        at_the_end(&policy, registry, &mut diagnostics);
+        at_the_end(&site, registry, &mut diagnostics);
     }
     diagnostics.items.extend(run_tests(&site, registry).into_iter().map(|failure| failure.diagnostic));
     diagnostics.sort();
@@ -44,9 +56,9 @@ pub fn load_at(
 }
 
 /// Errors that a plan leads to in the end.
-fn at_the_end(policy: &Arc<Policy>, registry: &Registry, diagnostics: &mut Diagnostics) {
+fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
-    match policy::compile_at(policy.clone(), registry, Timestamp(i64::MAX)) {
+    match policy::compile_with_origin(site.policy.clone(), &site.origin_known(), registry, Timestamp(i64::MAX)) {
         Ok(site) => policy::lint::lint(&site, registry, &mut found),
         Err(error) => found = error.diagnostics,
     }

@@ -10,7 +10,7 @@ pub use explain::{
     ActionReport, EffectiveReport, Explanation, Question, claim_label, claim_of, explain, explain_response, report,
     rule_place,
 };
-pub use load::{load, load_at};
+pub use load::{load, load_at, load_with_origin};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;

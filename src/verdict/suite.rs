@@ -5,7 +5,7 @@ use super::{Facts, Holdings, Identity, Question, Scratch, decide::decide_as};
 use crate::crawlers::Registry;
 use crate::policy::compiled::ActivePause;
 use crate::policy::model::{Policy, PolicyTest};
-use crate::policy::{Site, SiteEntry, Snapshot, compile_at};
+use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ fn at_its_moment<'a>(
     if site.policy.next_switch(at) == site.next_switch {
         return Cow::Borrowed(snapshot);
     }
-    match compile_at(site.policy.clone(), registry, at) {
+    match compile_with_origin(site.policy.clone(), &site.origin_known(), registry, at) {
         Ok(then) => Cow::Owned(alone(&Arc::new(then))),
         // Loading says so at the end of the plan.
         Err(_) => Cow::Borrowed(snapshot),

@@ -1,9 +1,12 @@
 //! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which answers.
 
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks};
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, lookalikes};
 use crate::policy::compiled::{Answer, Binding, Standing};
+use crate::policy::decode::is_token;
+use crate::policy::lint::stands_in_browsers;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
 use crate::robots::Matcher;
+use std::collections::HashSet;
 
 /// One standing per claim.
 #[derive(Clone, Debug)]
@@ -27,6 +30,27 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
         }
     }
     tokens
+}
+
+/// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
+const MAX_ORIGIN_TOKENS: usize = 1_000;
+const MIN_ORIGIN_TOKEN: usize = 3;
+
+/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents of
+/// people, or is no token at all, names nobody.
+pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
+    let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
+    known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
+    let names_a_bot = |token: &&String| {
+        let alone = TokenMarks::new(vec![token.to_string()]);
+        let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
+        token.len() >= MIN_ORIGIN_TOKEN
+            && is_token(token)
+            && !stands_in_browsers(token, registry)
+            && !lookalikes().any(is_taken)
+    };
+    let new = origin.iter().filter(|token| known.insert(token.to_ascii_lowercase())).filter(names_a_bot);
+    tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }
 
 /// What a policy may call a crawler: its tokens, the most specific first, its id, its name.

@@ -16,7 +16,7 @@ pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};
 pub use signals::url_mistake;
 
-use super::model::{Acknowledgement, Environment, Policy, Stance};
+use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};
 use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Located, Node, Source};
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         environment: environment.unwrap_or_default(),
         staging_crawl: staging_crawl.unwrap_or(Stance::Allow),
         purposes: fields.take("purposes").map(|node| purposes(node, decoder)).unwrap_or_default(),
-        robots: robots::robots(fields.take("robots"), root, decoder),
+        robots: robots::robots(fields.take("robots"), decoder),
         indexing: fields.take("indexing").map(|node| indexing::rules(node, decoder)).unwrap_or_default(),
         origin_tags: fields
             .take("origin_tags")
@@ -84,6 +84,12 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
 /// What only the whole file shows.
 fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
     signals::whole_file(policy, decoder);
+    if policy.robots.origin == OriginRobots::Only
+        && let Some(stance) = policy.purposes.values().find(|stance| stance.value != Stance::Inherit)
+    {
+        let message = "with `origin: only` the origin's file says it all: `purposes` has no effect";
+        decoder.error("without-effect", stance.span, message).help = Some("remove it, or write `origin: merge`".into());
+    }
     let (grace, max_age) = (policy.enforcement.grace.value, policy.robots.max_age.value);
     if grace < max_age && max_age <= robots::MAX_MAX_AGE {
         let span = policy.enforcement.grace.span.or(policy.robots.max_age.span).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `robots`: groups, sitemaps, max_age, and where the rest of the file comes from.
 
 use super::signals;
-use crate::policy::model::{Defaulted, GroupPolicy, RobotsPolicy};
+use crate::policy::model::{Defaulted, GroupPolicy, OriginRobots, RobotsPolicy};
 use crate::yaml::{Decoder, Diagnostic, Located, Node, Span, nearest};
 use std::time::Duration;
 
@@ -15,36 +15,33 @@ const MAX_TOKEN: usize = 100;
 /// Octets of a path that crawlers are sure to read.
 pub const MAX_PATTERN: usize = 2_000;
 
-pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> RobotsPolicy {
+pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     let mut policy = RobotsPolicy {
+        origin: OriginRobots::default(),
         groups: Vec::new(),
         sitemaps: Vec::new(),
         max_age: Defaulted::new(DEFAULT_MAX_AGE),
         signals: signals::nothing(),
         span: node.map(|node| node.span),
     };
-    let help = "write `origin: replace`: this policy alone is the robots.txt; `merge` (which will be the default) and `only` are still to come";
-    let Some(node) = node else {
-        let start = Span { end: root.span.start, ..root.span };
-        decoder.error("robots-origin", start, "there is no `robots` section").help =
-            Some("write `robots: { origin: replace }`; without groups everything is allowed".into());
-        return policy;
-    };
+    let Some(node) = node else { return policy };
     let Some(mut fields) = decoder.fields(node, "a map: origin, groups, sitemaps, max_age, ...") else { return policy };
-    match fields.take("origin") {
-        None => {
-            decoder.error("robots-origin", Span { end: node.span.start + 1, ..node.span }, "`origin` is missing").help =
-                Some(help.into())
-        }
-        Some(node) => {
-            let words = [("replace", true), ("merge", false), ("only", false)];
-            if decoder.word(node, &words, "a way to treat the origin's robots.txt") == Some(false) {
-                decoder.error("not-supported-yet", node.span, "only `origin: replace` is supported yet").help =
-                    Some(help.into());
-            }
-        }
+    if let Some(origin) = fields.take("origin") {
+        let words = [("merge", OriginRobots::Merge), ("replace", OriginRobots::Replace), ("only", OriginRobots::Only)];
+        policy.origin = decoder.word(origin, &words, "a way to treat the origin's robots.txt").unwrap_or_default();
     }
     policy.signals = signals::site(&mut fields, decoder);
+    for name in ["groups", "sitemaps"].into_iter().filter(|_| policy.origin == OriginRobots::Only) {
+        if let Some((key, _)) = fields.take_with_key(name) {
+            decoder
+                .error(
+                    "without-effect",
+                    key.span,
+                    format!("with `origin: only` the origin's file says it all: `{name}` has no effect"),
+                )
+                .help = Some("remove it, or write `origin: merge`".into());
+        }
+    }
     if let Some(node) = fields.take("groups") {
         policy.groups = groups(node, decoder);
     }

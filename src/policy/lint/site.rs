@@ -42,7 +42,7 @@ fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> 
 pub(super) fn span_of(source: &RuleSource) -> Span {
     match source {
         RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
-        RuleSource::Staging => Span::default(),
+        RuleSource::Staging | RuleSource::Origin(_) => Span::default(),
     }
 }
 
@@ -60,6 +60,15 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
             }
             shown.push(span);
             let name = &registry.get(index).name;
+            if let (RuleSource::Origin(line), Some(origin)) = (&source, &site.origin) {
+                let place = origin.place(*line);
+                diagnostics.push(
+                    lints::SITE_DISALLOWED
+                        .of_file(format!("the origin's own file keeps {name} off the whole production site: {place}"))
+                        .help("if that is meant, write `acknowledge: [site_disallowed]`; or `robots: { origin: replace }`"),
+                );
+                continue;
+            }
             diagnostics.push(
                 lints::SITE_DISALLOWED.at(span, format!("this keeps {name} off the whole production site"))
                     .label("the site will drop out of search")

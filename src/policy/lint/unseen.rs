@@ -7,7 +7,7 @@ use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::Environment;
 use crate::policy::retire::RetireStage;
 use crate::robots::TargetScratch;
-use crate::yaml::{Diagnostics, Located, Span};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
 use std::time::Duration;
 
 /// Less than that, and most pages have not been visited.
@@ -25,12 +25,10 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
                 None => "this noindex is never seen: robots.txt keeps crawlers off these pages".to_owned(),
                 Some(bot) => format!("this noindex is never seen: robots.txt keeps {bot} off these pages"),
             };
-            diagnostics.push(
-                lints::NOINDEX_UNSEEN
-                    .at(place, message)
-                    .related(found, "disallowed here")
-                    .help("allow crawling until the pages have left the index, or let `retire` do both in their order"),
-            );
+            let finding = lints::NOINDEX_UNSEEN
+                .at(place, message)
+                .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
+            diagnostics.push(pointing_at(finding, &found, site));
         }
     }
     retired(site, diagnostics);
@@ -43,7 +41,7 @@ fn unseen_by(
     said: &Directives,
     paths: &[Located<String>],
     rule: &crate::policy::model::IndexingRule,
-) -> Option<(Span, Span, Option<String>)> {
+) -> Option<(Span, RuleSource, Option<String>)> {
     debug_assert!(said.forbids_indexing());
     let bot = match scope {
         Scope::All => None,
@@ -66,7 +64,7 @@ fn literal(path: &str) -> Option<&str> {
 }
 
 /// The Disallow that keeps a group off a path; what is retired does not count, it was seen before.
-fn disallowing(site: &Site, group: usize, path: &str) -> Option<Span> {
+fn disallowing(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     let rules = site.matcher.rules(group);
     let found = rules.find(TargetScratch::default().normalise(path.as_bytes()).sent)?;
     let source = &site.rule_sources[group][found];
@@ -75,7 +73,15 @@ fn disallowing(site: &Site, group: usize, path: &str) -> Option<Span> {
         .retire
         .iter()
         .any(|retired| retired.paths.iter().any(|path| *source == RuleSource::Policy(path.span)));
-    (!rules.rules()[found].allow && !of_retire).then(|| span_of(source))
+    (!rules.rules()[found].allow && !of_retire).then(|| source.clone())
+}
+
+/// Shows where the Disallow stands. What stands in the origin's file cannot be shown in this one.
+fn pointing_at(finding: Diagnostic, found: &RuleSource, site: &Site) -> Diagnostic {
+    match (found, &site.origin) {
+        (RuleSource::Origin(line), Some(origin)) => finding.label(format!("disallowed by {}", origin.place(*line))),
+        (source, _) => finding.related(span_of(source), "disallowed here"),
+    }
 }
 
 fn retired(site: &Site, diagnostics: &mut Diagnostics) {
@@ -91,12 +97,10 @@ fn retired(site: &Site, diagnostics: &mut Diagnostics) {
         let Some(star) = site.matcher.star() else { continue };
         for path in &retired.paths {
             let Some(found) = literal(&path.value).and_then(|path| disallowing(site, star, path)) else { continue };
-            diagnostics.push(
-                lints::RETIRED_UNSEEN
-                    .at(path.span, "this path is disallowed already: its noindex is never seen")
-                    .related(found, "disallowed here")
-                    .help("remove the Disallow: `retire` writes one when its time has come"),
-            );
+            let finding = lints::RETIRED_UNSEEN
+                .at(path.span, "this path is disallowed already: its noindex is never seen")
+                .help("remove the Disallow: `retire` writes one when its time has come");
+            diagnostics.push(pointing_at(finding, &found, site));
         }
     }
 }
