@@ -1,11 +1,15 @@
 //! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
 
 use crawlgate::crawlers::Registry;
+use crawlgate::policy::compiled::{Sent, combine};
+use crawlgate::policy::model::OriginTags;
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
+use crawlgate::robots::TargetScratch;
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -105,7 +109,67 @@ fn tagging(criterion: &mut Criterion) {
         bencher.iter(|| plan.tags(black_box(&decision.path_rules), 200, Some(b"application/pdf")))
     });
     group.finish();
+    planning(criterion);
 }
+
+/// From the path of a request to lines in the header of its answer, with 1,000 rules of which two match, one by its path
+/// and one by the type.
+fn planning(criterion: &mut Criterion) {
+    let mut text =
+        "robots: { origin: replace }\nindexing:\n  - { types: [application/pdf], tag: noindex }\n".to_owned();
+    for rule in 0..999 {
+        let _ = match rule % 4 {
+            0 => writeln!(text, "  - {{ paths: ['/section-{rule}/*/print'], tag: noindex }}"),
+            1 => writeln!(text, "  - {{ paths: ['/*?ref={rule}'], tag: nofollow }}"),
+            2 => writeln!(text, "  - {{ paths: ['/page-{rule}.html$'], status: 200, tag: noarchive }}"),
+            _ => {
+                writeln!(text, "  - {{ paths: ['/section-{rule}/private/'], not: {{ status: 404 }}, tag: nosnippet }}")
+            }
+        };
+    }
+    let site = site(&text);
+    let mut group = criterion.benchmark_group("tags of 1,000 rules");
+    let (mut target, mut decoded) = (TargetScratch::default(), Vec::with_capacity(256));
+    for (name, path, media) in [
+        ("no rule", "/some/ordinary/article.html?id=7", "text/html; charset=utf-8"),
+        ("by type", "/some/ordinary/report.pdf", "application/pdf"),
+        ("by path and type", "/section-7/private/minutes.pdf", "application/pdf"),
+    ] {
+        group.bench_function(name, |bencher| {
+            let mut plain = HeaderMap::with_capacity(16);
+            for field in ["server", "date", "etag", "content-type", "content-length", "cache-control", "vary", "age"] {
+                plain.insert(field, HeaderValue::from_static("x"));
+            }
+            bencher.iter_batched_ref(
+                || plain.clone(),
+                |headers| {
+                    let rules = site.tags.for_path(target.normalise(black_box(path.as_bytes())), &mut decoded);
+                    let lines = site.tags.tags(&rules, 200, Some(black_box(media.as_bytes())));
+                    for line in lines.iter().flat_map(|lines| &lines.lines) {
+                        let value = HeaderValue::from_bytes(line.as_bytes()).expect("a line is a value");
+                        headers.append(HeaderName::from_static("x-robots-tag"), value);
+                    }
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    for (name, line) in [("united with an origin's line", "noindex"), ("with an origin's long line", LONG_LINE)] {
+        let rules = site.tags.for_path(target.normalise(b"/section-7/private/minutes.pdf"), &mut decoded);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let ours = site.tags.tags(&rules, 200, Some(b"application/pdf"));
+                let theirs = std::iter::once(black_box(line.as_bytes()));
+                matches!(combine(ours.as_deref(), theirs, OriginTags::Merge), Sent::Instead(_))
+            });
+        });
+    }
+    group.finish();
+}
+
+/// What a popular plugin sends with every page, and a line for a bot.
+const LONG_LINE: &str =
+    "follow, index, max-snippet:-1, max-video-preview:-1, max-image-preview:large, googlebot: nofollow, noarchive";
 
 fn compiling(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("load");

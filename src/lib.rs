@@ -13,7 +13,7 @@
 //! | 6 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
 //! | 5 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the engine, decides nothing |
 //! | 5 | [`admin`] | metrics endpoint, read API, control socket |
-//! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing |
+//! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`live`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
@@ -21,6 +21,7 @@
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |
 //! | 1 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
+//! | 1 | [`html`] | robots metas and marks written into a page on its way |
 //! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | 0 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
@@ -29,7 +30,8 @@
 //!
 //! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
 //! [`verdict::Facts`] and asks [`verdict::decide`]; `gateway::peer` takes a prepared address from [`origin`];
-//! `gateway::response` asks the policy's tag plan for lines; `gateway::logging` counts and records.
+//! `gateway::response` asks the policy's tag plan for lines; `gateway::body` has [`html`] write them into pages where the
+//! policy wants it; `gateway::logging` counts and records.
 
 #![forbid(unsafe_code)]
 
@@ -49,6 +51,8 @@ pub mod cli;
 pub mod clock;
 #[cfg(feature = "proxy")]
 pub mod gateway;
+#[cfg(feature = "html")]
+pub mod html;
 #[cfg(feature = "proxy")]
 pub mod ledger;
 #[cfg(feature = "proxy")]

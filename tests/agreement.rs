@@ -85,11 +85,16 @@ fn compare(path: &Path, origin: &Origin) -> usize {
                     .filter_map(|line| line.as_str())
                     .collect();
                 assert_eq!(response.fields("x-robots-tag"), lines, "{what}");
+                for line in explained["signals"].as_array().expect("lines") {
+                    let (name, value) = line.as_str().and_then(|line| line.split_once(": ")).expect("a field");
+                    assert_eq!(response.fields(name), [value], "{what}");
+                }
             }
-            Some("block" | "pause") => {
+            Some("block" | "pause" | "license") => {
                 assert!(!forwarded, "{what}");
                 assert_eq!(Some(u64::from(response.status)), explained["action"]["status"].as_u64(), "{what}");
             }
+            Some("tdmrep") => assert_eq!(response.body, &*site.signals.tdmrep().expect("a file").body, "{what}"),
             Some("robots_txt") => assert_eq!(response.body, &*site.robots_txt.body, "{what}"),
             _ => panic!("{what}"),
         }

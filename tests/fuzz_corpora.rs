@@ -68,6 +68,12 @@ fn user_agents_are_claims_without_regard_to_case_and_length() {
     over_seeds("user_agent", checks::user_agent);
 }
 
+#[cfg(feature = "html")]
+#[test]
+fn pages_come_out_the_same_in_whatever_pieces() {
+    over_seeds("html", checks::html);
+}
+
 #[test]
 fn every_target_has_its_check_and_its_seeds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
@@ -81,7 +87,7 @@ fn every_target_has_its_check_and_its_seeds() {
     };
     assert_eq!(
         names("fuzz_targets"),
-        ["import", "policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
+        ["html", "import", "policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
     );
     assert_eq!(names("seeds"), names("fuzz_targets"));
 }

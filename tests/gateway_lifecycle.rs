@@ -16,7 +16,10 @@ fn held() -> (Origin, Receiver<()>, Sender<()>) {
     let (asked, was_asked) = channel();
     let (answer, may_answer) = channel::<()>();
     let may_answer = Arc::new(Mutex::new(may_answer));
-    let origin = Origin::start(move |_, stream| {
+    let origin = Origin::start(move |request, stream| {
+        if request.is_own() {
+            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+        }
         let _ = asked.send(());
         let _ = may_answer.lock().map(|may_answer| may_answer.recv());
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").is_ok()

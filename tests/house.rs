@@ -12,7 +12,7 @@ const FLOORS: &[(i8, &[&str])] = &[
     (4, &["origin", "live", "ledger", "telemetry"]),
     (3, &["verdict"]),
     (2, &["policy", "settings"]),
-    (1, &["crawlers"]),
+    (1, &["crawlers", "html"]),
     (0, &["robots", "indexing", "yaml", "clock"]),
     (-1, &["time"]),
 ];

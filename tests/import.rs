@@ -263,3 +263,34 @@ fn a_file_that_shuts_search_engines_out_says_that_it_is_meant() {
     assert!(imported(b"User-agent: *\nDisallow: /\n", false).text.contains("acknowledge: [site_disallowed]"));
     assert!(!imported(b"User-agent: *\nDisallow: /a\n", false).text.contains("acknowledge"));
 }
+
+#[test]
+fn what_a_file_says_about_use_comes_along() {
+    let text = "\
+License: https://shop.example/license.xml
+
+User-agent: *
+Content-Signal: ai-train=no,Search=yes
+Disallow: /cart/
+
+User-agent: Bingbot
+Disallow: /cart/
+Content-Signal: search=yes, use=reference
+
+License: https://shop.example/license.xml
+License: /relative.xml
+";
+    let imported =
+        import(&File::parse(text.as_bytes()), &ImportOptions { host: None, purposes: false }, Registry::builtin());
+    assert!(imported.text.contains("content_signal: { search: yes, ai-train: no }"), "{}", imported.text);
+    assert!(imported.text.contains("license: [https://shop.example/license.xml]"), "{}", imported.text);
+    assert!(imported.text.contains("# left out: Content-Signal: search=yes, use=reference"), "{}", imported.text);
+    let lines: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [9, 12], "{:?}", imported.notes);
+    let source = Source { name: "shop.yaml".into(), text: imported.text.as_str().into() };
+    let (site, findings) = load("shop", &source, Registry::builtin());
+    let site = site.unwrap_or_else(|| panic!("{findings:?}\n{}", imported.text));
+    let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+    assert!(body.contains("Disallow: /cart/\nContent-Signal: search=yes, ai-train=no\n"), "{body}");
+    assert!(body.contains("License: https://shop.example/license.xml\n\n"), "{body}");
+}

@@ -50,11 +50,14 @@ robots:
   groups:
     - { agents: ["*"], disallow: [/private/, "/*?session=", "/a*b*c$"], allow: [/private/help] }
     - { agents: [HouseBot], disallow: [/garden/] }
+  license: [{ url: https://shop.example/p.xml, paths: /p*.jpg }, https://shop.example/license.xml]
+  content_usage: [{ train-ai: no }, { paths: [/open/, "/*.pdf$"], train-ai: yes }]
+tdm: [{ paths: "/*/press", reservation: no }, { reservation: yes }]
 indexing:
   - { paths: [/], tag: noarchive }
   - { paths: ["/*"], tag: nosnippet }
   - { path_regex: "^/priv", tag: noindex }
-enforcement: { mode: enforce, traps: [/trap/] }
+enforcement: { mode: enforce, traps: [/trap/], unlicensed: 401 }
 "#;
 
 #[test]

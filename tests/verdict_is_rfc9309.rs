@@ -2,6 +2,7 @@
 //! rendered bytes; and `explain` says what `decide` does. Nothing of the engine's own matching is used on the other side.
 
 use crawlgate::crawlers::Registry;
+use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, decide, explain};
@@ -138,10 +139,15 @@ fn policy() -> impl Strategy<Value = String> {
 }
 
 fn snapshot(text: &str) -> Snapshot {
+    snapshot_with(text, &Origin::Unknown)
+}
+
+fn snapshot_with(text: &str, origin: &Origin) -> Snapshot {
     let source = Source { name: "site.yaml".into(), text: text.into() };
     let (policy, findings) = policy::read("site", &source);
     let policy = policy.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
-    let site = policy::compile(Arc::new(policy), Registry::builtin()).expect("small");
+    let site =
+        policy::compile_with_origin(Arc::new(policy), origin, Registry::builtin(), Timestamp(i64::MIN)).expect("small");
     let entry = SiteEntry {
         site: Arc::new(site),
         since: Timestamp(0),
@@ -163,6 +169,103 @@ fn facts<'a>(user_agent: &'a str, target: &'a str) -> Facts<'a> {
         client: None,
         identity: Identity::Unverified,
         now: Timestamp(0),
+    }
+}
+
+/// A robots.txt as somebody wrote it: tokens in several groups, groups of several tokens, rules of any kind.
+fn origin() -> impl Strategy<Value = String> {
+    let agent =
+        prop_oneof![3 => Just("*"), 2 => Just("GPTBot"), 2 => Just("bingbot"), 1 => Just("foobot"), 1 => Just("Other")];
+    let rule = (any::<bool>(), text());
+    let group = (proptest::collection::vec(agent, 1..3), proptest::collection::vec(rule, 0..5), any::<bool>());
+    proptest::collection::vec(group, 0..5).prop_map(|groups| {
+        let mut text = String::new();
+        for (agents, rules, delay) in groups {
+            agents.iter().for_each(|agent| text.push_str(&format!("User-agent: {agent}\n")));
+            if delay {
+                text.push_str("Crawl-delay: 5\n");
+            }
+            for (allow, path) in rules {
+                text.push_str(&format!("{}: /{path}\n", if allow { "Allow" } else { "Disallow" }));
+            }
+        }
+        text
+    })
+}
+
+fn merged(policy: &str, origin: &str) -> Snapshot {
+    let policy = policy.replace("origin: replace", "origin: merge");
+    snapshot_with(
+        &policy,
+        &Origin::Read(Arc::new(OriginFile::new("https://origin.test/robots.txt", origin.as_bytes()))),
+    )
+}
+
+fn body(snapshot: &Snapshot) -> String {
+    String::from_utf8_lossy(&snapshot.sites()[0].site.robots_txt.body).into_owned()
+}
+
+/// The rules that bind a token, by the naive reading.
+fn rules_for(robots_txt: &str, token: &str) -> Vec<(bool, Vec<u8>)> {
+    let groups = parse(robots_txt.as_bytes());
+    let of = |agent: &str| -> Option<Vec<(bool, Vec<u8>)>> {
+        let agent = agent.to_ascii_lowercase();
+        let named: Vec<&Group> = groups.iter().filter(|group| group.agents.contains(&agent)).collect();
+        (!named.is_empty()).then(|| named.into_iter().flat_map(|group| group.rules.clone()).collect())
+    };
+    of(token).or_else(|| of("*")).unwrap_or_default()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn the_verdict_on_a_merged_site_is_that_of_the_served_bytes(policy in policy(), origin in origin(), token in 0usize..4, target in text().prop_map(|text| format!("/{text}")), only in any::<bool>()) {
+        let snapshot = if only {
+            snapshot_with("robots: { origin: only }\n", &Origin::Read(Arc::new(OriginFile::new("origin", origin.as_bytes()))))
+        } else {
+            merged(&policy, &origin)
+        };
+        let token = TOKENS[token];
+        let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
+        let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, &target), &Holdings::default(), &mut Scratch::default());
+        prop_assume!(decision.kind != Kind::Ambiguous);
+        let expected = if naive_allows(body(&snapshot).as_bytes(), token, &target) { Verdict::Allowed } else { Verdict::Disallowed };
+        prop_assert_eq!(decision.verdict, expected, "{} asks for {}\n{}", token, target, body(&snapshot));
+        if only {
+            prop_assert_eq!(naive_allows(origin.as_bytes(), token, &target), expected == Verdict::Allowed, "{}\n{}", origin, body(&snapshot));
+        }
+    }
+
+    #[test]
+    fn merging_never_lets_a_target_through_that_the_policy_disallows(policy in policy(), origin in origin(), token in 0usize..4, target in text().prop_map(|text| format!("/{text}"))) {
+        let (alone, token) = (body(&snapshot(&policy)), TOKENS[token]);
+        let merged = body(&merged(&policy, &origin));
+        if !naive_allows(alone.as_bytes(), token, &target) {
+            prop_assert!(!naive_allows(merged.as_bytes(), token, &target), "{} asks for {}\n{}\n{}\n{}", token, target, alone, origin, merged);
+        }
+    }
+
+    #[test]
+    fn no_disallow_of_the_origin_is_lost_unsaid(policy in policy(), origin in origin(), token in 0usize..4) {
+        let (merged, token) = (body(&merged(&policy, &origin)), TOKENS[token]);
+        let served = rules_for(&merged, token);
+        for (allow, pattern) in rules_for(&origin, token) {
+            let line = format!("Disallow: {}", String::from_utf8_lossy(&pattern));
+            let said = merged.lines().any(|comment| comment.starts_with('#') && (comment.contains(&format!("`{line}`")) || comment.contains("All is disallowed")));
+            prop_assert!(allow || pattern.is_empty() || served.contains(&(false, pattern.clone())) || said, "{} of {} is lost\n{}\n{}", line, token, origin, merged);
+        }
+    }
+
+    #[test]
+    fn where_the_policy_says_nothing_the_origin_s_verdict_stands(policy in policy(), origin in origin(), token in 0usize..4, target in text().prop_map(|text| format!("/{text}"))) {
+        let (alone, token) = (body(&snapshot(&policy)), TOKENS[token]);
+        let merged = body(&merged(&policy, &origin));
+        let normalised = normal(target.as_bytes(), true);
+        let silent = !rules_for(&alone, token).iter().any(|(_, pattern)| matches(pattern, &normalised));
+        if silent && !merged.contains("Left out") && !merged.contains("All is disallowed") {
+            prop_assert_eq!(naive_allows(merged.as_bytes(), token, &target), naive_allows(origin.as_bytes(), token, &target), "{} asks for {}\n{}\n{}\n{}", token, target, alone, origin, merged);
+        }
     }
 }
 

@@ -131,3 +131,64 @@ fn wget_ignoring_the_rules_is_refused_and_counted_under_enforce() {
     let person = gate.fetch_as(BROWSER, "/private/one.html");
     assert_eq!(person.status, 200, "people are not crawlers");
 }
+
+/// What the site itself says, without any policy.
+const OWN: &str = "User-agent: *\nDisallow: /about.html\n\nUser-agent: Wget\nDisallow: /private/\n";
+
+/// nginx with a robots.txt of its own, and crawlgate before it without a policy.
+fn without_policy() -> (Nginx, Gate) {
+    let nginx = Nginx::start(None);
+    nginx.write("robots.txt", OWN);
+    let gate = Setup::before(nginx.address).start();
+    assert!(gate.get("site.test", "/robots.txt", "").text().contains("User-agent: Wget\nDisallow: /private/\n"));
+    (nginx, gate)
+}
+
+fn broken(site: &str, verdict: &str) -> String {
+    format!(r#"crawlgate_requests_total{{action="would_block",crawler="wget",site="{site}",verdict="{verdict}"}}"#)
+}
+
+#[test]
+fn without_a_policy_wget_keeping_to_the_site_s_own_rules_breaks_none() {
+    let (nginx, gate) = without_policy();
+    crawl(&gate, &[]);
+    let requests = nginx.requests();
+    assert!(requests.iter().any(|path| path == "/about.html"), "its own group replaces `*`: {requests:?}");
+    assert!(!requests.iter().any(|path| path.starts_with("/private/")), "{requests:?}");
+    let metrics = gate.metrics();
+    assert!(!metrics.contains("would_block") && !metrics.contains(r#"action="block""#), "{metrics}");
+    assert!(metrics.contains(r#"crawlgate_origin_robots_state{site="origin",state="current"} 1"#), "{metrics}");
+}
+
+#[test]
+fn without_a_policy_exactly_the_fetches_that_break_the_site_s_own_rules_are_counted() {
+    let (nginx, gate) = without_policy();
+    crawl(&gate, &["-e", "robots=off"]);
+    let private = nginx.requests().iter().filter(|path| path.starts_with("/private/")).count();
+    assert_eq!(private, 2, "nothing is refused");
+    gate.wait_for_metric(&broken("origin", "unproven"), 2.0);
+    let fine = nginx.requests().iter().filter(|path| !path.starts_with("/private/") && *path != "/robots.txt").count();
+    gate.wait_for_metric(
+        r#"crawlgate_requests_total{action="pass",crawler="wget",site="origin",verdict="allowed"}"#,
+        fine as f64,
+    );
+    assert_eq!(gate.metrics().matches("would_block").count(), 1, "nobody else broke anything");
+
+    // Three lines more change what these three lines say.
+    gate.write_policy("shop", "robots:\n  groups:\n    - { agents: Wget, disallow: /report.pdf }\n");
+    let served = |wanted: &str| {
+        support::eventually(wanted, || {
+            let text = gate.get("site.test", "/robots.txt", "").text().to_owned();
+            text.contains(wanted).then_some(text)
+        })
+    };
+    let text = served("User-agent: Wget\nDisallow: /report.pdf\nDisallow: /private/\n");
+    assert!(text.contains("User-agent: *\nDisallow: /about.html\n"), "{text}");
+    crawl(&gate, &["-e", "robots=off"]);
+    gate.wait_for_metric(&broken("shop", "unproven"), 2.0);
+    // What was served a moment ago let it fetch the report.
+    gate.wait_for_metric(
+        r#"crawlgate_requests_total{action="pass",crawler="wget",site="shop",verdict="stale_copy"}"#,
+        1.0,
+    );
+}

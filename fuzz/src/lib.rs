@@ -4,7 +4,7 @@
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 
 use crawlgate::crawlers::{Claim, Registry, TokenMarks};
-use crawlgate::indexing::parse_lines;
+use crawlgate::indexing::{Scope, parse_lines};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
     Bound, Dialect, File, FileVerdict, Key, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch, path_of_url,
@@ -302,6 +302,13 @@ pub fn tags(data: &[u8]) {
     }
     assert_eq!(parse_lines(sent.iter().map(String::as_bytes)), read, "sent as {sent:?}");
     assert_eq!(read.is_empty(), sent.is_empty());
+    let names = read.iter().map(|(scope, _)| match scope {
+        Scope::All => "somebot",
+        Scope::Bot(name) => name,
+    });
+    for bot in names {
+        assert_eq!(parse_lines(sent.iter().map(String::as_bytes)).effective(bot), read.effective(bot), "{bot}");
+    }
 }
 
 /// Any bytes as a User-Agent, after a first line of tokens that a policy names: case and what lies beyond the bound do
@@ -360,6 +367,65 @@ pub fn import(data: &[u8]) {
                 String::from_utf8_lossy(url),
                 imported.text
             );
+        }
+    }
+}
+
+/// What is read of a page here: below what a rewriter may hold, so that nothing depends on how much it does hold.
+#[cfg(feature = "html")]
+const PAGE: usize = 2_000;
+
+/// A label of an encoding and, behind a blank, the sizes of pieces in the first line, a page in the others: it comes out
+/// the same in whatever pieces, and but for metas of its own, what is written into it can be taken out again.
+#[cfg(feature = "html")]
+pub fn html(data: &[u8]) {
+    use crawlgate::html::{Marks, Outcome, Page};
+    use std::sync::Arc;
+    const METAS: [&str; 2] =
+        ["<meta name=\"robots\" content=\"noindex\">", "<meta name=\"examplebot\" content=\"nofollow\">"];
+    let end = data.iter().position(|octet| *octet == b'\n').unwrap_or(data.len());
+    let (first, html) = (&data[..end], data.get(end + 1..).unwrap_or_default());
+    let html = &html[..html.len().min(PAGE)];
+    let mut words = first.splitn(2, |octet| *octet == b' ');
+    let label = words.next().filter(|label| !label.is_empty());
+    let sizes = words.next().filter(|sizes| !sizes.is_empty()).unwrap_or(b"\x01");
+    let tags = parse_lines([b"noindex".as_slice(), b"examplebot: nofollow"]);
+    let mut marks = Marks::default();
+    marks.link("a, .c > :not(b)", &["nofollow", "ugc"]).expect("a selector");
+    marks.nosnippet("p:nth-child(2), [id]").expect("a selector");
+    let marks = Arc::new(marks);
+    for marks in [None, Some(&marks)] {
+        let page = || Page::new(&tags, marks, label).expect("something to say");
+        let mut whole = page();
+        let mut at_once = whole.write(html);
+        at_once.extend(whole.end());
+
+        let (mut pieces, mut rest, mut sizes) = (page(), html, sizes.iter().cycle());
+        let mut together = Vec::new();
+        while !rest.is_empty() {
+            let size = usize::from(*sizes.next().expect("they go round")).clamp(1, rest.len());
+            together.extend(pieces.write(&rest[..size]));
+            rest = &rest[size..];
+        }
+        together.extend(pieces.end());
+        assert_eq!(together, at_once, "it matters where pieces end");
+        assert_eq!(pieces.outcome(), whole.outcome());
+
+        if whole.outcome() != Outcome::Read {
+            assert_eq!(at_once, html, "what cannot be read is changed");
+        }
+        let lower = html.to_ascii_lowercase();
+        let has = |word: &[u8]| lower.windows(word.len()).any(|window| window == word);
+        if marks.is_none() && !has(b"robots") && !has(b"examplebot") {
+            let written = METAS.concat();
+            let places: Vec<usize> =
+                (0..at_once.len()).filter(|place| at_once[*place..].starts_with(written.as_bytes())).collect();
+            assert!(places.len() <= 1, "written more than once");
+            let mut without = at_once;
+            for place in places {
+                without.drain(place..place + written.len());
+            }
+            assert_eq!(without, html, "something else is changed");
         }
     }
 }

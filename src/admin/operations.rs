@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::ledger::{Conducts, Ledger, Mark};
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
+use crate::policy::retire::RetireStage;
 use crate::telemetry::{Events, Metrics, SiteGauges};
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Holdings, Identity, Question, asker_of, explain_for, identity_by_policy};
@@ -111,6 +112,21 @@ impl Operations {
         report
     }
 
+    /// Brings what goes by the clock up to date; returns for how long that is known to hold.
+    pub fn keep_time(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        let switched = self.live.keep_time(now.into());
+        for site in &switched {
+            tracing::info!(%site, "retired paths have come to their next stage");
+        }
+        if !switched.is_empty() {
+            self.refresh();
+        }
+        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.live.next_switch()?.0).ok()?);
+        // What is overdue could not be done: nobody is served by trying it at once again.
+        next.duration_since(now).ok()
+    }
+
     /// Whether something else is to be said than the last time. No site has an empty name.
     fn is_news(&self, site: &str, findings: &[String]) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +217,7 @@ impl Operations {
             self.ledger.peek(registry, entry, asked.facts.host, asker.claim, moment)
         });
         let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, since_1970);
-        let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct);
+        let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct, &question.origin_tags);
         LiveAnswer {
             text: explanation.to_text(&snapshot, question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
@@ -214,6 +230,11 @@ impl Operations {
         self.metrics.warnings(status.warnings.len());
         self.metrics.trapped(self.conducts.traps.in_force(self.now()));
         self.metrics.events(self.events.left_out(), self.events.dropped());
+        let origins = status.sites.iter().filter_map(|site| {
+            let robots = site.origin_robots.as_ref()?;
+            Some((site.site.clone(), robots.state.clone(), robots.last_success.map(|moment| moment.0)))
+        });
+        self.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
         let sites: Vec<SiteGauges> = status
             .sites
             .into_iter()
@@ -222,6 +243,9 @@ impl Operations {
                 site: site.site,
                 version: site.version,
                 indexable: site.indexable,
+                front_page_seen: site.front_page_seen.map(|seen| seen.0),
+                retire: RetireStage::ALL
+                    .map(|stage| (stage.name(), site.retire.iter().filter(|retired| retired.stage == stage).count())),
                 reload_success: site.reload_ok,
             })
             .collect();
@@ -239,6 +263,9 @@ pub struct LiveQuestion {
     pub ip: Option<IpAddr>,
     pub content_type: Option<String>,
     pub status: u16,
+    /// Lines of X-Robots-Tag that the origin sends.
+    #[serde(default)]
+    pub origin_tags: Vec<String>,
     /// Whether the text may have colours.
     pub colour: bool,
 }

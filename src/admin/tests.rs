@@ -13,7 +13,13 @@ use std::sync::Arc;
 
 fn operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
-    let options = LiveOptions { policies: directory.to_owned(), state: None, strict: false };
+    let options = LiveOptions {
+        policies: directory.to_owned(),
+        state: None,
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+    };
     let live = Live::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
@@ -53,10 +59,10 @@ fn the_control_socket_serves_its_owner_and_nobody_else() {
 
     let Ok(Response::Status(status)) = call(&path, &Request::Status) else { panic!("a status") };
     assert_eq!(status.sites[0].site, "shop");
-    std::fs::write(directory.path().join("shop.yaml"), "robots: {}\n").expect("a policy");
+    std::fs::write(directory.path().join("shop.yaml"), "robots: { origin: both }\n").expect("a policy");
     let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload) else { panic!("a report") };
     assert_eq!(report.sites[0].outcome, Outcome::Kept);
-    assert!(report.sites[0].findings[0].contains("shop.yaml:1:9: error[robots-origin]"), "{report:?}");
+    assert!(report.sites[0].findings[0].contains("shop.yaml:1:19: error["), "{report:?}");
     let pause = PauseRequest { site: Some("shop".into()), ..PauseRequest::default() };
     assert!(matches!(call(&path, &Request::Pause(pause)), Ok(Response::Paused { .. })));
     let resumed = call(&path, &Request::Resume { site: None }).expect("answered");
@@ -155,7 +161,7 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     tracing::subscriber::with_default(subscriber, || {
         let write = |text: &str| std::fs::write(directory.path().join("shop.yaml"), text).expect("a policy");
-        write("robots: {}\n");
+        write("robots: { origin: both }\n");
         operations.reload();
         operations.reload();
         write("robots: [\n");

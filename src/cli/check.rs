@@ -1,9 +1,11 @@
 //! `check`: validate, lint, run tests, show the robots.txt that each site would serve. A robots.txt itself is linted.
 
+use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, read};
 use super::{Failure, import, print_json};
 use crate::crawlers::Registry;
+use crate::live::RetireStatus;
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, lint_file};
 use crate::policy::model::EnforcementFields;
@@ -22,6 +24,8 @@ pub struct Arguments {
     /// Let warnings fail the check as well
     #[arg(long)]
     deny_warnings: bool,
+    #[command(flatten)]
+    origin: origin_copy::OriginFrom,
     /// For a program
     #[arg(long)]
     json: bool,
@@ -32,14 +36,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (found, policies): (Vec<PathBuf>, Vec<PathBuf>) =
         arguments.paths.iter().cloned().partition(|path| is_robots_txt(path));
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>, Failure>>()?;
-    let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies)? };
+    let origins = arguments.origin.read()?;
+    let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
     let all = || found.iter().map(|lints| &lints.diagnostics).chain(loaded.iter().map(|file| &file.diagnostics));
     let count = |severity| all().flat_map(|found| &found.items).filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     if arguments.json {
-        print_json(&report(&found, &loaded, errors, warnings))?;
+        print_json(&report(&found, &loaded, &origins, errors, warnings))?;
     } else {
-        print(&found, &loaded, errors, warnings)?;
+        print(&found, &loaded, &origins, errors, warnings)?;
     }
     let refused = loaded.iter().any(|file| file.site.is_none());
     if refused || errors > 0 || (arguments.deny_warnings && warnings > 0) {
@@ -67,7 +72,13 @@ fn lint(path: &Path) -> Result<FileLints, Failure> {
     }
 }
 
-fn print(found: &[FileLints], loaded: &[Loaded], errors: usize, warnings: usize) -> io::Result<()> {
+fn print(
+    found: &[FileLints],
+    loaded: &[Loaded],
+    origins: &OriginCopies,
+    errors: usize,
+    warnings: usize,
+) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let colour = super::colour(&out);
     let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
@@ -85,6 +96,12 @@ fn print(found: &[FileLints], loaded: &[Loaded], errors: usize, warnings: usize)
             tests => format!("{tests} passed"),
         };
         writeln!(out, "  tests       {tests}")?;
+        for retired in RetireStatus::of(&site.policy, site.at) {
+            writeln!(out, "  retire      {retired}")?;
+        }
+        if let Some(assumption) = origins.assumption(site) {
+            writeln!(out, "  origin's    robots.txt {assumption}")?;
+        }
         writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
         for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
             writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
@@ -140,8 +157,13 @@ struct SiteReport<'a> {
     hosts: Vec<String>,
     mode: &'static str,
     tests: usize,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    retire: Vec<RetireStatus>,
     version: String,
     bytes: usize,
+    /// What is assumed about the origin's own file, where the policy asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin_robots: Option<String>,
     robots_txt: String,
 }
 
@@ -183,11 +205,17 @@ impl From<Span> for Place {
     }
 }
 
-fn report<'a>(found: &'a [FileLints], loaded: &'a [Loaded], errors: usize, warnings: usize) -> Report<'a> {
+fn report<'a>(
+    found: &'a [FileLints],
+    loaded: &'a [Loaded],
+    origins: &OriginCopies,
+    errors: usize,
+    warnings: usize,
+) -> Report<'a> {
     let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
     let files = files.chain(loaded.iter().map(|file| (&file.source, &file.diagnostics)));
     Report {
-        sites: loaded.iter().filter_map(|file| file.site.as_deref()).map(site_report).collect(),
+        sites: loaded.iter().filter_map(|file| file.site.as_deref()).map(|site| site_report(site, origins)).collect(),
         findings: files
             .flat_map(|(source, diagnostics)| diagnostics.items.iter().map(move |item| finding(item, source)))
             .collect(),
@@ -196,15 +224,17 @@ fn report<'a>(found: &'a [FileLints], loaded: &'a [Loaded], errors: usize, warni
     }
 }
 
-fn site_report(site: &Site) -> SiteReport<'_> {
+fn site_report<'a>(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
     SiteReport {
         site: &site.name,
         file: &site.policy.source.name,
         hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
         mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
         tests: site.policy.tests.len(),
+        retire: RetireStatus::of(&site.policy, site.at),
         version: site.robots_txt.version.to_string(),
         bytes: site.robots_txt.body.len(),
+        origin_robots: origins.assumption(site),
         robots_txt: String::from_utf8_lossy(&site.robots_txt.body).into_owned(),
     }
 }

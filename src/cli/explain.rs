@@ -1,12 +1,12 @@
 //! `explain`: why a request is treated as it is.
 
-use super::{Failure, control, now, policies, print_json};
+use super::{Failure, control, now, origin_copy, policies, print_json};
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held};
 use crate::verdict::{
-    Conduct, Facts, Holdings, Identity, Question, asker_of, explain, explain_for, identity_by_policy,
+    Conduct, Facts, Holdings, Identity, Question, asker_of, explain_for, explain_response, identity_by_policy,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -34,6 +34,9 @@ pub struct Arguments {
     /// What the crawler holds: `none`, `current`, or the file of an earlier robots.txt [default: nobody knows]
     #[arg(long, value_name = "HELD", conflicts_with = "live")]
     held: Option<String>,
+    /// A line of X-Robots-Tag that the origin sends, like `googlebot: noindex`; may be repeated
+    #[arg(long = "origin-tag", value_name = "LINE")]
+    origin_tags: Vec<String>,
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
     policies: PathBuf,
@@ -42,6 +45,8 @@ pub struct Arguments {
     live: bool,
     #[command(flatten)]
     control: control::Socket,
+    #[command(flatten)]
+    origin: origin_copy::OriginFrom,
     /// For a program
     #[arg(long)]
     json: bool,
@@ -61,7 +66,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return ask_the_running_one(arguments);
     }
     let now = now();
-    let snapshot = policies::for_host(&arguments.policies, &arguments.host, now)?;
+    let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now)?;
     let mut question = Question {
         facts: Facts {
             host: arguments.host.as_bytes(),
@@ -88,14 +93,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             Some([Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }])
         }
     };
+    let tags = &arguments.origin_tags;
     let explanation = match &arguments.held {
-        None => explain(&snapshot, registry, &question),
+        None => explain_response(&snapshot, registry, &question, tags),
         Some(held) => {
             let versions = former.as_ref().map_or(&[][..], |former| &former[..]);
             let held_bits = u64::from(!versions.is_empty());
             let holdings =
                 Holdings { versions, held: held_bits, watched: true, fetched: held != "none", forgotten: false };
-            explain_for(&snapshot, registry, &question, asker, &holdings, Conduct::default())
+            explain_for(&snapshot, registry, &question, asker, &holdings, Conduct::default(), tags)
         }
     };
     if arguments.json {
@@ -116,6 +122,7 @@ fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {
         ip: arguments.ip,
         content_type: arguments.content_type.clone(),
         status: arguments.status,
+        origin_tags: arguments.origin_tags.clone(),
         colour: !arguments.json && super::colour(&out),
     };
     match arguments.control.ask(&Request::Explain(question))? {

@@ -10,6 +10,7 @@ mod demo;
 mod explain;
 mod import;
 mod man;
+mod origin_copy;
 mod pause;
 mod places;
 mod policies;

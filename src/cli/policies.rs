@@ -1,7 +1,9 @@
 //! Policy files for the commands that ask the engine without a server: read from disk, loaded, compared with each other.
 
+use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
+use crate::live::{WITHOUT_POLICY, no_policy};
 use crate::policy::compiled::{ActivePause, shared_host};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
@@ -24,9 +26,9 @@ pub struct Loaded {
     pub diagnostics: Diagnostics,
 }
 
-/// Loads files and the policies directly inside directories, in the order of their names, and holds them against each
-/// other.
-pub fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>, Failure> {
+/// Loads files and the policies directly inside directories, in the order of their names, with what is known of their
+/// origins, and holds them against each other.
+pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Failure> {
     let mut files = Vec::new();
     for path in paths {
         let kind = fs::metadata(path).map_err(|error| could_not_read(path, &error))?;
@@ -36,7 +38,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>, Failure> {
         let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Err(Failure::CouldNot(format!("there is no policy (*.yaml) in {}", places.join(", "))));
     }
-    let mut loaded = files.iter().map(|path| file(path)).collect::<Result<Vec<_>, Failure>>()?;
+    let mut loaded = files.iter().map(|path| file(path, origins)).collect::<Result<Vec<_>, Failure>>()?;
     conflicts(&mut loaded);
     Ok(loaded)
 }
@@ -79,12 +81,12 @@ pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
     Ok((Source { name: path.display().to_string().into(), text: text.into() }, diagnostics))
 }
 
-fn file(path: &Path) -> Result<Loaded, Failure> {
+fn file(path: &Path, origins: &OriginCopies) -> Result<Loaded, Failure> {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let (source, diagnostics) = read_source(path)?;
     let (site, diagnostics) = match diagnostics.has_errors() {
         true => (None, diagnostics),
-        false => verdict::load(&name, &source, Registry::builtin()),
+        false => verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now()),
     };
     Ok(Loaded { name, source, site, diagnostics })
 }
@@ -169,13 +171,30 @@ fn planned_pause(site: &Site, now: Timestamp) -> Option<ActivePause> {
 
 /// The snapshot for a question about a host. When no good site claims it and a file is broken, the broken file may be
 /// the one that does: then there is no answer.
-pub fn for_host(directory: &Path, host: &str, now: Timestamp) -> Result<Snapshot, Failure> {
-    let loaded = load(&[directory.to_owned()])?;
+pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Timestamp) -> Result<Snapshot, Failure> {
+    let loaded = match without_policy(directory, origins) {
+        Some(loaded) => vec![loaded],
+        None => load(&[directory.to_owned()], origins)?,
+    };
     report(&loaded, true);
     let snapshot = snapshot(&loaded, now);
+    let asked = snapshot.site_for_host(host.as_bytes()).map(|site| &*snapshot.sites()[site].site);
+    origins.say_assumptions(asked.into_iter());
     let broken = loaded.iter().any(|file| file.site.is_none());
     if broken && snapshot.site_for_host(host.as_bytes()).is_none() {
         return Err(Failure::Found(format!("no valid policy is for {host}")));
     }
     Ok(snapshot)
+}
+
+/// The site that a crawlgate without policies has, where something is known of its origin.
+fn without_policy(directory: &Path, origins: &OriginCopies) -> Option<Loaded> {
+    let empty = !directory.exists() || self::directory(directory).is_ok_and(|files| files.is_empty());
+    if !empty || !origins.has_site_without_policy() {
+        return None;
+    }
+    let (name, source) = (WITHOUT_POLICY.to_owned(), no_policy());
+    let (site, diagnostics) =
+        verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now());
+    Some(Loaded { name, source, site, diagnostics })
 }

@@ -1,6 +1,6 @@
-//! `render`: the exact bytes of a site's robots.txt.
+//! `render`: the exact bytes of a site's robots.txt, or of its tdmrep.json.
 
-use super::{Failure, now, policies};
+use super::{Failure, now, origin_copy, policies};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -10,19 +10,30 @@ pub struct Arguments {
     /// The host, as a client would ask for it
     #[arg(long)]
     host: String,
+    /// Its /.well-known/tdmrep.json in place of robots.txt
+    #[arg(long)]
+    tdmrep: bool,
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies")]
     policies: PathBuf,
+    #[command(flatten)]
+    origin: origin_copy::OriginFrom,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let snapshot = policies::for_host(&arguments.policies, &arguments.host, now())?;
+    let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now())?;
     let Some(site) = snapshot.site_for_host(arguments.host.as_bytes()) else {
         return Err(Failure::Found(format!("no policy in {} is for {}", arguments.policies.display(), arguments.host)));
     };
+    let site = &snapshot.sites()[site].site;
+    let body = match (arguments.tdmrep, site.signals.tdmrep()) {
+        (false, _) => &site.robots_txt.body,
+        (true, Some(file)) => &file.body,
+        (true, None) => return Err(Failure::Found(format!("the policy of {} has no `tdm`", arguments.host))),
+    };
     let mut out = std::io::stdout().lock();
-    out.write_all(&snapshot.sites()[site].site.robots_txt.body)?;
+    out.write_all(body)?;
     out.flush()?;
     Ok(())
 }

@@ -40,11 +40,22 @@ fn print(status: &Status) -> io::Result<()> {
             if site.held_versions > 0 {
                 writeln!(out, "  held        {} older versions may still be held", site.held_versions)?;
             }
-            writeln!(
-                out,
-                "  search      Googlebot {}",
-                if site.indexable { "may crawl and index /" } else { "is kept from / by the policy" }
-            )?;
+            let may = if site.indexable { "may crawl and index /" } else { "is kept from /" };
+            match site.front_page_seen {
+                Some(seen) => writeln!(out, "  search      Googlebot {may}, as it was sent at {seen}")?,
+                None => writeln!(out, "  search      Googlebot {may} by the policy; / was not asked for yet")?,
+            }
+            for retired in &site.retire {
+                writeln!(out, "  retire      {retired}")?;
+            }
+            if let Some(robots) = &site.origin_robots {
+                let since =
+                    robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
+                writeln!(out, "  origin's    robots.txt {}{since}", meaning(&robots.state))?;
+                if let Some(problem) = &robots.problem {
+                    writeln!(out, "              {problem}")?;
+                }
+            }
             if let Some(until) = site.paused_until {
                 writeln!(out, "  paused      until {until}")?;
             }
@@ -64,4 +75,17 @@ fn print(status: &Status) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The states of docs/semantics.md in words.
+fn meaning(state: &str) -> &str {
+    match state {
+        "awaited" => "is awaited: ours is answered 503 meanwhile",
+        "current" => "is read",
+        "absent" => "is not there",
+        "kept" => "cannot be read: the last good copy is in use",
+        "held_back" => "is held back",
+        "missing" => "could never be read: the policy stands alone",
+        other => other,
+    }
 }

@@ -8,8 +8,12 @@ use std::ops::Range;
 
 const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
 
-/// What must stand in a string for [`says_bot`] to be worth asking.
-pub const HINTS: [&str; 4] = ["bot", "crawler", "spider", "+http"];
+/// Whether the word that ends here makes it worth asking [`says_bot`]. So does a `+`, which `+http` begins with.
+pub fn is_hint(until: &[u8]) -> bool {
+    // The last letters of the three words: most words end otherwise.
+    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
+        && WORDS.iter().any(|word| ends_with(until, word))
+}
 
 /// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has not the shape of a
 /// browser; or one of its product tokens ends in bot, crawler or spider and has a version right behind it

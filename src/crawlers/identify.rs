@@ -4,8 +4,9 @@
 //! Spider 8, ViewSonic) and libraries for the crawlers that they name.
 
 use super::declared::{self, names_somebody_else};
+use super::words::WordIndex;
 use super::{Claim, Crawler, CrawlerIndex, Purpose};
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What is read of a user agent: longer ones are garbage, and garbage must not cost more.
 const MAX_READ: usize = 4_096;
@@ -74,8 +75,7 @@ struct Found {
 /// All marks of a registry.
 #[derive(Debug)]
 pub struct Marks {
-    /// The marks, and after them the hints of `declared.rs`: one pass finds both.
-    automaton: AhoCorasick,
+    index: WordIndex,
     marks: Vec<Mark>,
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
@@ -107,24 +107,15 @@ impl Marks {
                 });
             }
         }
-        patterns.extend(declared::HINTS);
-        // Every request of a person goes through here. A full automaton is several times as fast as the compact ones and
-        // takes 1.4 MB, of which a browser's string touches little.
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::Standard)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&patterns)
-            .expect("a few hundred short marks fit an automaton");
         let find =
             |id: &str| crawlers.iter().position(|crawler| crawler.id == id).and_then(|index| u16::try_from(index).ok());
-        Marks { automaton, marks, messages: [find("facebookexternalhit"), find("twitterbot")] }
+        Marks { index: WordIndex::new(patterns), marks, messages: [find("facebookexternalhit"), find("twitterbot")] }
     }
 
-    /// What the automaton takes, in bytes.
+    /// The most marks that a single place of a user agent has to be compared with.
     #[cfg(test)]
-    pub fn memory(&self) -> usize {
-        self.automaton.memory_usage()
+    pub fn most_at_one_place(&self) -> usize {
+        self.index.most_at_one_place()
     }
 
     /// Whom a user agent claims to be, by the marks and by the tokens of a site.
@@ -149,15 +140,11 @@ impl Marks {
 
     fn scan(&self, text: &[u8]) -> Found {
         let mut found = Found::default();
-        for hit in self.automaton.find_overlapping_iter(text) {
-            let (start, end) = (hit.start(), hit.end());
-            let Some(mark) = self.marks.get(hit.pattern().as_usize()) else {
-                found.hinted = true;
-                continue;
+        let mut hinted = false;
+        let each = |place: u16, start: usize, end: usize| {
+            let Some(mark) = self.marks.get(usize::from(place)).filter(|mark| mark.stands(text, start, end)) else {
+                return;
             };
-            if !mark.stands(text, start, end) {
-                continue;
-            }
             for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
                 if crawler == Some(mark.crawler) {
                     first.get_or_insert(start);
@@ -167,7 +154,9 @@ impl Marks {
             if found.best.is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length)) {
                 found.best = Some(candidate);
             }
-        }
+        };
+        self.index.find(text, each, |end| hinted |= declared::is_hint(&text[..end]));
+        found.hinted = hinted || text.contains(&b'+');
         found
     }
 }

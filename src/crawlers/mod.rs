@@ -7,6 +7,7 @@ mod declared;
 mod identify;
 mod records;
 mod registry;
+mod words;
 
 pub use identify::TokenMarks;
 pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
@@ -22,6 +23,11 @@ pub enum Claim {
     Token(u16),
     /// Says that it is a bot, and is in no list.
     Other,
+}
+
+/// User agents of people that look like those of crawlers: nobody may take one of them for a bot.
+pub fn lookalikes() -> impl Iterator<Item = &'static str> {
+    include_str!("humans.txt").lines()
 }
 
 #[cfg(test)]

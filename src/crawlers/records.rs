@@ -51,7 +51,7 @@ fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
         operator: required(&mut fields, "operator", decoder)?,
         purpose: fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"))?,
         tokens: texts(&mut fields, "tokens", decoder),
-        marks: texts(&mut fields, "marks", decoder),
+        marks: marks(&mut fields, decoder),
         must_not_match: texts(&mut fields, "must_not_match", decoder),
         user_agent: text(&mut fields, "ua", decoder),
         binds: fields.take("binds").and_then(|node| decoder.word(node, &binds, "what binds it"))?,
@@ -88,6 +88,21 @@ fn text(fields: &mut Fields<'_>, name: &str, decoder: &mut Decoder<'_>) -> Optio
 
 fn texts(fields: &mut Fields<'_>, name: &str, decoder: &mut Decoder<'_>) -> Vec<String> {
     let listed = fields.take(name).map(|node| decoder.texts(node, "a list of texts")).unwrap_or_default();
+    listed.into_iter().map(|located| located.value).collect()
+}
+
+/// Marks are looked for by their first three octets.
+fn marks(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<String> {
+    let listed = fields.take("marks").map(|node| decoder.texts(node, "a list of texts")).unwrap_or_default();
+    for mark in &listed {
+        if mark.value.trim_start_matches(['=', '^']).len() < 3 {
+            decoder.error(
+                "short-mark",
+                mark.span,
+                "a mark needs at least three characters, or it stands in too many strings",
+            );
+        }
+    }
     listed.into_iter().map(|located| located.value).collect()
 }
 

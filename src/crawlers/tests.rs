@@ -221,10 +221,52 @@ fn documented_caching_times_are_read_and_others_are_unknown() {
     assert_eq!(hours("perplexity-user"), None, "not applicable");
 }
 
+/// What is done at the beginning of a word is bounded whatever is sent.
 #[test]
-fn the_marks_leave_room_in_the_memory_of_an_idle_process() {
-    let memory = identify::Marks::new(registry().crawlers()).memory();
-    assert!(memory < 2 * 1_024 * 1_024, "{memory} bytes");
+fn few_marks_begin_alike() {
+    let most = identify::Marks::new(registry().crawlers()).most_at_one_place();
+    assert!(most <= 24, "{most}");
+}
+
+/// Looking only where words begin finds all that there is to find.
+#[test]
+fn the_index_finds_every_mark_that_may_count() {
+    let marks: Vec<&str> =
+        registry().crawlers().iter().flat_map(|crawler| &crawler.marks).map(String::as_str).collect();
+    let texts: Vec<&str> = marks.iter().map(|mark| mark.trim_start_matches(['=', '^'])).collect();
+    let index = words::WordIndex::new(texts.iter().copied());
+    let mut seed = 1_u64;
+    let mut draw = |below: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % below
+    };
+    for _ in 0..2_000 {
+        let mut text = String::new();
+        for _ in 0..draw(8) {
+            text.push_str(["", " ", "/", "-", "x", "; ", "_", "("][draw(8)]);
+            let mark = texts[draw(texts.len())];
+            text.push_str(&if draw(2) == 0 {
+                mark.to_ascii_uppercase()
+            } else {
+                mark[..draw(mark.len() + 1)].to_owned()
+            });
+        }
+        let bytes = text.as_bytes();
+        let mut expected = std::collections::BTreeSet::new();
+        for (place, mark) in texts.iter().enumerate() {
+            for start in 0..bytes.len().saturating_sub(mark.len() - 1) {
+                let begins = !mark.as_bytes()[0].is_ascii_alphanumeric()
+                    || start == 0
+                    || !identify::is_token_byte(bytes[start - 1]);
+                if begins && bytes[start..start + mark.len()].eq_ignore_ascii_case(mark.as_bytes()) {
+                    expected.insert((place, start, start + mark.len()));
+                }
+            }
+        }
+        let mut found = std::collections::BTreeSet::new();
+        index.find(bytes, |place, start, end| assert!(found.insert((usize::from(place), start, end))), |_| ());
+        assert_eq!(found, expected, "{text}");
+    }
 }
 
 #[test]
@@ -264,4 +306,12 @@ proptest! {
         }
         registry().identify_with(near.as_bytes(), &tokens);
     }
+}
+
+#[test]
+fn a_mark_that_is_too_short_is_refused() {
+    let own = "- { id: x, name: X, operator: X, purpose: other, binds: star, source: x, marks: [\"^ab\"] }\n";
+    let source = crate::yaml::Source { name: "own.yaml".into(), text: own.into() };
+    let found = registry().with(&source).expect_err("refused");
+    assert_eq!(found.items.iter().map(|item| item.id).collect::<Vec<_>>(), ["short-mark"], "{found:?}");
 }

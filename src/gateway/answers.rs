@@ -222,6 +222,21 @@ pub(super) fn pause(retry_after: u32, request: &RequestHeader) -> Result<Reply> 
     explain(&Page { retry_after: Some(retry_after), ..Page::new(503, "paused", message) }, request)
 }
 
+/// The policy asks for a licence; `signals.rs` adds the fields that say which.
+pub(super) fn unlicensed(status: u16, crawler: &str, license: &str, request: &RequestHeader) -> Result<Reply> {
+    let message = format!(
+        "This site asks {crawler} for a licence; a request with `Authorization: License TOKEN` is forwarded. \
+         The terms: {license}"
+    );
+    explain(&Page { crawler: Some(crawler), ..Page::new(status, "license_required", message) }, request)
+}
+
+/// The site's robots.txt is not known yet.
+pub(super) fn awaited(retry_after: u32, request: &RequestHeader) -> Result<Reply> {
+    let message = format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
+    explain(&Page { retry_after: Some(retry_after), ..Page::new(503, "robots_txt_awaited", message) }, request)
+}
+
 /// The request could not be forwarded.
 pub(super) fn failure(status: u16, request: &RequestHeader) -> Result<Reply> {
     let (error, message) = match status {

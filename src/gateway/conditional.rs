@@ -6,13 +6,18 @@ use http::{HeaderMap, header};
 /// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110 section 13.2.2).
 pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Timestamp) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
-        return headers.get_all(header::IF_NONE_MATCH).iter().any(|line| matches(line.as_bytes(), etag));
+        return same_entity(headers, etag);
     }
     headers
         .get(header::IF_MODIFIED_SINCE)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| Timestamp::from_http_date(value.trim()))
         .is_some_and(|copy| since <= copy)
+}
+
+/// Whether `If-None-Match` has this entity tag: the whole condition for what has no date.
+pub(super) fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().any(|line| matches(line.as_bytes(), etag))
 }
 
 /// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list. What is no entity tag ends the list.

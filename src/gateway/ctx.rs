@@ -1,5 +1,6 @@
 //! What is remembered of a request from phase to phase.
 
+use super::body::Body;
 use crate::clock::{Clock, Moment};
 use crate::origin::Choice;
 use crate::policy::{SiteEntry, Snapshot};
@@ -37,6 +38,8 @@ pub struct RequestContext {
     /// The server that was last tried, and how many were.
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
+    /// Whether the page is rewritten on its way.
+    pub(super) body: Body,
     /// When the origin was first asked.
     pub(super) asked_origin: Option<Instant>,
     _in_flight: InFlight,
@@ -73,6 +76,7 @@ impl RequestContext {
             answered: false,
             origin: None,
             attempts: 0,
+            body: Body::AsItIs,
             asked_origin: None,
             _in_flight: InFlight::new(metrics),
         }

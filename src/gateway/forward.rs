@@ -16,6 +16,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
+/// The listener speaks no TLS.
+const HTTP: HeaderValue = HeaderValue::from_static("http");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 pub(super) fn request_header(
@@ -74,7 +76,7 @@ fn forwarding_headers(
         request.remove_header(&REAL_IP);
     }
     if !ctx.peer_trusted || !original.contains_key(FORWARDED_PROTO) {
-        request.insert_header(FORWARDED_PROTO, "http")?;
+        request.insert_header(FORWARDED_PROTO, HTTP)?;
     }
     if !ctx.peer_trusted || !original.contains_key(FORWARDED_HOST) {
         match HeaderValue::from_bytes(asked_for) {

@@ -166,6 +166,7 @@ fn counted_action(decision: &Decision) -> &'static str {
         (Action::Pass, Some(Action::Block(_))) => "would_block",
         (Action::Pass, Some(Action::Slow { .. })) => "would_slow",
         (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
+        (Action::Pass, Some(Action::License { .. })) => "would_license",
         (action, _) => action.name(),
     }
 }

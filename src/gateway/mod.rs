@@ -2,10 +2,11 @@
 //!
 //! The order of a request: `early` checks it and settles who is asking, `request` asks for the decision and answers
 //! or lets pass, `peer` takes a prepared address, `forward` writes the request to the origin, `response` attaches
-//! the tags, `errors` answers for an origin that does not, `logging` counts and records. Must not know how a policy
+//! the tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` counts and records. Must not know how a policy
 //! is written, loaded or judged.
 
 mod answers;
+mod body;
 mod client;
 mod conditional;
 mod conduct;
@@ -19,6 +20,7 @@ mod peer;
 mod request;
 mod response;
 mod robots_txt;
+mod signals;
 
 pub use ctx::RequestContext;
 
@@ -37,6 +39,7 @@ use pingora_core::{Error, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything that requests share.
 pub struct Gateway {
@@ -106,7 +109,8 @@ impl ProxyHttp for Gateway {
         upstream_request: &mut RequestHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        forward::request_header(self, session, upstream_request, ctx)
+        forward::request_header(self, session, upstream_request, ctx)?;
+        body::ask(upstream_request, session.req_header(), ctx)
     }
 
     async fn request_body_filter(
@@ -120,13 +124,35 @@ impl ProxyHttp for Gateway {
         Ok(())
     }
 
+    async fn upstream_response_filter(
+        &self,
+        session: &mut Session,
+        response: &mut ResponseHeader,
+        ctx: &mut RequestContext,
+    ) -> Result<()> {
+        body::frame(self, session.req_header(), response, ctx)
+    }
+
     async fn response_filter(
         &self,
         session: &mut Session,
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        response::filter(self, session, response, ctx)
+        response::filter(self, session, response, ctx)?;
+        body::begin(response, ctx);
+        Ok(())
+    }
+
+    fn response_body_filter(
+        &self,
+        _session: &mut Session,
+        body: &mut Option<Bytes>,
+        end_of_stream: bool,
+        ctx: &mut RequestContext,
+    ) -> Result<Option<Duration>> {
+        body::rewrite(self, body, end_of_stream, ctx);
+        Ok(None)
     }
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, ctx: &mut RequestContext) -> FailToProxy {

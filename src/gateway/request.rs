@@ -2,7 +2,7 @@
 
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
-use super::{Gateway, conduct, forward, robots_txt};
+use super::{Gateway, conduct, forward, robots_txt, signals};
 use crate::crawlers::Claim;
 use crate::verdict::{Action, Asker, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
 use http::header;
@@ -35,7 +35,8 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     let before = Instant::now();
     ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
     let decision = judge(gateway, session.req_header(), ctx);
-    ctx.decision = Some(decision);
+    ctx.decision =
+        Some(if signals::shows_license_token(session.req_header()) { decision.with_license_token() } else { decision });
     gateway.metrics.decision(before.elapsed().as_secs_f64());
     match reply(gateway, session.req_header(), ctx)? {
         Some(reply) => {
@@ -94,8 +95,13 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
     let mut reply = match decision.action {
         Action::Pass => return Ok(None),
-        Action::RobotsTxt => robots_txt::reply(entry, request)?,
+        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now())?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
+        Action::License { status } => signals::license_wanted(status, gateway.registry, entry, decision, request)?,
+        Action::TdmRep => match entry.site.signals.tdmrep() {
+            Some(file) => signals::tdmrep(file, request)?,
+            None => return Ok(None),
+        },
         Action::Block(answer) | Action::Slow { answer, .. } => match entry.site.answers.get(usize::from(answer)) {
             Some(answer) => answers::block(answer, &answers::Reason::new(gateway.registry, entry, decision), request)?,
             None => return Ok(None),

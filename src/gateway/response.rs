@@ -1,12 +1,14 @@
-//! The origin's answer on its way to the client: the policy's tags, and what HTTP/1.0 needs.
+//! The origin's answer on its way to the client: the policy's tags and signals, and what HTTP/1.0 needs.
 
 use super::Gateway;
 use super::answers::append_lines;
 use super::ctx::RequestContext;
+use super::forward;
+use super::signals;
 use crate::indexing::parse_lines;
-use crate::policy::compiled::TagLines;
+use crate::policy::compiled::{self, Sent, TagLines};
 use crate::policy::model::OriginTags;
-use http::{HeaderName, HeaderValue, Version, header};
+use http::{HeaderName, HeaderValue, StatusCode, Version, header};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -32,32 +34,43 @@ pub(super) fn filter(
     if session.req_header().version == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    attach_tags(response, ctx)
+    attach_tags(response, ctx)?;
+    signals::attach(response, ctx)?;
+    if response.status == StatusCode::OK && forward::origin_form(session.req_header().raw_path()) == b"/".as_slice() {
+        watch_front_page(response, ctx);
+    }
+    Ok(())
 }
 
 fn attach_tags(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()> {
     // A host that no site claims is forwarded untouched.
     let Some((decision, entry)) = ctx.judged() else { return Ok(()) };
+    let (plan, status) = (&entry.site.tags, response.status.as_u16());
+    if plan.is_hidden(&decision.path_rules, status) {
+        // What the origin says alone would stand in the place of what was stored of both (RFC 9111 section 3.2).
+        response.remove_header(&X_ROBOTS_TAG);
+        return Ok(());
+    }
     let content_type = response.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let ours = entry.site.tags.tags(&decision.path_rules, response.status.as_u16(), content_type);
+    let ours = plan.tags(&decision.path_rules, status, content_type);
     combine(response, ours.as_deref(), entry.site.origin_tags)
 }
 
+/// Remembers what is said with the front page in fact, for `crawlgate_site_indexable`.
+fn watch_front_page(response: &ResponseHeader, ctx: &RequestContext) {
+    if let Some((_, entry)) = ctx.judged() {
+        let lines = response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
+        entry.site.front_page.saw(parse_lines(lines).effective("googlebot").forbids_indexing(), ctx.now());
+    }
+}
+
 fn combine(response: &mut ResponseHeader, ours: Option<&TagLines>, origin_tags: OriginTags) -> Result<()> {
-    let theirs = response.headers.contains_key(X_ROBOTS_TAG);
-    match (ours, origin_tags) {
-        (Some(ours), OriginTags::Merge) if theirs => {
-            let mut tags = parse_lines(response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes));
-            tags.merge(&ours.tags);
+    let theirs = response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
+    match compiled::combine(ours, theirs, origin_tags) {
+        Sent::Added(lines) => append_lines(response, lines),
+        Sent::Instead(lines) => {
             response.remove_header(&X_ROBOTS_TAG);
-            append_lines(response, &tags.lines())
-        }
-        (ours, origin_tags) => {
-            let replaced = ours.is_some() && origin_tags == OriginTags::Replace;
-            if theirs && (replaced || origin_tags == OriginTags::Strip) {
-                response.remove_header(&X_ROBOTS_TAG);
-            }
-            ours.map_or(Ok(()), |ours| append_lines(response, &ours.lines))
+            append_lines(response, &lines)
         }
     }
 }
@@ -75,7 +88,7 @@ mod tests {
         let ours = ours.map(|text| {
             let mut tags = Tags::default();
             tags.add(Scope::All, &Directives::parse(text).unwrap());
-            TagLines { lines: tags.lines(), tags }
+            TagLines { lines: tags.lines(), tags, origin_tags: None }
         });
         combine(&mut response, ours.as_ref(), origin_tags).unwrap();
         let lines = response.headers.get_all(X_ROBOTS_TAG).iter();
@@ -100,6 +113,21 @@ mod tests {
     fn replace_drops_theirs_only_where_a_rule_of_ours_matches() {
         assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Replace), ["noindex"]);
         assert_eq!(combined(&["nofollow"], None, OriginTags::Replace), ["nofollow"]);
+    }
+
+    #[test]
+    fn a_rule_that_says_it_outranks_the_site() {
+        let mut response = ResponseHeader::build(200, None).unwrap();
+        response.append_header(X_ROBOTS_TAG, "noindex").unwrap();
+        let ours = TagLines { origin_tags: Some(OriginTags::Strip), ..TagLines::default() };
+        combine(&mut response, Some(&ours), OriginTags::Keep).unwrap();
+        assert!(!response.headers.contains_key(X_ROBOTS_TAG));
+    }
+
+    #[test]
+    fn more_than_anybody_means_is_passed_on_whole() {
+        let long = "a,".repeat(2_000);
+        assert_eq!(combined(&[&long], Some("noindex"), OriginTags::Merge), [long.as_str(), "noindex"]);
     }
 
     #[test]

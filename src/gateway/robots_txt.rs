@@ -3,17 +3,24 @@
 use super::answers::{self, Reply};
 use super::conditional::not_modified;
 use crate::policy::SiteEntry;
+use crate::time::Timestamp;
 use bytes::Bytes;
 use http::{Method, header};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 use std::sync::Arc;
 
-pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader) -> Result<Reply> {
+/// While the origin's own file is awaited: crawlers that hear 503 stay away and come again (RFC 9309 section 2.3.1.4).
+const RETRY_AFTER: u32 = 60;
+
+pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader, now: Timestamp) -> Result<Reply> {
     if request.method != Method::GET && request.method != Method::HEAD {
         return answers::method_not_allowed("GET, HEAD", request);
     }
     let file = &entry.site.robots_txt;
+    if let Some(seconds) = file.awaits_origin(now) {
+        return answers::awaited(u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, RETRY_AFTER), request);
+    }
     let fresh = not_modified(&request.headers, &file.etag, entry.since);
     let mut header = ResponseHeader::build(if fresh { 304 } else { 200 }, Some(10))?;
     header.insert_header(header::SERVER, answers::SERVER)?;
@@ -29,7 +36,7 @@ pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader) -> Result<Reply>
 }
 
 /// The bytes of the snapshot, sent without being copied.
-struct SharedBody(Arc<[u8]>);
+pub(super) struct SharedBody(pub(super) Arc<[u8]>);
 
 impl AsRef<[u8]> for SharedBody {
     fn as_ref(&self) -> &[u8] {

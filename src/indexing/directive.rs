@@ -8,8 +8,10 @@ use std::fmt;
 pub enum Directive {
     /// No restriction.
     All,
-    /// A directive without a value, in its canonical lower-case spelling: `noindex`, `nofollow`, `noarchive`, `noai`, ...
-    Flag(Box<str>),
+    /// A known directive without a value: `noindex`, `nofollow`, `noarchive`, `noai`, ...
+    Flag(Flag),
+    /// A word that is none of these, in lower case: what somebody agreed on with somebody.
+    Custom(Box<str>),
     /// Characters of a snippet; `None` is -1, without limit.
     MaxSnippet(Option<u32>),
     /// Seconds of a video preview; `None` is -1.
@@ -33,25 +35,53 @@ pub enum ImagePreview {
     Large,
 }
 
-/// Directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are words of the language
-/// that stand for others and are not among them.
-pub(super) const FLAGS: [&str; 15] = [
-    "noindex",
-    "nofollow",
-    "noarchive",
-    "nocache",
-    "nosnippet",
-    "indexifembedded",
-    "notranslate",
-    "noimageindex",
-    "nositelinkssearchbox",
-    "noodp",
-    "noydir",
-    "nopreview",
-    "noai",
-    "noimageai",
-    "noml",
-];
+macro_rules! flags {
+    ($($flag:ident $name:literal $about:literal;)*) => {
+        /// The known directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are words
+        /// of the language that stand for others and are not among them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Flag {
+            $(#[doc = $about] $flag,)*
+        }
+
+        impl Flag {
+            /// All of them.
+            pub const ALL: &[Flag] = &[$(Flag::$flag),*];
+
+            /// As it is written.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Flag::$flag => $name,)*
+                }
+            }
+        }
+    };
+}
+
+flags! {
+    NoIndex "noindex" "Not to be found.";
+    NoFollow "nofollow" "Its links are not to be followed.";
+    NoArchive "noarchive" "No copy is to be shown; at Bing and Amazon also: not to train models with.";
+    NoCache "nocache" "Bing: in answers of its assistant only by title, address and snippet.";
+    NoSnippet "nosnippet" "No extract is to be shown.";
+    IndexIfEmbedded "indexifembedded" "To be found as a part of pages that embed it, its noindex notwithstanding.";
+    NoTranslate "notranslate" "No translation is to be offered.";
+    NoImageIndex "noimageindex" "Its images are not to be found.";
+    NoSitelinksSearchbox "nositelinkssearchbox" "No search box among its results.";
+    NoOdp "noodp" "No description from the Open Directory, which is no more.";
+    NoYdir "noydir" "No description from Yahoo's directory, which is no more.";
+    NoPreview "nopreview" "No preview is to be shown.";
+    NoAi "noai" "Not to train models with.";
+    NoImageAi "noimageai" "Its images are not to train models with.";
+    NoMl "noml" "Not to train models with, in another spelling.";
+}
+
+impl Flag {
+    /// The flag of a name, without regard to case.
+    pub fn named(name: &str) -> Option<Flag> {
+        Flag::ALL.iter().copied().find(|flag| flag.name().eq_ignore_ascii_case(name))
+    }
+}
 
 /// Keys that take a value; they are never the name of a bot.
 pub(super) const KEYS: [&str; 4] = ["max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"];
@@ -74,12 +104,12 @@ impl Directive {
     pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
         let word = word.to_ascii_lowercase();
         if word == "none" {
-            return Some(vec![Directive::Flag("noindex".into()), Directive::Flag("nofollow".into())]);
+            return Some(vec![Directive::Flag(Flag::NoIndex), Directive::Flag(Flag::NoFollow)]);
         }
         if NO_RESTRICTION.contains(&word.as_str()) {
             return Some(vec![Directive::All]);
         }
-        FLAGS.contains(&word.as_str()).then(|| vec![Directive::Flag(word.into())])
+        Flag::named(&word).map(|flag| vec![Directive::Flag(flag)])
     }
 
     /// A key of [`KEYS`] with its value.
@@ -94,8 +124,28 @@ impl Directive {
                 "large" => Some(Directive::MaxImagePreview(ImagePreview::Large)),
                 _ => None,
             },
-            "unavailable_after" => moment(value).map(Directive::UnavailableAfter),
+            "unavailable_after" => super::date::moment(value).map(Directive::UnavailableAfter),
             _ => None,
+        }
+    }
+
+    /// What it is called: the word, or the key of a value.
+    pub fn name(&self) -> &str {
+        match self {
+            Directive::All => "all",
+            Directive::Flag(flag) => flag.name(),
+            Directive::Custom(word) => word,
+            Directive::MaxSnippet(_) => "max-snippet",
+            Directive::MaxImagePreview(_) => "max-image-preview",
+            Directive::MaxVideoPreview(_) => "max-video-preview",
+            Directive::UnavailableAfter(_) => "unavailable_after",
+            Directive::Unknown(key, text) => {
+                if key.is_empty() {
+                    text
+                } else {
+                    key
+                }
+            }
         }
     }
 
@@ -103,7 +153,8 @@ impl Directive {
     fn rank(&self) -> usize {
         match self {
             Directive::All => 0,
-            Directive::Flag(name) => 1 + FLAGS.iter().position(|flag| **flag == **name).unwrap_or(FLAGS.len()),
+            Directive::Flag(flag) => 1 + *flag as usize,
+            Directive::Custom(_) => 99,
             Directive::MaxSnippet(_) => 100,
             Directive::MaxImagePreview(_) => 101,
             Directive::MaxVideoPreview(_) => 102,
@@ -118,7 +169,8 @@ impl fmt::Display for Directive {
         let limited = |limit: &Option<u32>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
         match self {
             Directive::All => f.write_str("all"),
-            Directive::Flag(name) => f.write_str(name),
+            Directive::Flag(flag) => f.write_str(flag.name()),
+            Directive::Custom(word) => f.write_str(word),
             Directive::MaxSnippet(limit) => write!(f, "max-snippet: {}", limited(limit)),
             Directive::MaxVideoPreview(limit) => write!(f, "max-video-preview: {}", limited(limit)),
             Directive::MaxImagePreview(ImagePreview::None) => f.write_str("max-image-preview: none"),
@@ -135,35 +187,6 @@ fn limit(value: &str) -> Option<Option<u32>> {
     if value == "-1" { Some(None) } else { value.parse().ok().map(Some) }
 }
 
-/// A date in any of the forms that Google reads: RFC 822, RFC 850, ISO 8601.
-pub(super) fn moment(value: &str) -> Option<Timestamp> {
-    any_moment(value).and_then(Timestamp::writable)
-}
-
-fn any_moment(value: &str) -> Option<Timestamp> {
-    if value.len() > 64 {
-        return None;
-    }
-    if let Some(moment) = Timestamp::parse(value).or_else(|| Timestamp::from_http_date(value)) {
-        return Some(moment);
-    }
-    if let Ok(moment) = chrono::DateTime::parse_from_rfc2822(value) {
-        return Some(Timestamp(moment.timestamp()));
-    }
-    // `25 Jun 2010 15:00:00 PST` and `25-Jun-2010 15:00:00 UTC`, as Google's page writes them.
-    let spaced = value.replace('-', " ");
-    if let Ok(moment) = chrono::DateTime::parse_from_rfc2822(&spaced) {
-        return Some(Timestamp(moment.timestamp()));
-    }
-    let bare = spaced.trim_end_matches(" UTC").trim_end_matches(" GMT");
-    for form in ["%d %b %Y %H:%M:%S", "%Y %m %d %H:%M:%S", "%Y %m %dT%H:%M:%S"] {
-        if let Ok(moment) = chrono::NaiveDateTime::parse_from_str(bare, form) {
-            return Some(Timestamp(moment.and_utc().timestamp()));
-        }
-    }
-    None
-}
-
 /// A set of directives; of one kind the most restrictive value is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
@@ -171,8 +194,8 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`, strictly: an unknown
-    /// name or a bad value is an error with the nearest known name.
+    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`, strictly: a bad value is
+    /// an error, and so is a word that is nearly a known one. Any other word is kept as a custom directive.
     ///
     /// # Errors
     /// Says which part is wrong and what to write instead.
@@ -184,8 +207,10 @@ impl Directives {
             let part = parts[index].trim();
             index += 1;
             let Some((key, value)) = part.split_once(':') else {
-                let known = Directive::word(part).ok_or_else(|| unknown_word(part))?;
-                known.into_iter().for_each(|directive| directives.insert(directive));
+                match Directive::word(part) {
+                    Some(known) => known.into_iter().for_each(|directive| directives.insert(directive)),
+                    None => directives.insert(custom(part)?),
+                }
                 continue;
             };
             let key = key.trim();
@@ -208,12 +233,13 @@ impl Directives {
     pub fn insert(&mut self, directive: Directive) {
         let place = self.members.iter_mut().find(|member| match (&**member, &directive) {
             (Directive::Flag(one), Directive::Flag(other)) => one == other,
+            (Directive::Custom(one), Directive::Custom(other)) => one == other,
             (Directive::Unknown(one, value), Directive::Unknown(other, theirs)) => {
                 one.eq_ignore_ascii_case(other) && value == theirs
             }
             (one, other) => {
                 std::mem::discriminant(one) == std::mem::discriminant(other)
-                    && !matches!(one, Directive::Flag(_) | Directive::Unknown(..))
+                    && !matches!(one, Directive::Flag(_) | Directive::Custom(_) | Directive::Unknown(..))
             }
         });
         match place {
@@ -262,7 +288,7 @@ impl Directives {
 
     /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is not counted.
     pub fn forbids_indexing(&self) -> bool {
-        self.members.iter().any(|member| matches!(member, Directive::Flag(name) if &**name == "noindex"))
+        self.members.iter().any(|member| matches!(member, Directive::Flag(Flag::NoIndex)))
     }
 }
 
@@ -278,20 +304,34 @@ impl fmt::Display for Directives {
     }
 }
 
-fn unknown_word(word: &str) -> DirectiveError {
+/// A word of a policy that is none of the known ones.
+fn custom(word: &str) -> Result<Directive, DirectiveError> {
     if word.is_empty() {
-        return DirectiveError {
+        return Err(DirectiveError {
             message: "a directive is missing here".into(),
             help: Some("write `noindex`, `nofollow`, `noarchive`, ...".into()),
-        };
+        });
     }
-    let known = FLAGS.iter().chain(&KEYS).chain(&["none", "all"]).copied();
-    let near = known.clone().map(|name| (strsim::damerau_levenshtein(&word.to_ascii_lowercase(), name), name)).min();
-    let help = match near {
-        Some((distance, name)) if distance <= 2 => format!("did you mean `{name}`?"),
-        _ => format!("the directives are: {}", known.collect::<Vec<_>>().join(", ")),
-    };
-    DirectiveError { message: format!("`{word}` is not a directive of X-Robots-Tag"), help: Some(help) }
+    let known = || Flag::ALL.iter().map(|flag| flag.name()).chain(KEYS).chain(["none", "all"]);
+    let lower = word.to_ascii_lowercase();
+    let near = known().map(|name| (strsim::damerau_levenshtein(&lower, name), name)).min();
+    if let Some((_, name)) = near.filter(|(distance, name)| *distance <= 2 && distance * 2 < name.len()) {
+        let help = match KEYS.contains(&name) {
+            true => format!("did you mean `{name}`? It takes a value: `{name}: ...`"),
+            false => format!("did you mean `{name}`?"),
+        };
+        return Err(DirectiveError {
+            message: format!("`{word}` is not a directive of X-Robots-Tag"),
+            help: Some(help),
+        });
+    }
+    if !super::field::is_token(word) {
+        return Err(DirectiveError {
+            message: format!("`{word}` is not a directive of X-Robots-Tag"),
+            help: Some(format!("the directives are: {}", known().collect::<Vec<_>>().join(", "))),
+        });
+    }
+    Ok(Directive::Custom(lower.into()))
 }
 
 fn unknown_key(key: &str) -> DirectiveError {

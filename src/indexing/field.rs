@@ -4,8 +4,9 @@
 //! one; the keys that take values are recognised before names; a date may hold commas and colons; what is not known is
 //! kept as it was, in its scope.
 
-use super::directive::{FLAGS, KEYS, moment};
-use super::{Directive, Directives, Scope, Tags};
+use super::date::moment;
+use super::directive::KEYS;
+use super::{Directive, Directives, Flag, Scope, Tags};
 use crate::time::Timestamp;
 
 /// What is read of one response's lines.
@@ -14,17 +15,33 @@ const MAX_BYTES: usize = 64 * 1024;
 const MAX_MEMBERS: usize = 1_000;
 
 /// Reads `X-Robots-Tag` field values. Lenient: what cannot be read is kept as an unknown directive, never re-scoped.
+/// Of lines that are longer than anybody means (64 KiB, 1,000 members) only the beginning is read.
 pub fn parse_lines<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Tags {
+    read(lines).0
+}
+
+/// The same, or nothing when there is more than is read: who sends them on must not leave the rest out.
+pub fn parse_whole<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Option<Tags> {
+    let (tags, whole) = read(lines);
+    whole.then_some(tags)
+}
+
+fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
     let mut tags = Tags::default();
     let (mut bytes, mut members) = (0, 0);
     for line in lines {
         bytes += line.len();
         if bytes > MAX_BYTES || members >= MAX_MEMBERS {
-            break;
+            return (tags, false);
         }
-        members += read_line(&String::from_utf8_lossy(line), &mut tags, MAX_MEMBERS - members);
+        let line = String::from_utf8_lossy(line);
+        let read = read_line(&line, &mut tags, MAX_MEMBERS - members);
+        if read < line.split(',').count() {
+            return (tags, false);
+        }
+        members += read;
     }
-    tags
+    (tags, true)
 }
 
 fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
@@ -52,6 +69,17 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
             {
                 index += used;
                 directives.insert(Directive::UnavailableAfter(moment));
+            } else if key.eq_ignore_ascii_case("unavailable_after") {
+                // A date that others may be able to read: what a comma cut off stays with it.
+                let mut text = value.trim().to_owned();
+                while let Some(next) = parts.get(index).map(|part| clean(part))
+                    && next.starts_with(|sign: char| sign.is_ascii_digit())
+                {
+                    text.push_str(", ");
+                    text.push_str(&next);
+                    index += 1;
+                }
+                directives.insert(Directive::Unknown("unavailable_after".into(), text.into()));
             } else {
                 directives.insert(Directive::valued(key, value).unwrap_or_else(|| match key {
                     // Without its colon it would be another directive.
@@ -60,7 +88,7 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
                 }));
             }
         } else if is_token(rest) {
-            directives.insert(Directive::Flag(rest.to_ascii_lowercase().into()));
+            directives.insert(Directive::Custom(rest.to_ascii_lowercase().into()));
         } else {
             directives.insert(Directive::Unknown("".into(), rest.into()));
         }
@@ -69,23 +97,35 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
     parts.len()
 }
 
-/// Splits off a bot's name: token characters before a colon that are no key with a value, where a directive follows.
-/// `max-foo: 3` has no directive behind its colon and is an unknown key.
+/// Splits off a bot's name: token characters before a colon that are no key with a value, where a directive follows, or
+/// that call themselves a bot. `max-foo: 3` has no directive behind its colon and is an unknown key.
 fn scoped(part: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = part.split_once(':') else { return (None, part) };
     let name = name.trim();
     // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when it stands second.
-    if !is_token(name) || KEYS.iter().chain(&FLAGS).any(|known| known.eq_ignore_ascii_case(name)) {
+    if !is_token(name) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(name)) || Flag::named(name).is_some() {
         return (None, part);
     }
     let rest = rest.trim();
     let first = rest.split([':', ' ']).next().unwrap_or("");
     let is_directive = Directive::word(rest).is_some()
         || KEYS.iter().any(|key| key.eq_ignore_ascii_case(first))
-        || FLAGS.iter().any(|flag| flag.eq_ignore_ascii_case(first))
-        // `bingbot: somethingnew` and `googlebot:` (the directives follow the comma): a word, not a number or a size.
-        || name.to_ascii_lowercase().contains("bot") && (rest.is_empty() || is_token(rest));
+        || Flag::named(first).is_some()
+        // `bingbot: somethingnew`, `googlebot:` (the directives follow the comma), `googlebot: newkey: 3`.
+        || is_bots_name(name);
     if is_directive { (Some(name), rest) } else { (None, part) }
+}
+
+/// Whether a name is that of a crawler whatever follows it.
+fn is_bots_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    ["bot", "spider", "crawler"].iter().any(|part| lower.contains(part))
+        || ["slurp", "yandex"].contains(&lower.as_str())
+}
+
+/// Whether a member would be read as one for another bot, were it not the first of its line.
+pub(super) fn begins_scope(member: &str) -> bool {
+    scoped(member).0.is_some()
 }
 
 /// Whether `name: member` is read as a member for that bot.
@@ -100,8 +140,8 @@ pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize
     let mut text = value.trim().to_owned();
     // `Friday, 25-Jun-10 15:00:00 PST` holds one comma; no form holds more than two.
     for (used, part) in following.iter().take(2).enumerate() {
-        text.push(',');
-        text.push_str(part.trim_end());
+        text.push_str(", ");
+        text.push_str(&clean(part));
         if let Some(moment) = moment(text.trim()) {
             found = Some((moment, used + 1));
         }
@@ -114,7 +154,7 @@ fn clean(part: &str) -> String {
     part.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect::<String>().trim().to_owned()
 }
 
-fn is_token(text: &str) -> bool {
+pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.*+!#$%&'^`|~".contains(&byte))

@@ -2,14 +2,18 @@
 //!
 //! This room knows the field only: not which response it is for, nor where it came from.
 
+mod date;
 mod directive;
 mod emit;
+pub mod engines;
 mod field;
 mod tags;
 
-pub use directive::{Directive, DirectiveError, Directives, ImagePreview};
-pub use field::parse_lines;
+pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview};
+pub use field::{parse_lines, parse_whole};
 pub use tags::{Scope, Tags};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wild_tests;

@@ -56,16 +56,24 @@ fn keys_with_values_are_never_bots() {
 fn what_cannot_be_read_is_kept_in_its_scope() {
     assert_eq!(
         lines(&["googlebot: noindex, somethingnew, unavailable_after: whenever"]),
-        ["googlebot: noindex, somethingnew, unavailable_after: whenever"]
+        ["googlebot: noindex, somethingnew", "googlebot: unavailable_after: whenever"]
+    );
+    assert_eq!(
+        lines(&["unavailable_after: Sol, 25 Florx 2010 9:00, noindex"]),
+        ["noindex", "unavailable_after: Sol, 25 Florx 2010 9:00"]
     );
     assert_eq!(lines(&["max-snippet: many"]), ["max-snippet: many"]);
+    assert_eq!(lines(&["googlebot: noindex,\r\n nofollow"]), ["googlebot: noindex, nofollow"], "folded");
     assert_eq!(lines(&["noindex,, ,nofollow,"]), ["noindex, nofollow"]);
 }
 
 #[test]
 fn what_is_sent_on_stays_in_its_scope() {
     assert_eq!(lines(&["other: max-snippet: 3, somethingnew"]), ["other: max-snippet: 3, somethingnew"]);
-    assert_eq!(lines(&["googlebot: , key: value"]), ["googlebot: all, key: value"]);
+    assert_eq!(lines(&["googlebot: , key: value"]), ["googlebot: key: value"]);
+    assert_eq!(lines(&["googlebot: max-foo: 3, noindex"]), ["googlebot: noindex, max-foo: 3"]);
+    assert_eq!(lines(&["seabot: new, sea: ice: noindex"]), ["seabot: new, sea: ice: noindex"]);
+    assert_eq!(lines(&["a-bot: b: noindex, new"]), ["a-bot: new", "a-bot: b: noindex"], "b is no bot here");
     assert_eq!(lines(&["other: all, somethingnew"]), ["other: all, somethingnew"]);
     assert_eq!(lines(&[":noindex"]), [":noindex"]);
     assert_eq!(lines(&["googlebot: noindex: nofollow, somethingnew"]), ["googlebot: somethingnew, noindex: nofollow"]);
@@ -74,6 +82,11 @@ fn what_is_sent_on_stays_in_its_scope() {
         "googlebot: , key: value",
         "other: all, somethingnew",
         "googlebot: noindex: nofollow, new",
+        "a-bot: b: noindex, new",
+        "a-bot: b-bot: c-bot: noindex, new",
+        "foo: b-bot: noindex, c: noindex",
+        "unavailable_after: Friday, zz",
+        "googlebot: unavailable_after: Friday,\u{16} 25-Jun-10 15:00:00 GMT, nofoll",
     ] {
         assert_eq!(read(&[line]), read(&lines(&[line]).iter().map(String::as_str).collect::<Vec<_>>()));
     }
@@ -124,7 +137,21 @@ fn a_policy_s_directives_are_read_strictly() {
         Directives::parse("max-snipet: 5").expect_err("a typo").help.as_deref(),
         Some("did you mean `max-snippet`?")
     );
-    for wrong in ["", "noindex,", "max-snippet: lots", "max-image-preview: huge", "unavailable_after: soon"] {
+    assert_eq!(
+        Directives::parse("dontkeepme, NoIndex").expect("a word of somebody's").to_string(),
+        "noindex, dontkeepme"
+    );
+    for wrong in [
+        "",
+        "noindex,",
+        "no index",
+        "noindx",
+        "max-snippet",
+        "indexifembeded",
+        "max-snippet: lots",
+        "max-image-preview: huge",
+        "unavailable_after: soon",
+    ] {
         assert!(Directives::parse(wrong).is_err(), "{wrong:?} was accepted");
     }
 }
@@ -139,7 +166,79 @@ fn only_noindex_forbids_indexing() {
 fn ten_thousand_members_are_bounded() {
     let line = "x,".repeat(30_000);
     let many: Vec<&[u8]> = std::iter::repeat_n(line.as_bytes(), 1_000).collect();
-    assert!(parse_lines(many).lines().len() <= 1);
+    assert!(parse_lines(many.clone()).lines().len() <= 1);
+    assert_eq!(parse_whole(many), None, "the rest would be lost");
+    assert!(parse_whole([b"noindex, x".as_slice()]).is_some());
+    assert_eq!(parse_whole([line.as_bytes()]), None, "1,000 members of 30,000");
+}
+
+#[test]
+fn dates_are_read_in_every_form_that_people_write() {
+    for date in [
+        "25 Jun 2010 15:00:00 PST",
+        "Fri, 25 Jun 2010 15:00:00 PST",
+        "Friday, 25-Jun-10 15:00:00 PST",
+        "25-Jun-2010 15:00:00 PST",
+        "25-Jun-2010 15:00:00 -0800",
+        "Fri, 25 Jun 2010 23:00:00 GMT",
+        "Friday, 25-Jun-10 23:00:00 GMT",
+        "Fri Jun 25 23:00:00 2010",
+        "25 Jun 2010 23:00:00",
+        "25 Jun 10 23:00:00 UTC",
+        "Jun 25 2010 23:00:00",
+        "2010-06-25T15:00:00-08:00",
+        "2010-06-25T15:00:00-0800",
+        "2010-06-25T23:00:00Z",
+        "2010-06-25T23:00:00.000Z",
+        "2010-06-25T23:00:00",
+        "2010-06-25T23:00Z",
+        "2010-06-25 23:00:00",
+        "2010-06-25 23:00:00 UTC",
+        "20100625T230000Z",
+    ] {
+        assert_eq!(
+            effective(&[&format!("unavailable_after: {date}")], "x"),
+            "unavailable_after: 2010-06-25T23:00:00Z",
+            "{date}"
+        );
+        assert_eq!(
+            Directives::parse(&format!("unavailable_after: {date}")).expect(date).to_string(),
+            "unavailable_after: 2010-06-25T23:00:00Z"
+        );
+    }
+    for day in ["2010-06-25", "25 Jun 2010", "25-Jun-10", "Jun 25, 2010", "Friday, 25 June 2010"] {
+        let read = effective(&[&format!("unavailable_after: {day}")], "x");
+        assert_eq!(read, "unavailable_after: 2010-06-25T00:00:00Z", "{day}");
+    }
+}
+
+#[test]
+fn engines_say_what_they_honour() {
+    use engines::{BOTS, Reads, Support, bot, is_retired_by_all};
+    let of = |name: &str, directive: &str| {
+        let directives = Directives::parse(directive).expect("known");
+        bot(name).expect("a known bot").support(directives.iter().next().expect("one"))
+    };
+    assert_eq!(of("Googlebot", "noarchive"), Support::Retired);
+    assert_eq!(of("bingbot", "noarchive"), Support::Honoured);
+    assert_eq!(of("googlebot", "noai"), Support::Unlisted);
+    assert_eq!(of("gptbot", "noindex"), Support::Unknown);
+    assert_eq!(bot("applebot").map(|bot| bot.reads), Some(Reads::Meta));
+    assert!(bot("somebot").is_none());
+    let retired: Vec<&str> =
+        Flag::ALL.iter().filter(|flag| is_retired_by_all(&Directive::Flag(**flag))).map(|flag| flag.name()).collect();
+    assert_eq!(retired, ["nositelinkssearchbox", "noodp", "noydir"]);
+    for bot in BOTS {
+        assert!(bot.source.starts_with("https://") && bot.as_of.starts_with("20"), "{bot:?}");
+        for name in bot.honours {
+            let known = Flag::named(name).is_some()
+                || *name == "all"
+                || Directives::parse(&format!("{name}: 1")).is_ok()
+                || name.contains('_')
+                || *name == "max-image-preview";
+            assert!(known, "{name}");
+        }
+    }
 }
 
 fn any_directives() -> impl Strategy<Value = Directives> {
@@ -161,6 +260,23 @@ proptest! {
         }
         let emitted = tags.lines();
         prop_assert_eq!(parse_lines(emitted.iter().map(|line| line.as_bytes())), tags);
+    }
+
+    #[test]
+    fn what_an_origin_says_binds_each_bot_the_same_after_it_was_sent_on(
+        members in proptest::collection::vec((
+            "(googlebot|bingbot|otherbot|slurp|robots|[*]|max-foo|noindex|x)?( ?: ?)?",
+            "noindex|none|all|index|noai|new|max-snippet: 3|max-snippet:no|max-foo: 3|unavailable_after: (25-Jun-10|Friday|2026-01-01)|25-Jun-10 15:00:00 GMT|a b|:|;|",
+            "(, ?|,,|\n|\n\t)",
+        ), 0..8),
+    ) {
+        let text: String = members.iter().map(|(scope, said, end)| format!("{scope}{said}{end}")).collect();
+        let read = parse_lines(text.split('\n').map(str::as_bytes));
+        let sent = read.lines();
+        let again = parse_lines(sent.iter().map(String::as_bytes));
+        for bot in ["googlebot", "bingbot", "otherbot", "slurp", "robots", "max-foo", "x", "unnamedbot"] {
+            prop_assert_eq!(again.effective(bot), read.effective(bot), "{} of {:?} sent as {:?}", bot, &text, &sent);
+        }
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl Candidate {
         self.needs_copy = true;
     }
 
-    /// What is to be said: one line for each finding, and the errors at length.
+    /// What is to be said: one line for each finding, and the errors at length. Notes, and what is beyond
+    /// [`MAX_TOLD`], are left to `crawlgate check`: a log and a status are for what needs somebody.
     pub fn tell(&self) -> (Vec<String>, String) {
         let source: &Source = match &self.file {
             Ok(source) => source,
@@ -70,9 +71,19 @@ impl Candidate {
         let items = &self.diagnostics.items;
         let errors = items.iter().filter(|item| item.severity == Severity::Error);
         let rendered = errors.map(|item| item.render(source, false) + "\n").collect();
-        (items.iter().map(|item| item.one_line(source)).collect(), rendered)
+        let mut worst: Vec<&Diagnostic> = items.iter().filter(|item| item.severity != Severity::Note).collect();
+        worst.sort_by_key(|item| std::cmp::Reverse(item.severity));
+        let more = worst.len().saturating_sub(MAX_TOLD);
+        let mut told: Vec<String> = worst.iter().take(MAX_TOLD).map(|item| item.one_line(source)).collect();
+        if more > 0 {
+            told.push(format!("and {more} more: `crawlgate check` shows them all"));
+        }
+        (told, rendered)
     }
 }
+
+/// Findings of one site that are told one by one.
+const MAX_TOLD: usize = 20;
 
 /// A host of the site that somebody else has.
 pub fn find_taken(owners: &Owners, site: &Site) -> Option<Taken> {

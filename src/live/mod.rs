@@ -5,27 +5,32 @@
 
 mod files;
 mod hosts;
+mod origins;
 mod pauses;
 mod reload;
+mod schedule;
 mod state;
 mod status;
 mod succession;
 mod watch;
 
+pub use origins::{OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, no_policy};
 pub use pauses::{PauseError, PauseRequest};
 pub use reload::{Outcome, ReloadReport, SiteReload};
-pub use status::{SiteStatus, Status};
+pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
+use crate::policy::origin::OriginFile;
 use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::ArcSwap;
 use reload::{Read, Sites};
 use status::Files;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What to load from, and where to remember.
 #[derive(Clone, Debug)]
@@ -36,7 +41,14 @@ pub struct LiveOptions {
     pub state: Option<PathBuf>,
     /// Refuse to start on a last good copy.
     pub strict: bool,
+    /// Whether a directory that is not there is one without policies: nobody named it.
+    pub may_be_missing: bool,
+    /// What is known of the origins' own robots.txt files, by site.
+    pub origins: BTreeMap<String, OriginKnown>,
 }
+
+/// Called after a change that is one for requests.
+type Listener = Box<dyn Fn() + Send>;
 
 /// Why the policies could not be loaded at start.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +67,8 @@ pub struct Live {
     /// The same snapshot, with how the files stand: no status waits for a reload.
     overview: ArcSwap<(Files, Arc<Snapshot>)>,
     changes: Mutex<Changes>,
+    origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
+    listeners: Mutex<Vec<Listener>>,
 }
 
 /// What only a change may touch.
@@ -70,7 +84,7 @@ impl Live {
     /// # Errors
     /// See [`StartError`].
     pub fn start(options: LiveOptions, registry: &'static Registry, now: Timestamp) -> Result<Arc<Live>, StartError> {
-        Live::start_reading(options, registry, verdict::load, now)
+        Live::start_reading(options, registry, verdict::load_with_origin, now)
     }
 
     fn start_reading(
@@ -85,6 +99,8 @@ impl Live {
             overview: ArcSwap::from_pointee((sites.files(), snapshot.clone())),
             snapshot: ArcSwap::new(snapshot),
             changes: Mutex::new(Changes { sites, retired: Vec::new() }),
+            origin_reports: Mutex::default(),
+            listeners: Mutex::default(),
         }))
     }
 
@@ -96,6 +112,24 @@ impl Live {
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
         self.change(|sites| sites.reload(now))
+    }
+
+    /// When something that goes by the clock is due. Neither locks nor waits.
+    pub fn next_switch(&self) -> Option<Timestamp> {
+        self.snapshot.load().sites().iter().filter_map(|entry| entry.site.next_switch).min()
+    }
+
+    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site in one. Returns the sites that
+    /// changed.
+    pub fn keep_time(&self, now: Timestamp) -> Vec<String> {
+        if self.next_switch().is_none_or(|due| now < due) {
+            return Vec::new();
+        }
+        self.change(|sites| {
+            let switched = sites.keep_time(now);
+            let is_new = !switched.is_empty();
+            (switched, is_new)
+        })
     }
 
     /// Pauses; outranks the file until it ends, and survives a restart. Returns when it ends.
@@ -122,10 +156,34 @@ impl Live {
         })
     }
 
-    /// How things stand. Neither locks nor waits.
+    /// How things stand. Waits for no change.
     pub fn status(&self, now: Timestamp) -> Status {
         let overview = self.overview.load_full();
-        status::status(&overview.0, &overview.1, now)
+        let mut status = status::status(&overview.0, &overview.1, now);
+        let reports = self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner);
+        for site in &mut status.sites {
+            site.origin_robots = reports.get(&site.site).cloned();
+        }
+        status
+    }
+
+    /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
+    ///
+    /// # Errors
+    /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests): the
+    /// findings. Everything stays as it was.
+    pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
+        self.change(|sites| sites.origin_says(site, file, now))
+    }
+
+    /// How it stands with the origins' robots.txt files, for the status.
+    pub fn report_origins(&self, reports: BTreeMap<String, OriginRobotsStatus>) {
+        *self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner) = reports;
+    }
+
+    /// Has `changed` called after each change of what requests see. It must not wait.
+    pub fn on_change(&self, changed: impl Fn() + Send + 'static) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(changed));
     }
 
     /// Makes a change, and publishes a new snapshot when it is one for requests.
@@ -139,9 +197,14 @@ impl Live {
         }
         self.overview.store(Arc::new((changes.sites.files(), self.snapshot.load_full())));
         changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
+        if is_new {
+            self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|changed| changed());
+        }
         result
     }
 }
 
+#[cfg(test)]
+mod schedule_tests;
 #[cfg(test)]
 mod tests;

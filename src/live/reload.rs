@@ -2,17 +2,19 @@
 
 use super::files::{self, Found};
 use super::hosts::{Candidate, Candidates, Owners, find_taken, take_hosts};
+use super::origins::OriginKnown;
 use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
 use super::succession::forget_what_is_over;
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
+use crate::policy::origin::Origin;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,10 +65,10 @@ pub enum Outcome {
 }
 
 /// One site and the file it came from.
-struct Loaded {
+pub(super) struct Loaded {
     name: String,
     /// `None` when the file was refused and nothing else is there.
-    entry: Option<SiteEntry>,
+    pub(super) entry: Option<SiteEntry>,
     /// The file as it was last seen, refused or not.
     seen: Found,
     /// What the file would be if another site did not have its hosts.
@@ -97,15 +99,19 @@ pub struct Sites {
     read: Read,
     pub(super) state: State,
     pub(super) memory: Memory,
-    loaded: BTreeMap<String, Loaded>,
+    pub(super) loaded: BTreeMap<String, Loaded>,
+    /// The site that there is when there is no policy.
+    pub(super) without_policy: Option<SiteEntry>,
+    pub(super) origins: BTreeMap<String, OriginKnown>,
+    may_be_missing: bool,
     generation: u64,
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
     problem: Option<String>,
 }
 
-/// Everything that stands between a file and its use, other sites aside: `verdict::load`.
-pub type Read = fn(&str, &Source, &'static Registry) -> (Option<Arc<Site>>, Diagnostics);
+/// Everything that stands between a file and its use, other sites aside: `verdict::load_with_origin`.
+pub type Read = fn(&str, &Source, &Origin, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
 
 impl Sites {
     pub fn start(
@@ -122,6 +128,9 @@ impl Sites {
             state,
             memory,
             loaded: BTreeMap::new(),
+            without_policy: None,
+            origins: options.origins,
+            may_be_missing: options.may_be_missing,
             generation: 0,
             last_reload: now,
             problem: None,
@@ -151,6 +160,7 @@ impl Sites {
         self.problem = None;
         let found = match files::policies(&self.policies) {
             Ok(found) => found,
+            Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             // A directory that cannot be read is no reason to forget the sites.
             Err(error) => {
                 self.problem =
@@ -170,23 +180,22 @@ impl Sites {
                 Some(loaded) if loaded.seen == file && loaded.waiting.is_none() => {
                     outcomes.insert(name, loaded.outcome_when_unchanged());
                 }
-                loaded => {
-                    let waiting = loaded.filter(|loaded| loaded.seen == file).and_then(|loaded| loaded.waiting.clone());
-                    let candidate = match waiting {
-                        Some((site, diagnostics)) => Candidate::new(file, Some(site), diagnostics),
-                        None => self.read(&name, file),
-                    };
+                _ => {
+                    let candidate = self.read(&name, file, now);
                     candidates.insert(name, candidate);
                 }
             }
         }
-        self.settle_hosts(&mut candidates);
+        self.settle_hosts(&mut candidates, now);
         for (name, candidate) in candidates {
             let outcome = self.put(&name, candidate, now);
             outcomes.insert(name, outcome);
         }
-        let mut changed =
+        let switched = self.keep_time(now);
+        let mut changed = self.settle_without_policy(now) | !switched.is_empty();
+        changed |=
             outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
+        changed |= self.without_policy.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
         for loaded in self.loaded.values_mut() {
             changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
             changed |= std::mem::take(&mut loaded.copy_is_new);
@@ -205,6 +214,7 @@ impl Sites {
 
     fn forget(&mut self, name: &str) {
         self.loaded.remove(name);
+        self.origins.remove(name);
         self.state.forget(name);
         self.memory.since.remove(name);
         self.memory.superseded.remove(name);
@@ -215,9 +225,19 @@ impl Sites {
     }
 
     /// Reads and compiles one file. What makes the compiler fail is a mistake of one site, too, and touches no other.
-    fn read(&self, name: &str, file: Found) -> Candidate {
+    fn read(&self, name: &str, file: Found, now: Timestamp) -> Candidate {
+        let candidate = self.read_with(name, file, &self.origin_of(name, now));
+        match candidate.site.as_ref().and_then(|site| self.inherited(site)) {
+            Some(origin) => self.read_with(name, candidate.file, &origin),
+            None => candidate,
+        }
+    }
+
+    /// The same with this copy of the origin's robots.txt.
+    pub(super) fn read_with(&self, name: &str, file: Found, origin: &Origin) -> Candidate {
         let Ok(source) = &file else { return Candidate::new(file, None, Diagnostics::default()) };
-        let (site, diagnostics) = catch_unwind(|| (self.read)(name, source, self.registry)).unwrap_or_else(|_| {
+        let read = AssertUnwindSafe(|| (self.read)(name, source, origin, self.registry, self.last_reload));
+        let (site, diagnostics) = catch_unwind(read).unwrap_or_else(|_| {
             let mut diagnostics = Diagnostics::default();
             diagnostics.push(
                 Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
@@ -231,13 +251,14 @@ impl Sites {
     /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them up; of two new claims
     /// the later name's is refused. A refused file leaves its site as it was, which may put others in the wrong, so this
     /// is repeated until nobody is.
-    fn settle_hosts(&self, candidates: &mut Candidates) {
+    fn settle_hosts(&self, candidates: &mut Candidates, now: Timestamp) {
         loop {
             for (name, candidate) in candidates.iter_mut().filter(|(_, candidate)| candidate.needs_copy) {
                 candidate.needs_copy = false;
                 // The copy passed every check when it was kept.
                 if !self.loaded.contains_key(name) {
-                    candidate.copy = self.state.last_good(name).and_then(|source| self.read(name, Ok(source)).site);
+                    candidate.copy =
+                        self.state.last_good(name).and_then(|source| self.read(name, Ok(source), now).site);
                 }
             }
             let mut owners = Owners::new();
@@ -288,11 +309,13 @@ impl Sites {
         let outcome = match (candidate.site, candidate.copy) {
             (Some(site), _) => {
                 let outcome = if entry.is_some() { Outcome::Replaced } else { Outcome::Added };
-                entry = Some(self.succeed(entry, site, now));
+                self.note_origin(&site, now);
+                entry = Some(self.succeed(entry.or_else(|| self.predecessor()), site, now));
                 last_good_copy = false;
                 outcome
             }
             (None, Some(copy)) => {
+                self.note_origin(&copy, now);
                 entry = Some(self.succeed(None, copy, now));
                 (last_good_copy, copy_is_new) = (true, true);
                 Outcome::Kept
@@ -315,10 +338,33 @@ impl Sites {
         outcome
     }
 
+    /// The sites whose next stage has come.
+    pub(super) fn due(&self, now: Timestamp) -> Vec<String> {
+        let due = |loaded: &&Loaded| {
+            loaded.entry.as_ref().and_then(|entry| entry.site.next_switch).is_some_and(|switch| switch <= now)
+        };
+        self.loaded.values().filter(due).map(|loaded| loaded.name.clone()).collect()
+    }
+
+    pub(super) fn take_entry(&mut self, name: &str) -> Option<SiteEntry> {
+        self.loaded.get_mut(name)?.entry.take()
+    }
+
+    pub(super) fn put_entry(&mut self, name: &str, entry: SiteEntry) {
+        if let Some(loaded) = self.loaded.get_mut(name) {
+            loaded.entry = Some(entry);
+        }
+    }
+
+    pub(super) fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
     /// The sites as requests see them.
     pub fn snapshot(&mut self) -> Snapshot {
         self.generation += 1;
         let entries = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref());
+        let entries = entries.chain(&self.without_policy);
         let entries =
             entries.map(|entry| SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }).collect();
         Snapshot::new(entries, self.generation)
@@ -326,12 +372,11 @@ impl Sites {
 
     /// Writes down what must survive a restart.
     pub(super) fn remember(&mut self, now: Timestamp) {
-        let in_force = self.loaded.values().filter_map(|loaded| Some(&*loaded.entry.as_ref()?.site));
-        self.memory.pauses.prune(in_force, now);
-        for (name, loaded) in &self.loaded {
-            if let Some(entry) = &loaded.entry {
-                self.memory.since.insert(name.clone(), (entry.site.robots_txt.version.to_string(), entry.since));
-            }
+        let in_force = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(&self.without_policy);
+        self.memory.pauses.prune(in_force.clone().map(|entry| &*entry.site), now);
+        for entry in in_force.filter(|entry| entry.site.robots_txt.awaits_origin(now).is_none()) {
+            let version = entry.site.robots_txt.version.to_string();
+            self.memory.since.insert(entry.site.name.clone(), (version, entry.since));
         }
         self.remember_versions();
         self.state.remember(&self.memory);
@@ -339,15 +384,26 @@ impl Sites {
 
     /// What is in force.
     pub(super) fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
-        self.loaded.values().filter_map(|loaded| loaded.entry.as_ref())
+        self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(&self.without_policy)
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        self.loaded.iter().filter(|(_, loaded)| loaded.entry.is_some()).map(|(name, _)| name.clone()).collect()
+        let named = self.loaded.iter().filter(|(_, loaded)| loaded.entry.is_some()).map(|(name, _)| name.clone());
+        named.chain(self.without_policy.iter().map(|entry| entry.site.name.clone())).collect()
     }
 
     pub(super) fn site(&self, name: &str) -> Option<Arc<Site>> {
-        self.loaded.get(name)?.entry.as_ref().map(|entry| entry.site.clone())
+        self.entry(name).map(|entry| entry.site.clone())
+    }
+
+    pub(super) fn entry(&self, name: &str) -> Option<&SiteEntry> {
+        let loaded = self.loaded.get(name).and_then(|loaded| loaded.entry.as_ref());
+        loaded.or_else(|| self.without_policy.as_ref().filter(|entry| entry.site.name == name))
+    }
+
+    pub(super) fn entry_mut(&mut self, name: &str) -> Option<&mut SiteEntry> {
+        let loaded = self.loaded.get_mut(name).and_then(|loaded| loaded.entry.as_mut());
+        loaded.or_else(|| self.without_policy.as_mut().filter(|entry| entry.site.name == name))
     }
 
     /// How the files stand, for the status.
@@ -358,9 +414,15 @@ impl Sites {
             last_good_copy: loaded.last_good_copy,
             findings: loaded.findings.clone(),
         };
+        let without_file = |entry: &SiteEntry| FileStatus {
+            site: entry.site.name.clone(),
+            in_force: self.problem.is_none(),
+            last_good_copy: false,
+            findings: Vec::new(),
+        };
         Files {
             last_reload: self.last_reload,
-            files: self.loaded.values().map(file).collect(),
+            files: self.loaded.values().map(file).chain(self.without_policy.iter().map(without_file)).collect(),
             warnings: self.problem.iter().map(String::as_str).chain(self.state.warnings()).map(str::to_owned).collect(),
         }
     }

@@ -1,7 +1,11 @@
 //! How things stand, for `status`, the API and the metrics.
 
+use super::origins::OriginRobotsStatus;
 use crate::crawlers::{Claim, Registry};
+use crate::policy::Policy;
 use crate::policy::compiled::{Binding, SiteEntry};
+use crate::policy::model::RetirePolicy;
+use crate::policy::retire::RetireStage;
 use crate::policy::{Site, Snapshot};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
@@ -46,8 +50,53 @@ pub struct SiteStatus {
     pub paused_until: Option<Timestamp>,
     /// Superseded versions that may still be held.
     pub held_versions: usize,
-    /// Whether Googlebot may fetch `/` and index it, by the policy.
+    /// Whether Googlebot may fetch `/` and index it: by robots.txt, and by the tags that were last sent with it; by
+    /// those of the policy alone while none was sent.
     pub indexable: bool,
+    /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
+    #[serde(default)]
+    pub front_page_seen: Option<Timestamp>,
+    /// What is being retired.
+    #[serde(default)]
+    pub retire: Vec<RetireStatus>,
+    /// The origin's own robots.txt, where the policy asks for it.
+    #[serde(default)]
+    pub origin_robots: Option<OriginRobotsStatus>,
+}
+
+/// Where a path stands on its way out of search engines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct RetireStatus {
+    pub path: String,
+    pub stage: RetireStage,
+    pub noindex_from: Timestamp,
+    pub disallowed_from: Timestamp,
+}
+
+impl RetireStatus {
+    /// The paths of a policy, in its order.
+    pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
+        let each = |retired: &RetirePolicy| {
+            let (noindex_from, disallowed_from) = (retired.noindex_from.value, retired.disallowed_from());
+            let (stage, paths) = (retired.stage(at), retired.paths.clone());
+            paths.into_iter().map(move |path| RetireStatus { path: path.value, stage, noindex_from, disallowed_from })
+        };
+        policy.retire.iter().flat_map(each).collect()
+    }
+}
+
+impl std::fmt::Display for RetireStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RetireStatus { path, noindex_from, disallowed_from, .. } = self;
+        match self.stage {
+            RetireStage::Planned => write!(f, "{path}: noindex from {noindex_from}, disallowed from {disallowed_from}"),
+            RetireStage::Noindex => {
+                write!(f, "{path}: noindex since {noindex_from}, crawlable until {disallowed_from}")
+            }
+            RetireStage::Disallowed => write!(f, "{path}: disallowed since {disallowed_from}"),
+        }
+    }
 }
 
 /// How the files stood after the last reload, for a status that waits for no reload.
@@ -102,10 +151,15 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         paused_until: pause.map(|pause| pause.until),
         held_versions: entry.map_or(0, |entry| entry.held.len()),
         indexable: site.is_none_or(indexable),
+        front_page_seen: site.and_then(|site| site.front_page.last()).map(|(_, seen)| seen),
+        // As it was compiled: what is served and what is said here are one.
+        retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
+        origin_robots: None,
     }
 }
 
-/// Whether Googlebot may fetch `/` and index what it finds, as far as the policy goes.
+/// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far as
+/// the policy goes.
 fn indexable(site: &Site) -> bool {
     let Some(googlebot) = Registry::builtin().find("googlebot") else { return true };
     let mut scratch = TargetScratch::default();
@@ -115,6 +169,9 @@ fn indexable(site: &Site) -> bool {
         if rules.find(target.sent).is_some_and(|rule| !rules.rules()[rule].allow) {
             return false;
         }
+    }
+    if let Some((noindex, _)) = site.front_page.last() {
+        return !noindex;
     }
     let selected = site.tags.for_path(target, &mut Vec::new());
     !site

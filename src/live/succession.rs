@@ -3,7 +3,7 @@
 use super::reload::Sites;
 use super::state::Superseded;
 use crate::crawlers::Registry;
-use crate::policy::compiled::{Held, TagAges};
+use crate::policy::compiled::{Held, HtmlRules, TagAges};
 use crate::policy::{Former, Site, SiteEntry, Version};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -20,19 +20,20 @@ impl Sites {
         let tag_ages = self.tag_ages(&site, now);
         let names_since = self.names_since(&site, now);
         let past = match before {
-            Some(before) => Past::of(before),
+            Some(before) => Past::of(before, now),
             // What came before a restart may be held all the same.
             None => self.recall(&site.name),
         };
         let Past { mut held, mut forgotten, in_force } = past;
         let since = match &in_force {
-            Some((known, since, _)) if *known == version => *since,
+            Some(known) if known.version == version => known.since,
             _ => now,
         };
         // A version is its bytes: whoever holds these holds what is in force, and a crawler that the owner names under
         // `enforcement` is held to them at once.
-        if let Some((superseded, since, body)) = in_force.filter(|(known, ..)| *known != version) {
-            held.retain(|older| ![version, superseded].contains(&older.former.version));
+        held.retain(|older| older.former.version != version);
+        if let Some(InForce { version: superseded, since, body }) = in_force.filter(|known| known.version != version) {
+            held.retain(|older| older.former.version != superseded);
             match body {
                 Some(body) => {
                     let former = Arc::new(Former::read(body, self.registry));
@@ -66,7 +67,7 @@ impl Sites {
         }
         let in_force = self.memory.since.get(name).and_then(|(version, since)| {
             let version = Version::parse(version)?;
-            Some((version, *since, self.state.version(version).map(Arc::from)))
+            Some(InForce { version, since: *since, body: self.state.version(version).map(Arc::from) })
         });
         Past { held, forgotten, in_force }
     }
@@ -124,7 +125,10 @@ impl Sites {
         let before = self.memory.tag_rules.remove(&site.name).unwrap_or_default();
         let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
         let rules: Vec<u64> = site.tags.identities().collect();
-        let known: BTreeMap<u64, Timestamp> = rules.iter().map(|identity| (*identity, since(*identity))).collect();
+        // What is written into pages is hidden by a 304 too: when it changes, what was written before is taken away.
+        let html = HtmlRules::identity(&site.policy.html);
+        let identities = rules.iter().copied().chain([html]);
+        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (identity, since(identity))).collect();
         if before.keys().any(|identity| !known.contains_key(identity)) {
             self.memory.tag_rule_removed.insert(site.name.clone(), now);
         }
@@ -140,15 +144,31 @@ impl Sites {
 struct Past {
     held: Vec<Held>,
     forgotten: Option<Timestamp>,
-    /// What is in force until now, and since when; no bytes when they are lost.
-    in_force: Option<(Version, Timestamp, Option<Arc<[u8]>>)>,
+    /// What is in force until now, and since when.
+    in_force: Option<InForce>,
+}
+
+struct InForce {
+    version: Version,
+    since: Timestamp,
+    /// None when they are lost.
+    body: Option<Arc<[u8]>>,
 }
 
 impl Past {
-    fn of(before: SiteEntry) -> Past {
-        let file = &before.site.robots_txt;
-        let in_force = Some((file.version, before.since, Some(file.body.clone())));
-        Past { held: before.held, forgotten: before.forgotten, in_force }
+    fn of(before: SiteEntry, now: Timestamp) -> Past {
+        let SiteEntry { site, since, held, forgotten, .. } = before;
+        let file = &site.robots_txt;
+        let in_force = match file.awaits_origin(now) {
+            None => Some(InForce { version: file.version, since, body: Some(file.body.clone()) }),
+            // What was never served nobody holds. What it took the place of is back, if it is the same again.
+            Some(_) => held.first().filter(|former| former.superseded_at == since).map(|former| InForce {
+                version: former.former.version,
+                since: former.since,
+                body: Some(former.former.body.clone()),
+            }),
+        };
+        Past { held, forgotten, in_force }
     }
 }
 

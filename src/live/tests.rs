@@ -1,5 +1,6 @@
 use super::*;
 use crate::crawlers::Registry;
+use crate::policy::origin::OriginFile;
 use crate::policy::{Held, SiteEntry};
 use std::fs;
 use std::path::Path;
@@ -16,7 +17,13 @@ fn write(directory: &Path, file: &str, text: &str) {
 }
 
 fn options(policies: &Path, state: Option<&Path>) -> LiveOptions {
-    LiveOptions { policies: policies.to_owned(), state: state.map(Path::to_owned), strict: false }
+    LiveOptions {
+        policies: policies.to_owned(),
+        state: state.map(Path::to_owned),
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+    }
 }
 
 fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Live> {
@@ -206,6 +213,25 @@ fn files_that_are_no_text_or_too_large_are_findings() {
     assert!(report.sites[1].findings[0].contains("not UTF-8"), "{report:?}");
 }
 
+/// The log and the status are for what needs somebody: notes are left to `check`, and a flood is cut.
+#[test]
+fn what_is_only_worth_knowing_is_not_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/private/"));
+    let mistakes: String = (0..100).map(|number| format!("mistake{number}: 1\n")).collect();
+    write(directory.path(), "b.yaml", &(policy("/b").replace("a.example", "b.example") + &mistakes));
+    let live = Live::start(options(directory.path(), None), Registry::builtin(), Timestamp(0));
+    let Err(StartError::Policies(problem)) = live else { panic!("`b` has no copy to run on") };
+    assert!(problem.contains("mistake99"), "at the start all that refuses a file is shown: {problem}");
+    fs::remove_file(directory.path().join("b.yaml")).expect("removed");
+    let live = start(directory.path(), None, 0);
+    assert!(live.status(Timestamp(0)).sites[0].findings.is_empty(), "{:?}", live.status(Timestamp(0)));
+    write(directory.path(), "a.yaml", &(policy("/private/") + &mistakes));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(report.sites[0].findings.len(), 21);
+    assert_eq!(report.sites[0].findings[20], "and 80 more: `crawlgate check` shows them all");
+}
+
 #[test]
 fn a_change_is_noticed_through_links_and_without_quiet() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -259,6 +285,26 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
 
 /// The longest that any crawler keeps a copy, and the hour that a slow answer may take.
 const KEPT: i64 = 7 * DAY + 3_600;
+
+#[test]
+fn pages_are_new_when_what_is_written_into_them_changes() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let text = |html: &str| format!("{}html: {html}\n", policy("/one"));
+    let new = |live: &Live, now: i64| entry(live).tags_are_new(&Default::default(), Timestamp(now));
+    write(directory.path(), "a.yaml", &text("off"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert!(!new(&live, 0), "nothing was written before");
+    write(directory.path(), "a.yaml", &text("meta"));
+    live.reload(Timestamp(DAY));
+    assert!(new(&live, 30 * DAY) && !new(&live, 31 * DAY));
+    drop(live);
+    write(directory.path(), "a.yaml", &text("{ meta: yes }"));
+    let live = start(directory.path(), Some(state.path()), 40 * DAY);
+    assert!(!new(&live, 40 * DAY), "the same in other words");
+    write(directory.path(), "a.yaml", &text("{ meta: yes, nosnippet: .price }"));
+    live.reload(Timestamp(41 * DAY));
+    assert!(new(&live, 41 * DAY));
+}
 
 #[test]
 fn what_was_superseded_before_a_restart_may_still_be_held() {
@@ -517,9 +563,9 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry| match source.text.contains("# fatal") {
+    let read: reload::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
-        false => crate::verdict::load(name, source, registry),
+        false => crate::verdict::load_with_origin(name, source, origin, registry, at),
     };
     let live =
         Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
@@ -536,12 +582,12 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, registry| {
+    let read: reload::Read = |name, source, origin, registry, at| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");
         }
-        crate::verdict::load(name, source, registry)
+        crate::verdict::load_with_origin(name, source, origin, registry, at)
     };
     let live =
         Live::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0)).expect("started");
@@ -557,4 +603,71 @@ fn a_status_waits_for_no_reload() {
     go_on.send(()).expect("waited for");
     assert_eq!(outcomes(&reload.join().expect("reloaded")), [("a", Outcome::Replaced)]);
     assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(1));
+}
+
+fn copy(text: &str) -> Arc<OriginFile> {
+    Arc::new(OriginFile::new("http://origin.test/robots.txt", text.as_bytes()))
+}
+
+#[test]
+fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policies = directory.path().join("policies");
+    let mut options = options(&policies, Some(&directory.path().join("state")));
+    assert!(Live::start(options.clone(), Registry::builtin(), Timestamp(0)).is_err(), "somebody named the directory");
+    options.may_be_missing = true;
+    let live = Live::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"));
+    let status = live.status(Timestamp(0)).sites.remove(0);
+    assert_eq!((status.site.as_str(), status.mode.as_str(), status.hosts.len()), (WITHOUT_POLICY, "observe", 0));
+    assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(0)).is_some());
+    live.origin_says(WITHOUT_POLICY, copy("User-agent: *\nDisallow: /\n"), Timestamp(5)).expect("passed on as it is");
+    assert!(served(&live, WITHOUT_POLICY).contains("Disallow: /\n"));
+    live.origin_says(WITHOUT_POLICY, copy("User-agent: *\nDisallow: /a/\n"), Timestamp(6)).expect("fine");
+    assert_eq!(entry(&live).held.len(), 1, "the file before it, and not the one that was never served");
+    // The first policy has the copy, and crawlers hold what they got before.
+    fs::create_dir(&policies).expect("a folder");
+    write(&policies, "shop.yaml", "purposes: { training: disallow }\n");
+    assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", Outcome::Added)]);
+    assert_eq!(live.snapshot().sites().len(), 1);
+    assert!(served(&live, "shop").contains("Disallow: /a/"));
+    assert_eq!((entry(&live).held.len(), entry(&live).since), (2, Timestamp(7)));
+    // And when it is gone, there is none again.
+    fs::remove_file(policies.join("shop.yaml")).expect("removed");
+    live.reload(Timestamp(8));
+    assert_eq!(live.status(Timestamp(8)).sites[0].site, WITHOUT_POLICY);
+}
+
+#[test]
+fn a_refused_first_policy_leaves_the_site_as_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let live = start(directory.path(), None, 0);
+    live.origin_says(WITHOUT_POLICY, copy("User-agent: *\nDisallow: /\n"), Timestamp(1)).expect("passed on");
+    write(directory.path(), "shop.yaml", "purposes: { training: disallow }\n");
+    let report = live.reload(Timestamp(2));
+    assert_eq!(outcomes(&report), [("shop", Outcome::Refused)]);
+    assert!(report.sites[0].findings[0].contains("http://origin.test/robots.txt:2"), "{report:?}");
+    assert!(served(&live, WITHOUT_POLICY).contains("Disallow: /\n"), "nothing was opened");
+}
+
+#[test]
+fn a_copy_that_is_awaited_again_costs_no_version() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", "hosts: a.example\n");
+    let live = start(directory.path(), Some(state.path()), 0);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
+    drop(live);
+    // The copies are lost, the memory is not: the same file comes back, and nothing else was served.
+    let live = start(directory.path(), Some(state.path()), 100);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(110)).expect("fine");
+    assert_eq!((entry(&live).since, entry(&live).held.len(), entry(&live).forgotten), (Timestamp(10), 0, None));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(210)).expect("fine");
+    let (held, forgotten) = (entry(&live).held, entry(&live).forgotten);
+    let held: Vec<_> = held.iter().map(|held| (held.since, held.superseded_at)).collect();
+    assert_eq!(
+        (held, forgotten),
+        (vec![(Timestamp(10), Timestamp(210))], None),
+        "another was served before the restart"
+    );
 }

@@ -7,6 +7,7 @@
 mod fetch;
 mod hosts;
 mod resolve;
+pub mod robots;
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ pub fn read(name: &str, source: &Source) -> (Option<Policy>, Diagnostics) {
         let Some(root) = document.root else {
             diagnostics.push(
                 Diagnostic::whole_file("empty-policy", "the policy is empty")
-                    .help("the least there is: `robots: { origin: replace, groups: [{ agents: \"*\", allow: / }] }`"),
+                    .help("the least there is: `robots: { groups: [{ agents: \"*\", disallow: /private/ }] }`"),
             );
             return None;
         };

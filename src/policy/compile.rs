@@ -3,17 +3,26 @@
 //! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts cannot
 //! drift apart.
 
+pub mod combine;
+pub mod front_page;
 pub mod hosts;
+pub mod html;
+mod merge;
+mod origin_rules;
 pub mod own;
+pub mod signals;
 pub mod standings;
 pub mod synthesis;
 pub mod tags;
 
-use super::compiled::{RobotsTxt, Site, Version};
+use super::compiled::{FrontPage, RobotsTxt, Site, Version};
 use super::model::{BehindCache, Policy};
+use super::origin::Origin;
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
+use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics};
+use signals::SignalPlan;
 use standings::Standings;
 use std::sync::Arc;
 use tags::TagPlan;
@@ -26,13 +35,36 @@ pub struct CompileError {
     pub diagnostics: Diagnostics,
 }
 
-/// Compiles a policy: renders its robots.txt, prepares matching, standings, answers and tag plans. Runs neither the
+/// Compiles a policy as it is before anything that goes by the clock began. See [`compile_at`].
+///
+/// # Errors
+/// As for [`compile_at`].
+pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, CompileError> {
+    compile_at(policy, registry, Timestamp(i64::MIN))
+}
+
+/// Compiles a policy as it is at a moment, until [`Site::next_switch`]: renders its robots.txt, prepares matching, standings, answers and tag plans. Runs neither the
 /// policy's tests nor the interlocks.
 ///
 /// # Errors
 /// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5).
-pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site, CompileError> {
-    let synthesis::Synthesis { document, body, group_sources, rule_sources } = synthesis::synthesise(&policy, registry);
+pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Result<Site, CompileError> {
+    compile_with_origin(policy, &Origin::Unknown, registry, at)
+}
+
+/// The same with what is known of the origin's own robots.txt, where the policy asks for it.
+///
+/// # Errors
+/// See [`compile_at`].
+pub fn compile_with_origin(
+    policy: Arc<Policy>,
+    origin: &Origin,
+    registry: &Registry,
+    at: Timestamp,
+) -> Result<Site, CompileError> {
+    let origin_file = origin.file().filter(|_| policy.reads_origin());
+    let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens } =
+        synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at);
     if body.len() > MAX_BYTES {
         let span = policy.robots.span.unwrap_or_default();
         let size = body.len() / 1024;
@@ -42,7 +74,9 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
         return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
     }
     let matcher = Matcher::new(&document);
-    let tokens = own::marks(&policy, registry, standings::unlisted_tokens(&policy, registry));
+    let mut unlisted = standings::unlisted_tokens(&policy, registry);
+    standings::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
+    let tokens = own::marks(&policy, registry, unlisted);
     let (standings, answers) = Standings::new(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
@@ -54,14 +88,24 @@ pub fn compile(policy: Arc<Policy>, registry: &'static Registry) -> Result<Site,
             version,
             etag: format!("\"{version}\""),
             cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
+            awaits_origin_until: match origin {
+                Origin::Awaited { until } if policy.reads_origin() => Some(*until),
+                _ => None,
+            },
         },
+        origin: origin_file.cloned(),
         document,
         matcher,
         rule_sources,
         group_sources,
         answers,
-        tags: TagPlan::new(&policy),
+        signals: SignalPlan::new(&policy),
+        tags: TagPlan::new(&policy, at),
+        at,
+        next_switch: policy.next_switch(at),
+        front_page: FrontPage::default(),
         origin_tags: policy.origin_tags,
+        html: html::HtmlRules::new(&policy.html),
         grace: policy.enforcement.grace.value,
         behind_cache: policy.enforcement.behind_cache.map(|kept| match kept {
             BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,

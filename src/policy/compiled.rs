@@ -1,6 +1,7 @@
 //! What the request path sees: policies compiled, nothing left to parse or to allocate.
 
 use super::model::{Audience, HostPattern, Mode, OriginTags, Policy, Unverified};
+use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Binds, Claim, TokenMarks};
 use crate::robots::{Document, Matcher, RuleSet};
 use crate::time::Timestamp;
@@ -11,7 +12,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use super::compile::combine::{Sent, combine};
+pub use super::compile::front_page::FrontPage;
 pub use super::compile::hosts::name_and_port;
+pub use super::compile::html::HtmlRules;
+pub use super::compile::signals::{PathSignals, ServedFile, SignalPlan};
 pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
 pub use super::former::Former;
 
@@ -59,6 +64,8 @@ pub struct Site {
     pub name: String,
     /// What it was compiled from; explanations point into it.
     pub policy: Arc<Policy>,
+    /// The origin's robots.txt that it was compiled from, too.
+    pub origin: Option<Arc<OriginFile>>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
     /// The same as data; group and rule indexes of decisions point into it.
@@ -75,8 +82,18 @@ pub struct Site {
     pub answers: Vec<Answer>,
     /// X-Robots-Tag.
     pub tags: TagPlan,
+    /// What is said about the use of the content.
+    pub signals: SignalPlan,
     /// What becomes of the origin's X-Robots-Tag.
     pub origin_tags: OriginTags,
+    /// What is written into HTML pages.
+    pub html: Option<HtmlRules>,
+    /// The moment that it was compiled for.
+    pub at: Timestamp,
+    /// When it must be compiled again, because something in it goes by the clock.
+    pub next_switch: Option<Timestamp>,
+    /// What was last sent for `/`.
+    pub front_page: FrontPage,
     /// How long a superseded version may still be held by a crawler.
     pub grace: Duration,
     /// Paths that nobody is to ask for.
@@ -90,6 +107,15 @@ pub struct Site {
 }
 
 impl Site {
+    /// What was known of the origin's own robots.txt when it was compiled.
+    pub fn origin_known(&self) -> Origin {
+        match (&self.origin, self.robots_txt.awaits_origin_until) {
+            (Some(file), _) => Origin::Read(file.clone()),
+            (None, Some(until)) => Origin::Awaited { until },
+            (None, None) => Origin::Unknown,
+        }
+    }
+
     /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
     pub fn standing(&self, claim: Claim) -> Standing {
         self.standings.get(claim)
@@ -117,6 +143,15 @@ pub struct RobotsTxt {
     pub etag: String,
     /// The Cache-Control value.
     pub cache_control: String,
+    /// The origin's file is still awaited: until this moment these bytes are not served.
+    pub awaits_origin_until: Option<Timestamp>,
+}
+
+impl RobotsTxt {
+    /// For how many seconds the origin's file is still waited for; `None` when these bytes are served.
+    pub fn awaits_origin(&self, now: Timestamp) -> Option<u64> {
+        self.awaits_origin_until.filter(|until| now < *until).map(|until| until.since(now).as_secs())
+    }
 }
 
 /// Where a rule of the served file came from.
@@ -128,6 +163,8 @@ pub enum RuleSource {
     Purpose(Span),
     /// Follows from `environment: staging`.
     Staging,
+    /// Written in the origin's own robots.txt, in the line of this number.
+    Origin(usize),
 }
 
 /// How a policy treats a claim.
@@ -163,6 +200,8 @@ pub struct Standing {
     pub exempt: bool,
     /// The crawl delay that it is held to.
     pub pace: Option<Duration>,
+    /// The status that a request without a licence token gets where a licence covers the path.
+    pub unlicensed: Option<u16>,
     /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
     pub pausable: bool,
 }

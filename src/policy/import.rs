@@ -3,6 +3,7 @@
 //!
 //! Text in, text out: knows no file system. What a policy cannot say is said in a comment in its place and in the notes.
 
+use super::model::SignalCategory;
 use super::{compile, lint, read};
 use crate::crawlers::{Purpose, Registry};
 use crate::robots::{Dialect, File, FileGroup, Key, Line, MAX_BYTES, Reading, Shape};
@@ -59,6 +60,8 @@ struct Draft {
     agents: Vec<String>,
     rules: Vec<DraftRule>,
     crawl_delay: Option<String>,
+    /// As a policy writes it.
+    content_signal: Option<String>,
     /// The User-agent lines that the comments above it come from.
     agent_lines: Vec<usize>,
     /// Lines of its groups that a policy cannot say.
@@ -79,11 +82,13 @@ impl Draft {
         let set = |draft: &Draft| -> BTreeSet<(bool, String)> {
             draft.rules.iter().map(|rule| (rule.allow, rule.pattern.clone())).collect()
         };
-        self.crawl_delay == other.crawl_delay && set(self) == set(other)
+        self.crawl_delay == other.crawl_delay && self.content_signal == other.content_signal && set(self) == set(other)
     }
 
     fn shuts_out(&self) -> bool {
-        matches!(self.rules.as_slice(), [rule] if !rule.allow && rule.pattern == "/") && self.crawl_delay.is_none()
+        matches!(self.rules.as_slice(), [rule] if !rule.allow && rule.pattern == "/")
+            && self.crawl_delay.is_none()
+            && self.content_signal.is_none()
     }
 }
 
@@ -154,6 +159,7 @@ impl Import<'_> {
             agents: vec![token.to_owned()],
             rules: Vec::new(),
             crawl_delay: None,
+            content_signal: None,
             agent_lines: Vec::new(),
             left_out: Vec::new(),
         };
@@ -218,7 +224,25 @@ impl Import<'_> {
             }
             return;
         }
+        if record.key == Key::License {
+            return;
+        }
         let said = one_line(&self.file.text(&content(line)));
+        if record.key == Key::ContentSignal {
+            match content_signal(&value) {
+                Some(signal) if draft.content_signal.as_ref().is_none_or(|first| *first == signal) => {
+                    draft.content_signal = Some(signal);
+                    return;
+                }
+                Some(_) => self.note(number, format!("`{said}` is left out: the token has another one already")),
+                None => self.note(
+                    number,
+                    format!("`{said}` is left out: a policy knows search, ai-input and ai-train, each yes or no"),
+                ),
+            }
+            draft.left_out.push(number);
+            return;
+        }
         self.note(number, format!("`{said}` is left out: a policy cannot say it yet"));
         draft.left_out.push(number);
     }
@@ -298,6 +322,7 @@ impl Import<'_> {
             }
             self.group(&mut out, draft, star, &carried, &mut said);
         }
+        self.licenses(&mut out);
         self.sitemaps(&mut out, &carried);
         write_comments(&mut out, "", &carried.bottom);
         out.push_str("\nenforcement:\n  mode: observe   # nothing is refused; metrics and log say what would be\n");
@@ -348,11 +373,34 @@ impl Import<'_> {
         if let Some(delay) = &draft.crawl_delay {
             line(out, format_args!("      crawl_delay: {delay}"));
         }
+        if let Some(signal) = &draft.content_signal {
+            line(out, format_args!("      content_signal: {signal}"));
+        }
         for number in &draft.left_out {
             if let Some(left) = self.file.line(*number) {
                 let text = one_line(&self.file.text(&content(left)));
                 line(out, format_args!("      # left out: {text}"));
             }
+        }
+    }
+
+    /// Licences, wherever they stand: RSL has them for the whole file, and who appends one to a file below the last group
+    /// means no other.
+    fn licenses(&mut self, out: &mut String) {
+        let mut urls: Vec<String> = Vec::new();
+        for found in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+            let Some(record) = found.record.as_ref().filter(|record| record.key == Key::License) else { continue };
+            let url = self.file.text(&record.value).into_owned();
+            match super::decode::url_mistake(&url) {
+                Some((why, _)) => {
+                    self.notes.push((found.number, format!("the licence is left out: {}", one_line(&why))))
+                }
+                None if !urls.contains(&url) => urls.push(url),
+                None => {}
+            }
+        }
+        if !urls.is_empty() {
+            line(out, format_args!("  license: {}", list(&urls)));
         }
     }
 
@@ -390,7 +438,7 @@ impl Import<'_> {
             self.reading.groups().first().and_then(|group| group.agents.first()).map_or(usize::MAX, |agent| agent.line);
         for early in self.file.lines().iter().take_while(|line| line.number < first) {
             if let Some(record) = &early.record
-                && !matches!(record.key, Key::Sitemap | Key::UserAgent | Key::Unknown)
+                && !matches!(record.key, Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown)
             {
                 let text = one_line(&self.file.text(&content(early)));
                 notes.push((early.number, format!("`{text}` is left out: it stands before the first User-agent")));
@@ -423,6 +471,7 @@ fn extends(draft: &Draft, star: &Draft) -> bool {
         && star.rules.len() > 1
         && draft.rules.len() > star.rules.len()
         && (star.crawl_delay.is_none() || draft.crawl_delay.is_some())
+        && (star.content_signal.is_none() || draft.content_signal.is_some())
         && star.rules.iter().all(|rule| draft.rules.iter().any(|other| same(rule, other)))
 }
 
@@ -476,6 +525,24 @@ fn crawl_delay(value: &str) -> Option<String> {
         0 => format!("{}s", milliseconds / 1_000),
         _ => format!("{milliseconds}ms"),
     })
+}
+
+/// `search=yes,ai-train=no` as a policy writes it; nothing where part of it would be lost.
+fn content_signal(value: &str) -> Option<String> {
+    let mut said: Vec<(SignalCategory, &str)> = Vec::new();
+    for part in value.split(',') {
+        let (name, word) = part.split_once('=')?;
+        let is = |category: &SignalCategory| category.name().eq_ignore_ascii_case(name.trim());
+        let category = SignalCategory::ALL.into_iter().find(is)?;
+        let word = ["yes", "no"].into_iter().find(|known| known.eq_ignore_ascii_case(word.trim()))?;
+        if said.iter().any(|(other, _)| *other == category) {
+            return None;
+        }
+        said.push((category, word));
+    }
+    said.sort_by_key(|(category, _)| *category);
+    let said: Vec<String> = said.iter().map(|(category, word)| format!("{}: {word}", category.name())).collect();
+    Some(format!("{{ {} }}", said.join(", ")))
 }
 
 /// A line without its comment.

@@ -11,9 +11,11 @@ pub(crate) mod decode;
 mod former;
 pub mod import;
 pub mod lint;
+pub mod origin;
+pub mod retire;
 
 pub use check::read;
-pub use compile::{CompileError, compile};
+pub use compile::{CompileError, compile, compile_at, compile_with_origin};
 pub use compiled::{Former, Held, Site, SiteEntry, Snapshot, Version};
 pub use model::Policy;
 
@@ -21,5 +23,7 @@ pub use model::Policy;
 /// as a name.
 pub const SCHEMA: &str = include_str!("policy.schema.json");
 
+#[cfg(test)]
+mod tags_tests;
 #[cfg(test)]
 mod tests;

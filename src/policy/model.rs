@@ -1,7 +1,14 @@
 //! A policy that was checked: every value validated, every default filled in, every place known.
 
+mod signals;
+
+pub use signals::{
+    ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory, SiteSignals, TdmRule,
+    USAGE_CATEGORIES, Unlicensed,
+};
+
 use crate::crawlers::{Binds, Purpose};
-use crate::indexing::Tags;
+use crate::indexing::{Scope, Tags};
 use crate::time::Timestamp;
 use crate::yaml::{Located, Source, Span};
 use std::collections::BTreeMap;
@@ -45,12 +52,18 @@ pub struct Policy {
     pub indexing: Vec<IndexingRule>,
     /// What becomes of the origin's own X-Robots-Tag.
     pub origin_tags: OriginTags,
+    /// What is written into HTML pages.
+    pub html: HtmlPolicy,
+    /// Paths that go out of search engines by the clock.
+    pub retire: Vec<RetirePolicy>,
     /// What is done about requests against the rules.
     pub enforcement: Enforcement,
     /// A planned pause.
     pub pause: Option<PausePolicy>,
     /// Crawlers of the owner's own, and corrections to the registry, for this site.
     pub crawlers: Vec<OwnCrawler>,
+    /// What is reserved of text and data mining.
+    pub tdm: Vec<TdmRule>,
     /// What a production site does on purpose.
     pub acknowledge: Vec<Located<Acknowledgement>>,
     /// Cases that must hold before the policy is used.
@@ -61,6 +74,11 @@ impl Policy {
     /// The owner's record of the crawler with this token.
     pub fn own_crawler(&self, token: &str) -> Option<&OwnCrawler> {
         self.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(token))
+    }
+
+    /// Whether the robots.txt that is served depends on the origin's. That of a staging site says one thing only.
+    pub fn reads_origin(&self) -> bool {
+        self.environment == Environment::Production && self.robots.origin != OriginRobots::Replace
     }
 }
 
@@ -113,14 +131,30 @@ pub enum Stance {
 /// The `robots` section.
 #[derive(Clone, Debug)]
 pub struct RobotsPolicy {
+    /// What becomes of the origin's own robots.txt.
+    pub origin: OriginRobots,
     /// Groups in the order of the file.
     pub groups: Vec<GroupPolicy>,
     /// Absolute URLs.
     pub sitemaps: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
     pub max_age: Defaulted<Duration>,
+    /// What is said about the use of the content.
+    pub signals: SiteSignals,
     /// Where the section stands, when it does.
     pub span: Option<Span>,
+}
+
+/// What becomes of the origin's own robots.txt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OriginRobots {
+    /// United with the policy, group by group.
+    #[default]
+    Merge,
+    /// Never asked for: the policy alone.
+    Replace,
+    /// The only rules there are.
+    Only,
 }
 
 /// One group.
@@ -136,6 +170,8 @@ pub struct GroupPolicy {
     pub crawl_delay: Option<Located<Duration>>,
     /// The token of the group whose rules are copied in.
     pub extends: Option<Located<String>>,
+    /// What is said to these crawlers about the use of the content.
+    pub signals: GroupSignals,
     /// The whole group.
     pub span: Span,
 }
@@ -149,7 +185,33 @@ pub struct IndexingRule {
     pub unless: Option<Conditions>,
     /// What is said.
     pub tags: Tags,
+    /// The same as it was written, for lints.
+    pub written: Vec<WrittenDirectives>,
+    /// What becomes of the origin's own where this rule matches; as for the site when absent.
+    pub origin_tags: Option<OriginTags>,
     /// The whole rule.
+    pub span: Span,
+}
+
+/// Directives as somebody wrote them, to whom, and where.
+#[derive(Clone, Debug)]
+pub struct WrittenDirectives {
+    /// To whom.
+    pub scope: Scope,
+    /// The text.
+    pub text: Located<String>,
+}
+
+/// Paths that are first to be crawled with noindex, and later not to be crawled. See [`RetirePolicy::stage`].
+#[derive(Clone, Debug)]
+pub struct RetirePolicy {
+    /// robots patterns.
+    pub paths: Vec<Located<String>>,
+    /// From when they are noindex.
+    pub noindex_from: Located<Timestamp>,
+    /// How long after that they are disallowed.
+    pub disallow_after: Defaulted<Duration>,
+    /// The whole entry.
     pub span: Span,
 }
 
@@ -175,8 +237,8 @@ pub enum StatusCondition {
     Class(u8),
 }
 
-/// What becomes of the origin's own X-Robots-Tag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What becomes of the origin's own X-Robots-Tag, the one that passes most of it on first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OriginTags {
     /// Its lines stay as they are, ours are added.
     Keep,
@@ -187,6 +249,52 @@ pub enum OriginTags {
     Replace,
     /// Never passed on.
     Strip,
+}
+
+/// What is written into HTML pages; nothing unless it is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct HtmlPolicy {
+    /// Whether robots metas say what the X-Robots-Tag field says.
+    pub meta: bool,
+    /// What links are said to be.
+    pub links: Vec<LinkPolicy>,
+    /// Selectors of elements that are not to be quoted.
+    pub nosnippet: Vec<Located<String>>,
+    /// Only pages of these paths, where there are any: robots patterns.
+    pub paths: Vec<Located<String>>,
+    /// No page of these.
+    pub not_paths: Vec<Located<String>>,
+}
+
+/// What some links are said to be.
+#[derive(Clone, Debug)]
+pub struct LinkPolicy {
+    /// CSS selectors of the links.
+    pub select: Vec<Located<String>>,
+    /// Words that are added to their `rel`.
+    pub rel: Vec<LinkRel>,
+}
+
+/// A word of `rel` that is meant for search engines. Others would change what a browser does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkRel {
+    /// Not vouched for.
+    Nofollow,
+    /// Written by visitors.
+    Ugc,
+    /// Paid for.
+    Sponsored,
+}
+
+impl LinkRel {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkRel::Nofollow => "nofollow",
+            LinkRel::Ugc => "ugc",
+            LinkRel::Sponsored => "sponsored",
+        }
+    }
 }
 
 /// What is done about requests against the rules.
@@ -236,6 +344,8 @@ pub struct EnforcementFields {
     pub trapped_for: Option<Duration>,
     /// What becomes of crawlers whose claim is not proven.
     pub unverified: Option<(Unverified, Span)>,
+    /// The answer to a request without a licence token.
+    pub unlicensed: Option<Located<Unlicensed>>,
 }
 
 /// What becomes of crawlers whose claim is neither proven nor disproven.
@@ -388,10 +498,12 @@ pub struct Expectation {
     pub kind: Option<Located<String>>,
     /// Whether a violation is one of a crawler that never fetched robots.txt.
     pub never_fetched: Option<Located<bool>>,
-    /// `pass`, `block`, `pause`, `robots_txt`.
+    /// `pass`, `block`, `license`, `pause`, `robots_txt`, `tdmrep`.
     pub action: Option<Located<String>>,
     /// The status of an answer that is made here.
     pub answer_status: Option<Located<u16>>,
     /// The X-Robots-Tag lines, in order; an empty list means none.
     pub tag: Option<Vec<Located<String>>>,
+    /// The header lines about the use of the content, in order; an empty list means none.
+    pub signals: Option<Vec<Located<String>>>,
 }

@@ -136,7 +136,7 @@ enforcement: { mode: enforced, disallowed: 200 }
 pause: { from: 2026-12-02, until: 2026-12-01 }
 tests:
   - { agent: GPTBot, path: article, expect: forbidden }
-html: meta
+html: metas
 "#;
     assert_eq!(
         ids(text),
@@ -156,7 +156,7 @@ html: meta
             ("bad-value", 18, 35),
             ("bad-path", 20, 28),
             ("bad-value", 20, 45),
-            ("not-supported-yet", 21, 1),
+            ("bad-value", 21, 7),
         ]
     );
     assert!(read("shop", &source(text)).0.is_none());
@@ -172,8 +172,25 @@ fn every_error_says_what_to_do_where_something_can_be_said() {
         "did you mean `enforce`? It is one of: off, false, observe, enforce"
     );
     assert!(help("robots: { origin: replace }\nindexing: [{ tag: noindex, noarchive }]\n").contains("put quotes"));
-    assert!(help("robots: { groups: [] }\n").contains("origin: replace"));
-    assert!(help("hosts: a.example\n").contains("origin: replace"));
+    let only =
+        "robots:\n  origin: only\n  groups: [{ agents: a-bot, disallow: /a }]\n  sitemaps: https://a.example/s.xml\n";
+    assert_eq!(ids(only), [("without-effect", 3, 3), ("without-effect", 4, 3)]);
+    assert!(help(only).contains("origin: merge"));
+    assert!(help("robots: { origin: only }\npurposes: { training: disallow }\n").contains("origin: merge"));
+}
+
+#[test]
+fn the_origin_s_file_is_merged_unless_the_policy_says_otherwise() {
+    for (text, origin) in [
+        ("hosts: a.example\n", OriginRobots::Merge),
+        ("robots: { max_age: 2h }\n", OriginRobots::Merge),
+        ("robots: { origin: merge }\n", OriginRobots::Merge),
+        ("robots: { origin: replace }\n", OriginRobots::Replace),
+        ("robots: { origin: only }\n", OriginRobots::Only),
+    ] {
+        assert_eq!(good(text).robots.origin, origin, "{text}");
+    }
+    assert!(!good("environment: staging\n").reads_origin(), "a staging site says one thing only");
 }
 
 #[test]
@@ -191,25 +208,6 @@ fn a_cache_before_us_is_said_with_yes_or_a_time() {
     for wrong in ["32d", "maybe", "[1h]"] {
         let id = if wrong == "[1h]" { "wrong-type" } else { "bad-value" };
         assert_eq!(kept(wrong), Err(Some(id)), "{wrong}");
-    }
-}
-
-#[test]
-fn what_comes_later_is_refused_and_not_ignored() {
-    for (text, line) in [
-        ("robots: { origin: merge }\n", 1),
-        ("robots: { origin: replace, license: https://a.example/l }\n", 1),
-        ("robots: { origin: replace, groups: [{ agents: a, content_signal: { search: yes } }] }\n", 1),
-        ("robots: { origin: replace }\nhtml: meta\n", 2),
-    ] {
-        let found = findings(text);
-        assert!(
-            found
-                .items
-                .iter()
-                .any(|item| item.id == "not-supported-yet" && item.span.is_some_and(|span| span.line == line)),
-            "{text}: {found:?}"
-        );
     }
 }
 
@@ -273,4 +271,50 @@ proptest! {
         let (policy, findings) = read("shop", &source(&text));
         prop_assert_eq!(policy.is_none(), findings.has_errors());
     }
+}
+
+#[test]
+fn html_is_off_or_a_word_or_a_map() {
+    let html = |text: &str| {
+        let (policy, findings) = read("shop", &source(&format!("robots: {{ origin: replace }}\nhtml: {text}\n")));
+        policy.unwrap_or_else(|| panic!("{text}: {:?}", findings.items)).html
+    };
+    assert!(!html("off").meta && !html("false").meta && !html("{ meta: no }").meta);
+    assert!(html("meta").meta && html("{ meta: yes }").meta);
+    let all = html(
+        "{ links: { select: [.comments a, .forum a], rel: ugc }, nosnippet: .price, paths: /a/, not: { paths: /a/b } }",
+    );
+    assert_eq!((all.meta, all.links[0].select.len(), all.links[0].rel[0].name()), (false, 2, "ugc"));
+    assert_eq!((all.nosnippet.len(), all.paths.len(), all.not_paths.len()), (1, 1, 1));
+}
+
+#[test]
+fn mistakes_of_html_are_shown_in_their_place() {
+    let text = "robots: { origin: replace }\nhtml:\n  meta: perhaps\n  links:\n    - { select: '', rel: [nofolow] }\n    - { rel: ugc }\n  paths: drafts\n  not: {}\n  metas: x\n";
+    assert_eq!(
+        ids(text),
+        [
+            ("bad-value", 3, 9),
+            ("bad-selector", 5, 17),
+            ("bad-value", 5, 27),
+            ("missing-field", 6, 7),
+            ("bad-path", 7, 10),
+            ("unknown-field", 9, 3),
+        ]
+    );
+    let many = format!("robots: {{ origin: replace }}\nhtml: {{ nosnippet: [{}] }}\n", vec!["b"; 51].join(", "));
+    assert_eq!(ids(&many), [("too-many-selectors", 2, 7)]);
+    let long = format!("robots: {{ origin: replace }}\nhtml: {{ nosnippet: {} }}\n", "b".repeat(501));
+    assert_eq!(ids(&long), [("bad-selector", 2, 20)]);
+}
+
+/// The engine alone has no reader of selectors.
+#[cfg(feature = "html")]
+#[test]
+fn a_selector_that_asks_for_what_comes_later_is_refused_with_what_can_be_asked() {
+    let found = findings("robots: { origin: replace }\nhtml: { nosnippet: ['.price', 'p + b'] }\n");
+    let [error] = found.items.as_slice() else { panic!("{found:?}") };
+    assert_eq!((error.id, error.span.map(|span| (span.line, span.column))), ("bad-selector", Some((2, 31))));
+    assert!(error.message.starts_with("`p + b` cannot be used as a selector: "), "{}", error.message);
+    assert!(error.help.as_deref().is_some_and(|help| help.contains("`.class`")));
 }

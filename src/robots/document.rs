@@ -5,7 +5,7 @@ use super::Pattern;
 use std::time::Duration;
 
 /// One `Allow` or `Disallow` line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
     /// `Allow` if true, `Disallow` if not.
     pub allow: bool,
@@ -44,7 +44,7 @@ pub struct Document {
     pub comments: Vec<String>,
     /// Groups in the order they are to be written.
     pub groups: Vec<Group>,
-    /// Lines that belong to no group, written after all groups.
+    /// Lines that belong to no group, written before all groups.
     pub extensions: Vec<Extension>,
     /// Absolute URLs of sitemaps, written last.
     pub sitemaps: Vec<String>,

@@ -8,6 +8,7 @@ mod document;
 mod file;
 mod matcher;
 mod normal;
+mod overlap;
 mod pattern;
 mod reading;
 mod render;

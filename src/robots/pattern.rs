@@ -104,8 +104,13 @@ impl Pattern {
         if self.anchored { rest.ends_with(pieces) } else { memmem::find(rest, pieces).is_some() }
     }
 
+    /// Whether the end of the pattern is the end of the target.
+    pub(super) fn is_anchored(&self) -> bool {
+        self.anchored
+    }
+
     /// What is compared: without the `$` of the end; a `*` in it is always the wildcard.
-    fn literal(&self) -> &[u8] {
+    pub(super) fn literal(&self) -> &[u8] {
         match &self.respelled {
             Some(respelled) => respelled,
             None => &self.normalised.as_bytes()[..self.normalised.len() - usize::from(self.anchored)],

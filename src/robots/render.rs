@@ -18,15 +18,17 @@ pub const MAX_BYTES: usize = 500 * 1024;
 pub fn render(document: &Document) -> String {
     let mut out = String::new();
     write_comments(&mut out, &document.comments);
-    for group in &document.groups {
-        write_group(&mut out, group);
-    }
+    // Before all groups: a `License` below a User-agent line is for that agent alone (RSL 1.0), and a blank line ends no
+    // group (RFC 9309 section 2.1).
     let extensions: Vec<(String, String)> = document.extensions.iter().filter_map(extension).collect();
     if !extensions.is_empty() {
         begin_block(&mut out);
     }
     for (key, value) in extensions {
         write_line(&mut out, format_args!("{key}: {value}"));
+    }
+    for group in &document.groups {
+        write_group(&mut out, group);
     }
     let sitemaps = document.sitemaps.iter().map(|url| sitemap(url)).filter(|url| !url.is_empty());
     for (place, url) in sitemaps.enumerate() {

@@ -108,6 +108,29 @@ impl RuleSet {
         found.map(|rank| self.ranked[rank as usize] as usize)
     }
 
+    /// Calls `found` with the index of every rule that matches a normalised target: in no order, and of some more than
+    /// once. Neither allocates nor locks.
+    pub fn each(&self, target: &[u8], mut found: impl FnMut(usize)) {
+        let after = self.beginnings.partition_point(|beginning| &*beginning.text <= target);
+        let mut next = after.checked_sub(1).map(|nearest| &self.beginnings[nearest]);
+        let common = next.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
+        while let Some(beginning) = next {
+            if beginning.text.len() <= common {
+                for &rank in &self.ranks[beginning.first as usize..beginning.end as usize] {
+                    if self.rule(rank).pattern.matches_beyond_prefix(target) {
+                        found(self.ranked[rank as usize] as usize);
+                    }
+                }
+            }
+            next = beginning.shorter.map(|shorter| &self.beginnings[shorter as usize]);
+        }
+        self.windows.each(target, |rank| {
+            if self.rule(rank).pattern.matches(target) {
+                found(self.ranked[rank as usize] as usize);
+            }
+        });
+    }
+
     fn rule(&self, rank: u32) -> &Rule {
         &self.rules[self.ranked[rank as usize] as usize]
     }

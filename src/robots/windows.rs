@@ -150,6 +150,29 @@ impl Windows {
         found
     }
 
+    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once. Takes time linear in the
+    /// target and in the patterns; allocates nothing.
+    pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
+        let (mut tries, mut octets) = (0, 0u32);
+        for (place, octet) in target.iter().enumerate().take_while(|_| !self.all.is_empty()) {
+            octets = octets << 8 | u32::from(*octet);
+            for &width in self.widths.iter().take_while(|&&width| width <= place + 1) {
+                let window = Window::new(octets, width);
+                let bit = (window.hash() >> self.shift) as usize;
+                if self.filter[bit / 64] & (1 << (bit % 64)) == 0 {
+                    continue;
+                }
+                for &rank in self.filed_under(window) {
+                    tries += 1;
+                    if tries > MAX_TRIES {
+                        return self.all.iter().copied().for_each(candidate);
+                    }
+                    candidate(rank);
+                }
+            }
+        }
+    }
+
     fn filed_under(&self, window: Window) -> &[u32] {
         match self.buckets.binary_search_by_key(&window, |bucket| bucket.window) {
             Ok(place) => {

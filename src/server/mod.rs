@@ -2,9 +2,11 @@
 //!
 //! The one place that knows all rooms; each of them is told only what it needs.
 
+mod clock;
 mod connection;
 mod keeper;
 mod listening;
+mod origin_robots;
 mod signals;
 mod stop;
 
@@ -19,6 +21,7 @@ use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
 use crate::telemetry::{AccessLog, Events, Metrics};
 use listening::{Listening, bind};
+pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -108,9 +111,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let clock = clock(&settings)?;
     let registry = Registry::builtin();
-    let options =
-        LiveOptions { policies: settings.policies.clone(), state: settings.state.clone(), strict: settings.strict };
     let moment = clock.moment();
+    let options = LiveOptions {
+        policies: settings.policies.clone(),
+        state: settings.state.clone(),
+        strict: settings.strict,
+        may_be_missing: settings.policies_may_be_missing,
+        origins: origin_robots::known(settings.state.as_deref()),
+    };
     let live = Live::start(options, registry, moment.now)?;
     let options = LedgerOptions { state: settings.state.clone(), new_hosts: settings.new_hosts.clone() };
     let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));
@@ -131,6 +139,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         events.clone(),
     );
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
+
+    let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref());
+    origin_robots::start(robots, clock.clone())
+        .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
     let origins = Arc::new(Origins::new(&settings.origins));
     let threads = settings
@@ -196,6 +208,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
+    let _clock =
+        clock::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
     signals::serve(signals, stop.clone(), {
         let (access, events, operations) = (access.clone(), events.clone(), operations.clone());
         move || {

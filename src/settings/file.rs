@@ -89,6 +89,7 @@ impl SettingsFile {
         Ok(Settings {
             listen: if self.listen.is_empty() { vec![local(8080)] } else { self.listen },
             origins: self.origins,
+            policies_may_be_missing: self.policies.is_none(),
             policies: self.policies.unwrap_or_else(|| PathBuf::from("policies")),
             admin: self.admin.unwrap_or(Some(local(9090))),
             control: self.control.unwrap_or(defaults.control),

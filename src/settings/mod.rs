@@ -26,6 +26,8 @@ pub struct Settings {
     pub origins: Vec<OriginSettings>,
     /// The policy directory.
     pub policies: PathBuf,
+    /// Whether it may not be there: nobody named it, and without a policy the origin's own robots.txt is observed.
+    pub policies_may_be_missing: bool,
     /// The admin listener; none when absent.
     pub admin: Option<SocketAddr>,
     /// The control socket; none when absent.

@@ -5,12 +5,12 @@ mod by_crawler;
 
 pub use by_crawler::CrawlerCounts;
 
+use ahash::RandomState;
 use prometheus::{
     Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry, TextEncoder,
 };
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -156,14 +156,20 @@ pub struct Metrics {
     identity: Counters,
     last_fetch: IntGaugeVec,
     indexable: IntGaugeVec,
+    front_page: IntGaugeVec,
+    retire: IntGaugeVec,
     paused: IntGaugeVec,
     policy_info: IntGaugeVec,
     reload_success: IntGaugeVec,
+    origin_robots: IntGaugeVec,
+    origin_robots_last_success: IntGaugeVec,
     reload_timestamp: Gauge,
     decision: Histogram,
     /// By class of status, in the order of [`STATUS_CLASSES`].
     upstream: [Upstream; STATUS_CLASSES.len()],
     upstream_failures: IntCounterVec,
+    /// Its labels are names of sites and fixed words.
+    pages: IntCounterVec,
     connections: IntGauge,
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
@@ -182,6 +188,10 @@ pub struct SiteGauges {
     /// Empty when no policy of it is in force.
     pub version: String,
     pub indexable: bool,
+    /// In seconds since 1970.
+    pub front_page_seen: Option<i64>,
+    /// How many paths are at each stage; empty where none is retired.
+    pub retire: [(&'static str, usize); 3],
     pub paused: bool,
     pub reload_success: bool,
 }
@@ -205,16 +215,44 @@ impl Metrics {
             "When a crawler was last served a site's robots.txt.",
             &["site", "crawler"],
         );
-        let indexable =
-            gauges("crawlgate_site_indexable", "Whether Googlebot may fetch / and index it, by the policy.", &["site"]);
+        let indexable = gauges(
+            "crawlgate_site_indexable",
+            "Whether Googlebot may fetch / and index it, as it was last sent; by the policy while it was not.",
+            &["site"],
+        );
+        let front_page = gauges(
+            "crawlgate_site_front_page_timestamp_seconds",
+            "When / was last sent, by which crawlgate_site_indexable goes; 0 while it goes by the policy alone.",
+            &["site"],
+        );
+        let retire = gauges(
+            "crawlgate_retire_paths",
+            "Paths that are being retired, by stage: planned, noindex, disallowed.",
+            &["site", "stage"],
+        );
         let paused = gauges("crawlgate_paused", "Whether crawling of the site is paused.", &["site"]);
         let policy_info = gauges("crawlgate_policy_info", "The version of robots.txt in force.", &["site", "version"]);
         let reload_success =
             gauges("crawlgate_policy_reload_success", "Whether the site's file as it stands is in force.", &["site"]);
+        let origin_robots = gauges(
+            "crawlgate_origin_robots_state",
+            "How it stands with the origin's own robots.txt: 1 for the state that it is in.",
+            &["site", "state"],
+        );
+        let origin_robots_last_success = gauges(
+            "crawlgate_origin_robots_last_success_timestamp_seconds",
+            "When the origin last said which robots.txt it has, or that it has none.",
+            &["site"],
+        );
         let upstream_requests =
             counters("crawlgate_upstream_requests_total", "Answers of the origin, by class of status.", &["status"]);
         let upstream_failures =
             counters("crawlgate_upstream_failures_total", "Requests that the origin did not answer.", &["reason"]);
+        let pages = counters(
+            "crawlgate_html_pages_total",
+            "Pages that html of the policy asks to be rewritten, by what came of it.",
+            &["site", "outcome"],
+        );
         let build = gauges("crawlgate_build_info", "The version of crawlgate.", &["version"]);
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         let reload_timestamp =
@@ -287,13 +325,18 @@ impl Metrics {
             ),
             last_fetch,
             indexable,
+            front_page,
+            retire,
             paused,
             policy_info,
             reload_success,
+            origin_robots,
+            origin_robots_last_success,
             reload_timestamp,
             decision,
             upstream,
             upstream_failures,
+            pages,
             connections,
             access_log_dropped,
             events_left_out,
@@ -350,6 +393,11 @@ impl Metrics {
         self.upstream_failures.with_label_values(&[reason]).inc();
     }
 
+    /// `crawlgate_html_pages_total{site,outcome}`.
+    pub fn page(&self, site: &str, outcome: &'static str) {
+        self.pages.with_label_values(&[cut_label(site), outcome]).inc();
+    }
+
     /// `crawlgate_connections`: requests in flight, plus or minus some.
     pub fn in_flight(&self, change: i64) {
         self.connections.add(change);
@@ -384,9 +432,12 @@ impl Metrics {
         self.reload_timestamp.set(reload_timestamp as f64);
         let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
-        for gauges in [&self.indexable, &self.paused, &self.reload_success, &self.last_fetch] {
+        for gauges in
+            [&self.indexable, &self.front_page, &self.retire, &self.paused, &self.reload_success, &self.last_fetch]
+        {
             remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
         }
+        remove(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
         for counters in [&self.requests, &self.robots_txt, &self.violations] {
             counters.remove_sites(&keep);
         }
@@ -394,10 +445,32 @@ impl Metrics {
         for site in sites {
             let name = cut_label(&site.site);
             self.indexable.with_label_values(&[name]).set(site.indexable.into());
+            self.front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
+            let retires = site.retire.iter().any(|(_, paths)| *paths > 0);
+            for (stage, paths) in site.retire {
+                match retires {
+                    true => self.retire.with_label_values(&[name, stage]).set(paths as i64),
+                    false => drop(self.retire.remove_label_values(&[name, stage])),
+                }
+            }
             self.paused.with_label_values(&[name]).set(site.paused.into());
             self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
             if !site.version.is_empty() {
                 self.policy_info.with_label_values(&[name, &site.version]).set(1);
+            }
+        }
+    }
+
+    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}` of the
+    /// sites whose policies ask for it: site, the name of the state, the moment.
+    pub fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
+        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.origin_robots.reset();
+        self.origin_robots_last_success.reset();
+        for (site, state, last_success) in sites {
+            self.origin_robots.with_label_values(&[cut_label(site), state]).set(1);
+            if let Some(moment) = last_success {
+                self.origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
             }
         }
     }

@@ -3,7 +3,15 @@ use crate::settings::AccessDestination;
 use std::time::Duration;
 
 fn gauges(site: &str) -> SiteGauges {
-    SiteGauges { site: site.into(), version: "v1".into(), indexable: true, paused: false, reload_success: true }
+    SiteGauges {
+        site: site.into(),
+        version: "v1".into(),
+        indexable: true,
+        front_page_seen: None,
+        retire: [("planned", 0), ("noindex", 0), ("disallowed", 0)],
+        paused: false,
+        reload_success: true,
+    }
 }
 
 #[test]

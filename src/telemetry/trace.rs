@@ -1,14 +1,16 @@
 //! tracing: where crawlgate and its libraries say what they do.
 
+use tracing_log::AsLog;
 use tracing_subscriber::EnvFilter;
 
 /// Starts it: text on standard error (JSON with `json`), filtered by `RUST_LOG` or else
-/// `default_filter`, lines of the `log` crate bridged. Does
-/// nothing when it was started before.
+/// `default_filter`, lines of the `log` crate bridged. Does nothing when it was started before.
 pub fn start_tracing(default_filter: &str, json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
+    // What nobody wants to hear is not handed over: Pingora says a lot of every request.
+    let loudest = filter.max_level_hint().unwrap_or(tracing::level_filters::LevelFilter::TRACE).as_log();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let _ = tracing_log::LogTracer::init();
+    let _ = tracing_log::LogTracer::builder().with_max_level(loudest).init();
     let _ = if json {
         tracing::subscriber::set_global_default(builder.json().finish())
     } else {

@@ -3,7 +3,9 @@
 use super::conduct::{Asker, Conduct};
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, RuleRef, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::compiled::{ActivePause, Binding, Former, PathRules, Site, SiteEntry, Snapshot, Standing};
+use crate::policy::compiled::{
+    ActivePause, Binding, Former, PathRules, PathSignals, Site, SiteEntry, Snapshot, Standing,
+};
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
@@ -57,6 +59,7 @@ pub fn decide_for(
             would: None,
             sprung: false,
             path_rules: PathRules::new(),
+            signals: PathSignals::default(),
         };
     };
     let entry = &snapshot.sites()[index];
@@ -79,8 +82,10 @@ pub fn decide_for(
         Outcome::Disallowed => (Verdict::Disallowed, Kind::Unproven),
     };
     let never_fetched = kind == Kind::Violation && !holdings.fetched;
-    let robots_txt = target.is_robots_txt();
-    let held = standing.judged && standing.mode != Mode::Off && !robots_txt;
+    let signals = site.signals.for_path(target);
+    // What the gate itself hands out is free for everybody.
+    let free = target.is_robots_txt() || site.signals.is_tdmrep(target);
+    let held = standing.judged && standing.mode != Mode::Off && !free;
     let against_the_rules =
         verdict == Verdict::Disallowed && matches!(kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
     let sprung =
@@ -91,6 +96,7 @@ pub fn decide_for(
         found.refuse(Kind::Impostor, Action::Block(standing.impostor));
     } else if held && !standing.exempt {
         found = held_to(standing, verdict, kind, facts.identity, sprung, conduct);
+        found.refusal = found.refusal.or_else(|| license_wanted(site, standing, signals, target));
     }
     let Found { kind, refusal, mode } = found;
     let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, mode) {
@@ -110,6 +116,7 @@ pub fn decide_for(
         would,
         sprung: sprung && !impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
+        signals,
     }
 }
 
@@ -205,7 +212,13 @@ fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
     if !standing.judged {
         return Judged { outcome: Outcome::NotACrawler, rule: None };
     }
-    judge_by(&site.matcher, standing.binding, target)
+    match standing.binding {
+        // What the gate itself hands out to crawlers is no breach of the rules for the site behind it.
+        Binding::Group(group) if site.signals.is_tdmrep(target) => {
+            Judged { outcome: Outcome::Allowed, rule: Some(RuleRef { group, rule: None }) }
+        }
+        binding => judge_by(&site.matcher, binding, target),
+    }
 }
 
 /// The verdict of one file alone.
@@ -276,6 +289,14 @@ fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site
     }
 }
 
+/// What a crawler without a licence token gets where the policy asks for one. The licence itself can always be read.
+fn license_wanted(site: &Site, standing: Standing, signals: PathSignals, target: Target<'_>) -> Option<Action> {
+    let status = standing.unlicensed?;
+    site.signals.license(signals)?;
+    let open = site.signals.is_terms(target) || target.sent.starts_with(ACME);
+    (!open).then_some(Action::License { status })
+}
+
 /// robots.txt and pauses come before any rule.
 fn action_before_rules(entry: &SiteEntry, standing: Standing, target: Target<'_>, now: Timestamp) -> Option<Action> {
     let pause = entry.pauses.iter().find(|pause| pause.from <= now && now < pause.until);
@@ -283,6 +304,9 @@ fn action_before_rules(entry: &SiteEntry, standing: Standing, target: Target<'_>
     if target.is_robots_txt() {
         let paused = concerned.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));
         return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
+    }
+    if entry.site.signals.is_tdmrep(target) {
+        return Some(Action::TdmRep);
     }
     concerned.filter(|_| !target.sent.starts_with(ACME)).map(|pause| pause_action(pause, now))
 }

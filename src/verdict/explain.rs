@@ -5,8 +5,9 @@ use super::conduct::{Asker, Conduct};
 use super::decide::decide_for;
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
+use crate::indexing::{Scope, parse_lines};
 use crate::policy::Snapshot;
-use crate::policy::compiled::{RuleSource, Site};
+use crate::policy::compiled::{RuleSource, Sent, Site, combine};
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -40,6 +41,10 @@ pub struct Explanation {
     pub never_fetched: bool,
     pub action: ActionReport,
     pub x_robots_tag: Vec<String>,
+    /// Header lines about the use of the content, as they are sent.
+    pub signals: Vec<String>,
+    /// What these lines come to for search engines, for each bot that they name, and for any other (`*`).
+    pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
 }
@@ -71,10 +76,18 @@ pub struct RuleReport {
     span: Option<Span>,
 }
 
+/// What binds a bot, as Google computes it: what everybody is told and what it is told itself.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EffectiveReport {
+    pub bot: String,
+    pub directives: Vec<String>,
+}
+
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActionReport {
-    /// `pass`, `block`, `slow`, `pause` or `robots_txt`.
+    /// `pass`, `block`, `slow`, `license`, `pause`, `robots_txt` or `tdmrep`.
     pub kind: &'static str,
     pub status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,16 +142,29 @@ fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
             (format!("{file}:{}:{}", span.line, span.column), Some(*span))
         }
         RuleSource::Staging => (format!("{file} (environment: staging)"), None),
+        RuleSource::Origin(line) => {
+            (site.origin.as_ref().map_or_else(|| "the origin".to_owned(), |origin| origin.place(*line)), None)
+        }
     }
 }
 
 /// Decides and says why, without a ledger: anyone may hold anything that was in force within the grace time. The user
 /// agent may be a bare token.
 pub fn explain(snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
+    explain_response(snapshot, registry, question, &[])
+}
+
+/// The same, where the origin's answer has these lines of X-Robots-Tag.
+pub fn explain_response(
+    snapshot: &Snapshot,
+    registry: &Registry,
+    question: &Question<'_>,
+    origin_lines: &[String],
+) -> Explanation {
     let asker = asker_of(snapshot, registry, &question.facts);
     let now = question.facts.now;
     let holdings = asker.site.map(|index| Holdings::of_anyone(&snapshot.sites()[index], now)).unwrap_or_default();
-    explain_for(snapshot, registry, question, asker, &holdings, Conduct::default())
+    explain_for(snapshot, registry, question, asker, &holdings, Conduct::default(), origin_lines)
 }
 
 /// Whom a question is about: its user agent may be a bare token.
@@ -156,14 +182,25 @@ pub fn explain_for(
     asker: Asker,
     holdings: &Holdings<'_>,
     conduct: Conduct,
+    origin_lines: &[String],
 ) -> Explanation {
     let scratch = &mut Scratch::default();
     let decision = decide_for(snapshot, registry, &question.facts, asker, holdings, conduct, scratch);
-    report(&decision, snapshot, registry, question)
+    report_response(&decision, snapshot, registry, question, origin_lines)
 }
 
 /// A decision that was made, looked up.
 pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, question: &Question<'_>) -> Explanation {
+    report_response(decision, snapshot, registry, question, &[])
+}
+
+fn report_response(
+    decision: &Decision,
+    snapshot: &Snapshot,
+    registry: &Registry,
+    question: &Question<'_>,
+    origin_lines: &[String],
+) -> Explanation {
     let site = decision.site.map(|index| &*snapshot.sites()[index].site);
     let group = decision
         .rule
@@ -180,7 +217,8 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
             span,
         })
     });
-    // A self-made answer is text, whatever the page would have been.
+    // A self-made answer is text, whatever the page would have been, and the origin has no part in it.
+    let theirs = if decision.action == Action::Pass { origin_lines } else { &[] };
     let (status, content_type) = match decision.action {
         Action::Pass => (question.status, question.content_type),
         Action::Block(index) | Action::Slow { answer: index, .. } => {
@@ -188,8 +226,13 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
         }
         Action::Pause { .. } => (503, Some("text/html")),
         Action::RobotsTxt => (200, Some("text/plain")),
+        Action::License { status } => (status, Some("text/html")),
+        Action::TdmRep => (200, Some("application/json")),
     };
-    let lines = site.and_then(|site| site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes)));
+    let lines = match site {
+        Some(site) => sent_lines(site, decision, status, content_type, theirs),
+        None => theirs.to_vec(),
+    };
     Explanation {
         site: site.map(|site| site.name.clone()),
         host: String::from_utf8_lossy(question.facts.host).into_owned(),
@@ -205,9 +248,61 @@ pub fn report(decision: &Decision, snapshot: &Snapshot, registry: &Registry, que
             would: decision.would.map(|would| Box::new(action_report(would, site))),
             ..action_report(decision.action, site)
         },
-        x_robots_tag: lines.map(|lines| lines.lines.clone()).unwrap_or_default(),
+        signals: site.map(|site| signal_lines(decision, site)).unwrap_or_default(),
+        effective: effective(&lines, crawler_report(decision.claim, registry, site).and_then(|crawler| crawler.token)),
+        x_robots_tag: lines,
         version: site.map(|site| site.robots_txt.version.to_string()),
     }
+}
+
+/// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says which.
+fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
+    let line = |(name, value): (&str, &str)| format!("{name}: {value}");
+    match decision.action {
+        Action::Pass => site.signals.fields(decision.signals).map(line).collect(),
+        Action::License { .. } => {
+            site.signals.link(decision.signals).map(|value| line(("Link", value))).into_iter().collect()
+        }
+        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
+            Vec::new()
+        }
+    }
+}
+
+/// The lines that the client receives.
+fn sent_lines(
+    site: &Site,
+    decision: &Decision,
+    status: u16,
+    content_type: Option<&str>,
+    theirs: &[String],
+) -> Vec<String> {
+    if site.tags.is_hidden(&decision.path_rules, status) {
+        return Vec::new();
+    }
+    let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
+    match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
+        Sent::Added(lines) => theirs.iter().chain(lines).cloned().collect(),
+        Sent::Instead(lines) => lines.into_owned(),
+    }
+}
+
+/// Googlebot, Bingbot, every bot that a line names, and the one that asks; then any other.
+fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
+    let tags = parse_lines(lines.iter().map(String::as_bytes));
+    let mut bots: Vec<String> = vec!["googlebot".into(), "bingbot".into()];
+    let named = tags.iter().filter_map(|(scope, _)| match scope {
+        Scope::All => None,
+        Scope::Bot(name) => Some(name.to_string()),
+    });
+    for bot in named.chain(asks.map(|token| token.to_ascii_lowercase())) {
+        if !bots.contains(&bot) {
+            bots.push(bot);
+        }
+    }
+    bots.push("*".into());
+    let directives = |bot: &str| tags.effective(bot).iter().map(ToString::to_string).collect();
+    bots.into_iter().map(|bot| EffectiveReport { directives: directives(&bot), bot }).collect()
 }
 
 fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
@@ -239,7 +334,8 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
 fn action_report(action: Action, site: Option<&Site>) -> ActionReport {
     let (status, retry_after) = match action {
         Action::Pass => (None, None),
-        Action::RobotsTxt => (Some(200), None),
+        Action::RobotsTxt | Action::TdmRep => (Some(200), None),
+        Action::License { status } => (Some(status), None),
         Action::Pause { retry_after } => (Some(503), Some(retry_after)),
         Action::Block(index) => {
             let answer = site.and_then(|site| site.answers.get(usize::from(index)));
@@ -261,6 +357,8 @@ impl ActionReport {
             }
             ("pause", _) => format!("answered 503, come back in {} s", self.retry_after.unwrap_or(0)),
             ("robots_txt", _) => "answered with the site's robots.txt".into(),
+            ("license", Some(status)) => format!("answered {status} without a licence token, forwarded with one"),
+            ("tdmrep", _) => "answered with the site's tdmrep.json".into(),
             _ => "forwarded".into(),
         }
     }
@@ -326,6 +424,14 @@ impl Explanation {
         line("action", &action);
         for tag in &self.x_robots_tag {
             line("tag", &format!("X-Robots-Tag: {tag}"));
+        }
+        for bot in self.effective.iter().filter(|_| !self.x_robots_tag.is_empty()) {
+            let name = if bot.bot == "*" { "any other" } else { &bot.bot };
+            let said = if bot.directives.is_empty() { "nothing".into() } else { bot.directives.join(", ") };
+            line("tells", &format!("{name}: {said}"));
+        }
+        for signal in &self.signals {
+            line("signal", signal);
         }
         if let Some(span) = self.rule.as_ref().and_then(|rule| rule.span) {
             let note = Diagnostic::warning("rule", span, "this line decided").label(self.verdict.name());

@@ -46,7 +46,7 @@ fn decided(text: &str, identity: Identity, user_agent: &str, target: &str, condu
     let scratch = &mut Scratch::default();
     let decision = decide_for(&snapshot, registry, &facts, asker, &holdings, conduct, scratch);
     let question = Question { facts, status: 200, content_type: None };
-    let told = explain_for(&snapshot, registry, &question, asker, &holdings, conduct);
+    let told = explain_for(&snapshot, registry, &question, asker, &holdings, conduct, &[]);
     assert_eq!((told.kind, told.action.kind), (decision.kind, decision.action.name()), "explain says the same");
     (decision, site)
 }

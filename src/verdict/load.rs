@@ -2,16 +2,43 @@
 
 use super::suite::run_tests;
 use crate::crawlers::Registry;
+use crate::policy::origin::Origin;
 use crate::policy::{self, Site};
-use crate::yaml::{Diagnostics, Source};
+use crate::time::Timestamp;
+use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
 
 /// Everything that stands between a file and its use, in one run. There is a site only when no error was found; the
 /// findings are in the order of the file.
+///
+/// What goes by the clock is as it is before any of it began; [`load_at`] is for a moment.
 pub fn load(name: &str, source: &Source, registry: &'static Registry) -> (Option<Arc<Site>>, Diagnostics) {
+    load_at(name, source, registry, Timestamp(i64::MIN))
+}
+
+/// [`load`] for a moment, until [`Site::next_switch`]. A file that is good at one moment is good at every other, or it
+/// could be refused by a restart: so interlocks and size are those of the end of all plans, too.
+pub fn load_at(
+    name: &str,
+    source: &Source,
+    registry: &'static Registry,
+    at: Timestamp,
+) -> (Option<Arc<Site>>, Diagnostics) {
+    load_with_origin(name, source, &Origin::Unknown, registry, at)
+}
+
+/// The same with what is known of the origin's own robots.txt.
+pub fn load_with_origin(
+    name: &str,
+    source: &Source,
+    origin: &Origin,
+    registry: &'static Registry,
+    at: Timestamp,
+) -> (Option<Arc<Site>>, Diagnostics) {
     let (policy, mut diagnostics) = policy::read(name, source);
     let Some(policy) = policy else { return (None, diagnostics) };
-    let site = match policy::compile(Arc::new(policy), registry) {
+    let policy = Arc::new(policy);
+    let site = match policy::compile_with_origin(policy.clone(), origin, registry, at) {
         Ok(site) => Arc::new(site),
         Err(error) => {
             diagnostics.items.extend(error.diagnostics.items);
@@ -19,8 +46,26 @@ pub fn load(name: &str, source: &Source, registry: &'static Registry) -> (Option
         }
     };
     policy::lint::lint(&site, registry, &mut diagnostics);
+    if !policy.retire.is_empty() {
+        at_the_end(&site, registry, &mut diagnostics);
+    }
     diagnostics.items.extend(run_tests(&site, registry).into_iter().map(|failure| failure.diagnostic));
     diagnostics.sort();
     let usable = !diagnostics.has_errors();
     (usable.then_some(site), diagnostics)
+}
+
+/// Errors that a plan leads to in the end.
+fn at_the_end(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let mut found = Diagnostics::default();
+    match policy::compile_with_origin(site.policy.clone(), &site.origin_known(), registry, Timestamp(i64::MAX)) {
+        Ok(site) => policy::lint::lint(&site, registry, &mut found),
+        Err(error) => found = error.diagnostics,
+    }
+    for mut finding in found.items.into_iter().filter(|finding| finding.severity == Severity::Error) {
+        if !diagnostics.items.iter().any(|known| (known.id, known.span) == (finding.id, finding.span)) {
+            finding.message.push_str(", once `retire` has come to its end");
+            diagnostics.push(finding);
+        }
+    }
 }

@@ -9,14 +9,14 @@ mod suite;
 pub use conduct::{Asker, Conduct, conduct_counts, identity_by_policy};
 pub use decide::{decide, decide_for};
 pub use explain::{
-    ActionReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for, group_place, report,
-    rule_place,
+    ActionReport, EffectiveReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for,
+    explain_response, group_place, report, rule_place,
 };
-pub use load::load;
+pub use load::{load, load_at, load_with_origin};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
 use crate::crawlers::Claim;
-use crate::policy::compiled::{Held, PathRules, SiteEntry};
+use crate::policy::compiled::{Held, PathRules, PathSignals, SiteEntry};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -157,6 +157,8 @@ impl Action {
             Action::Slow { .. } => "slow",
             Action::Pause { .. } => "pause",
             Action::RobotsTxt => "robots_txt",
+            Action::License { .. } => "license",
+            Action::TdmRep => "tdmrep",
         }
     }
 }
@@ -230,6 +232,13 @@ pub enum Action {
     },
     /// The site's robots.txt.
     RobotsTxt,
+    /// A licence is asked for.
+    License {
+        /// 401, or 402.
+        status: u16,
+    },
+    /// The site's `/.well-known/tdmrep.json`.
+    TdmRep,
 }
 
 /// The judgement of one request. Indexes point into the snapshot it was made with.
@@ -255,9 +264,26 @@ pub struct Decision {
     pub sprung: bool,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
+    /// What the site says about the use of what is at the path.
+    pub signals: PathSignals,
+}
+
+impl Decision {
+    /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
+    /// the licence server: a policy holds no keys.
+    pub fn with_license_token(mut self) -> Decision {
+        if matches!(self.action, Action::License { .. }) {
+            self.action = Action::Pass;
+        }
+        self.would = self.would.filter(|would| !matches!(would, Action::License { .. }));
+        self
+    }
 }
 
 #[cfg(test)]
 mod holding_tests;
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod load_tests;

@@ -9,9 +9,10 @@ use super::{
 use crate::crawlers::Registry;
 use crate::policy::compiled::{ActivePause, Former, Held};
 use crate::policy::model::{HeldByTest, Policy, PolicyTest};
-use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,15 +23,37 @@ pub struct TestFailure {
     pub diagnostic: Diagnostic,
 }
 
-/// Runs every case; an empty list means that all hold.
+/// Runs every case; an empty list means that all hold. What goes by the clock is as it is at the moment of the case;
+/// without one, as it is before any of it began, so that a case holds tomorrow as it does today.
 pub fn run_tests(site: &Arc<Site>, registry: &Registry) -> Vec<TestFailure> {
     let snapshot = alone(site);
-    site.policy.tests.iter().flat_map(|test| run(test, &snapshot, registry)).collect()
+    site.policy
+        .tests
+        .iter()
+        .flat_map(|test| run(test, &at_its_moment(test, &snapshot, site, registry), registry))
+        .collect()
+}
+
+fn at_its_moment<'a>(
+    test: &PolicyTest,
+    snapshot: &'a Snapshot,
+    site: &Arc<Site>,
+    registry: &Registry,
+) -> Cow<'a, Snapshot> {
+    let at = test.at.unwrap_or(Timestamp(i64::MIN));
+    if site.policy.next_switch(at) == site.next_switch {
+        return Cow::Borrowed(snapshot);
+    }
+    match compile_with_origin(site.policy.clone(), &site.origin_known(), registry, at) {
+        Ok(then) => Cow::Owned(alone(&Arc::new(then))),
+        // Loading says so at the end of the plan.
+        Err(_) => Cow::Borrowed(snapshot),
+    }
 }
 
 /// What a case asks, answered: for `check` and for those who compare it with the running proxy.
 pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
-    answer(test, &alone(site), registry)
+    answer(test, &at_its_moment(test, &alone(site), site, registry), registry)
 }
 
 /// The host that a case asks for: its own, else the site's first, else any.
@@ -170,6 +193,18 @@ fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestF
             let diagnostic = Diagnostic::error("test-failed", span, format!("X-Robots-Tag is {came}"))
                 .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
                 .help("write the lines as they are sent, in their order; `[]` for none");
+            failures.push(TestFailure { diagnostic });
+        }
+    }
+    if let Some(lines) = &expect.signals {
+        let expected: Vec<&str> = lines.iter().map(|line| line.value.as_str()).collect();
+        if expected != got.signals {
+            let span = lines.first().map_or(test.span, |line| line.span);
+            let came =
+                if got.signals.is_empty() { "none".to_owned() } else { format!("`{}`", got.signals.join("` and `")) };
+            let diagnostic = Diagnostic::error("test-failed", span, format!("the signals of this response: {came}"))
+                .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
+                .help("write the header lines as they are sent, in their order; `[]` for none");
             failures.push(TestFailure { diagnostic });
         }
     }

@@ -237,16 +237,6 @@ impl<'n> Fields<'n> {
         Some((field.1, field.2))
     }
 
-    /// Refuses fields whose behaviour is still to come.
-    pub fn refuse(&mut self, names: &[&str], decoder: &mut Decoder<'_>) {
-        for name in names {
-            if let Some((key, _)) = self.take_with_key(name) {
-                decoder.error("not-supported-yet", key.span, format!("`{name}` is not supported yet")).help =
-                    Some("remove it: a policy that is accepted must work as it is written".into());
-            }
-        }
-    }
-
     /// Complains about the fields that nobody took; `known` are the names there are.
     pub fn finish(self, known: &[&str], decoder: &mut Decoder<'_>) {
         for (name, key, value, taken) in self.fields {

@@ -167,7 +167,8 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         origin.address
     );
     let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n";
-    let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy).start();
+    let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
+    let gate = gate.policy("merged", "hosts: [merged.test]\n").start();
     for (host, target, agent) in [
         ("site.test", "/", BROWSER),
         ("site.test", "/", BINGBOT),

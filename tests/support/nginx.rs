@@ -102,6 +102,11 @@ http {{
         }
     }
 
+    /// Puts a file of the site in its place.
+    pub fn write(&self, name: &str, text: &str) {
+        fs::write(self.directory.path().join("site").join(name), text).expect("a file of the site");
+    }
+
     /// The paths of nginx's access log: which requests reached the origin.
     pub fn requests(&self) -> Vec<String> {
         let log = fs::read_to_string(self.directory.path().join("access.log")).unwrap_or_default();

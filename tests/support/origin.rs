@@ -19,6 +19,11 @@ impl Received {
         self.headers.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it is crawlgate's own, which asks for the origin's robots.txt in the background.
+    pub fn is_own(&self) -> bool {
+        self.field("user-agent").is_some_and(|agent| agent.starts_with("crawlgate/"))
+    }
+
     /// The request target.
     pub fn target(&self) -> &str {
         self.line.split(' ').nth(1).unwrap_or_default()
@@ -63,8 +68,17 @@ impl Origin {
         listener.local_addr().expect("its address")
     }
 
-    /// What it was asked so far.
+    /// What it was asked so far on behalf of clients.
     pub fn received(&self) -> Vec<Received> {
+        self.all().into_iter().filter(|request| !request.is_own()).collect()
+    }
+
+    /// How crawlgate last asked for the origin's robots.txt for itself.
+    pub fn last_own(&self) -> Received {
+        self.all().into_iter().rfind(Received::is_own).expect("a request")
+    }
+
+    fn all(&self) -> Vec<Received> {
         self.received.lock().expect("nobody panics while writing").clone()
     }
 

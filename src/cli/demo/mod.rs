@@ -44,6 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             timeouts: OriginTimeouts::default(),
         }],
         policies: policies.clone(),
+        policies_may_be_missing: false,
         admin: Some(arguments.admin.unwrap_or_else(|| preferred(9090))),
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),

@@ -1,10 +1,13 @@
 //! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which answers.
 
 use super::own::Corrected;
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks};
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, lookalikes};
 use crate::policy::compiled::{Answer, Binding, Standing};
-use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy};
+use crate::policy::decode::is_token;
+use crate::policy::lint::stands_in_browsers;
+use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
 use crate::robots::{Document, Matcher};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// For how long a step into a trap is remembered.
@@ -35,6 +38,27 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     tokens
 }
 
+/// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
+const MAX_ORIGIN_TOKENS: usize = 1_000;
+const MIN_ORIGIN_TOKEN: usize = 3;
+
+/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents of
+/// people, or is no token at all, names nobody.
+pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
+    let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
+    known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
+    let names_a_bot = |token: &&String| {
+        let alone = TokenMarks::new(vec![token.to_string()]);
+        let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
+        token.len() >= MIN_ORIGIN_TOKEN
+            && is_token(token)
+            && !stands_in_browsers(token, registry)
+            && !lookalikes().any(is_taken)
+    };
+    let new = origin.iter().filter(|token| known.insert(token.to_ascii_lowercase())).filter(names_a_bot);
+    tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
+}
+
 /// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
 pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
@@ -53,7 +77,14 @@ impl Standings {
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
         let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
         let other = settle.standing(&mut std::iter::empty(), &Nature::unknown());
-        let nobody = Standing { judged: false, pausable: false, binding: Binding::NoRules, pace: None, ..other };
+        let nobody = Standing {
+            judged: false,
+            pausable: false,
+            unlicensed: None,
+            binding: Binding::NoRules,
+            pace: None,
+            ..other
+        };
         (Standings { known, tokens, other, nobody }, settle.answers)
     }
 
@@ -148,6 +179,9 @@ impl Settle<'_> {
             Binding::NoRules | Binding::NotBound => None,
         };
         let pace = group.and_then(|group| group.crawl_delay).filter(|delay| paced && !delay.is_zero());
+        // People and unnamed tools are never asked for a licence.
+        let unlicensed =
+            field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
         Standing {
             binding,
             judged,
@@ -164,6 +198,10 @@ impl Settle<'_> {
             unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
             exempt: exempt.iter().any(|agent| names.iter().any(|name| agent.value.eq_ignore_ascii_case(name))),
             pace,
+            unlicensed: match unlicensed.map(|said| said.value) {
+                Some(Unlicensed::Refuse(status)) => Some(status),
+                Some(Unlicensed::Pass) | None => None,
+            },
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
         }
     }

@@ -1,10 +1,17 @@
-//! The robots.txt that follows from a policy: groups with what they extend, purposes, staging.
+//! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
+use super::merge::{self, is_blanket};
+use super::origin_rules::OriginRules;
 use super::own::Corrected;
+use super::signals::{group_lines, group_lines_of_site, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::RuleSource;
-use crate::policy::model::{Environment, GroupPolicy, Policy, Stance};
-use crate::robots::{Document, Group, Pattern, Rule, render};
+use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
+use crate::policy::origin::OriginFile;
+use crate::policy::retire::RetireStage;
+use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
+use crate::time::Timestamp;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Above this, tokens with identical rules share a group; below, each has its own, which weak parsers read best.
@@ -12,6 +19,8 @@ const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
 
 /// A document, its bytes, and where everything in it came from.
 pub struct Synthesis {
+    /// Tokens that the origin's file names.
+    pub origin_tokens: Vec<String>,
     pub document: Document,
     pub body: String,
     pub group_sources: Vec<RuleSource>,
@@ -20,21 +29,62 @@ pub struct Synthesis {
 
 /// A group before it is decided whether it shares its rules with others.
 #[derive(Clone)]
-struct Draft {
-    agents: Vec<String>,
-    rules: Vec<(Rule, RuleSource)>,
-    crawl_delay: Option<Duration>,
-    comment: String,
-    source: RuleSource,
+pub struct Draft {
+    pub agents: Vec<String>,
+    pub rules: Vec<(Rule, RuleSource)>,
+    pub crawl_delay: Option<Duration>,
+    pub extensions: Vec<Extension>,
+    pub comments: Vec<String>,
+    pub source: RuleSource,
+    /// Follows from a purpose that is allowed.
+    pub allowed_by_purpose: bool,
 }
 
-pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
-    let mut drafts = match policy.environment {
-        Environment::Staging => vec![staging(policy)],
-        Environment::Production => production(policy, registry),
+impl Draft {
+    /// A group that says nothing about anybody.
+    pub fn nothing() -> Draft {
+        Draft {
+            agents: Vec::new(),
+            rules: Vec::new(),
+            crawl_delay: None,
+            extensions: Vec::new(),
+            comments: Vec::new(),
+            source: RuleSource::Origin(0),
+            allowed_by_purpose: false,
+        }
+    }
+}
+
+pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Registry, at: Timestamp) -> Synthesis {
+    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| OriginRules::read(origin, registry));
+    let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
+        (Environment::Staging, ..) => vec![staging(policy)],
+        (Environment::Production, OriginRobots::Merge, Some(origin)) => {
+            // Before it, so that no Allow of the origin defeats a trap.
+            let mut drafts = production(policy, registry);
+            set_traps(policy, &mut drafts);
+            merge::merge(drafts, origin, registry)
+        }
+        (Environment::Production, OriginRobots::Only, Some(origin)) => {
+            let mut drafts = merge::only(origin);
+            let lines = group_lines_of_site(policy);
+            drafts.iter_mut().for_each(|draft| draft.extensions = outranked(&draft.extensions, lines.clone()));
+            drafts
+        }
+        (Environment::Production, ..) => production(policy, registry),
     };
+    if policy.environment == Environment::Production {
+        disallow_retired(policy, at, &mut drafts);
+    }
     set_traps(policy, &mut drafts);
-    let separate = assemble(policy, drafts.clone());
+    let origin = origin.unwrap_or_default();
+    let mut synthesis = written(policy, drafts, &origin);
+    synthesis.origin_tokens = origin.tokens.into_iter().map(|(token, ..)| token).collect();
+    synthesis
+}
+
+fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
+    let separate = assemble(policy, drafts.clone(), origin);
     if separate.body.len() <= SEPARATE_GROUPS_BYTES {
         return separate;
     }
@@ -47,14 +97,15 @@ pub fn synthesise(policy: &Policy, registry: &Registry) -> Synthesis {
                 && !is_star(other)
                 && other.rules == draft.rules
                 && other.crawl_delay == draft.crawl_delay
-                && other.comment == draft.comment
+                && other.extensions == draft.extensions
+                && other.comments == draft.comments
         };
         match shared.iter_mut().find(same) {
             Some(other) => other.agents.extend(draft.agents),
             None => shared.push(draft),
         }
     }
-    assemble(policy, shared)
+    assemble(policy, shared, origin)
 }
 
 /// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to be seen.
@@ -63,10 +114,12 @@ fn staging(policy: &Policy) -> Draft {
     Draft {
         agents: vec!["*".into()],
         rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
-        crawl_delay: None,
-        comment: if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }
-            .into(),
+        extensions: group_lines_of_site(policy),
+        comments: vec![
+            if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }.into(),
+        ],
         source: RuleSource::Staging,
+        ..Draft::nothing()
     }
 }
 
@@ -80,25 +133,41 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 agents: vec![agent.value.clone()],
                 rules: rules.clone(),
                 crawl_delay,
-                comment: "From robots.groups.".into(),
+                extensions: group_lines(policy, index),
+                comments: vec!["From robots.groups.".into()],
                 source: RuleSource::Policy(agent.span),
+                ..Draft::nothing()
             });
         }
+    }
+    if let Some(span) = star_without_group(policy) {
+        drafts.push(Draft {
+            agents: vec!["*".into()],
+            rules: Vec::new(),
+            crawl_delay: None,
+            extensions: group_lines_of_site(policy),
+            comments: vec!["For every crawler that no group names.".into()],
+            source: RuleSource::Policy(span),
+            ..Draft::nothing()
+        });
     }
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
-        let (rules, crawl_delay, word) = match stance.value {
+        let (rules, crawl_delay, extensions, word) = match stance.value {
             Stance::Inherit => continue,
             Stance::Disallow => {
-                (vec![(Rule { allow: false, pattern: Pattern::new("/") }, source.clone())], None, "disallow")
+                // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+                let blanket = Rule { allow: false, pattern: Pattern::new("/") };
+                (vec![(blanket, source.clone())], None, Vec::new(), "disallow")
             }
             Stance::Allow => {
                 let star = star.as_ref();
                 let rules = star
-                    .map(|star| star.rules.iter().filter(|(rule, _)| !is_blanket(rule)).cloned().collect())
+                    .map(|star| star.rules.iter().filter(|(rule, _)| !is_closing(rule)).cloned().collect())
                     .unwrap_or_default();
-                (rules, star.and_then(|star| star.crawl_delay), "allow")
+                let extensions = star.map_or_else(|| group_lines_of_site(policy), |star| star.extensions.clone());
+                (rules, star.and_then(|star| star.crawl_delay), extensions, "allow")
             }
         };
         let corrected = Corrected::new(policy);
@@ -118,8 +187,11 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 agents: vec![token.clone()],
                 rules: rules.clone(),
                 crawl_delay,
-                comment: format!("From purposes: {} {word}.", purpose.name()),
+                extensions: extensions.clone(),
+                comments: vec![format!("From purposes: {} {word}.", purpose.name())],
                 source: source.clone(),
+                allowed_by_purpose: stance.value == Stance::Allow,
+                ..Draft::nothing()
             });
         }
     }
@@ -131,13 +203,13 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
 fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>) {
     let traps = &policy.enforcement.traps;
     let Some(first) = traps.first() else { return };
-    if !drafts.iter().any(|draft| draft.agents[0] == "*") {
+    if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
         drafts.push(Draft {
             agents: vec!["*".into()],
-            rules: Vec::new(),
-            crawl_delay: None,
-            comment: "From enforcement.traps.".into(),
+            extensions: group_lines_of_site(policy),
+            comments: vec!["From enforcement.traps.".into()],
             source: RuleSource::Policy(first.span),
+            ..Draft::nothing()
         });
     }
     for draft in drafts {
@@ -150,9 +222,40 @@ fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>) {
     }
 }
 
+/// Disallows in every group what is retired by now; in one for everybody else, too, where there is none.
+fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>) {
+    let retired = policy.retire.iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
+    let rules: Vec<(Rule, RuleSource)> = retired
+        .flat_map(|retired| &retired.paths)
+        .map(|path| (Rule { allow: false, pattern: Pattern::new(&path.value) }, RuleSource::Policy(path.span)))
+        .collect();
+    let Some((_, source)) = rules.first().cloned() else { return };
+    if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
+        drafts.push(Draft {
+            agents: vec!["*".into()],
+            rules: Vec::new(),
+            extensions: group_lines_of_site(policy),
+            comments: vec!["From retire.".into()],
+            source,
+            ..Draft::nothing()
+        });
+    }
+    for draft in drafts {
+        // A closed group stays as short as it is.
+        if draft.rules.iter().all(|(rule, _)| !rule.allow)
+            && draft.rules.iter().any(|(rule, _)| !rule.allow && is_blanket(&rule.pattern))
+        {
+            continue;
+        }
+        let new: Vec<_> =
+            rules.iter().filter(|(rule, _)| !draft.rules.iter().any(|(present, _)| present == rule)).cloned().collect();
+        draft.rules.extend(new);
+    }
+}
+
 /// A disallow of the whole site.
-fn is_blanket(rule: &Rule) -> bool {
-    !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*")
+fn is_closing(rule: &Rule) -> bool {
+    !rule.allow && merge::is_blanket(&rule.pattern)
 }
 
 /// A group's rules after those of the group that it extends. Checking has made sure that there is no circle.
@@ -176,30 +279,48 @@ fn resolved(groups: &[GroupPolicy], index: usize) -> (Vec<(Rule, RuleSource)>, O
     (rules, crawl_delay)
 }
 
-fn assemble(policy: &Policy, drafts: Vec<Draft>) -> Synthesis {
+/// The policy's lines, and after them the origin's with other keys: of lines with the same key the owner's are the last word.
+fn outranked(theirs: &[Extension], mut ours: Vec<Extension>) -> Vec<Extension> {
+    let said = ours.len();
+    for line in theirs {
+        if !ours[..said].iter().any(|own| own.key.eq_ignore_ascii_case(&line.key)) {
+            ours.push(line.clone());
+        }
+    }
+    ours
+}
+
+fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
+    let own = policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone());
+    let mut sitemaps: Vec<String> = own.chain(origin.sitemaps.iter().cloned()).collect();
+    let mut seen = HashSet::new();
+    sitemaps.retain(|sitemap| seen.insert(sitemap.clone()));
     let mut document = Document {
-        comments: vec!["Written by crawlgate from the site's policy.".into()],
+        comments: vec![match policy.robots.origin {
+            OriginRobots::Only if policy.reads_origin() => "Written by crawlgate from the origin's robots.txt.".into(),
+            _ => "Written by crawlgate from the site's policy.".into(),
+        }],
         groups: Vec::with_capacity(drafts.len()),
-        extensions: Vec::new(),
-        sitemaps: policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone()).collect(),
+        extensions: outranked(&origin.extensions, site_lines(policy)),
+        sitemaps,
     };
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
-    let mut last_comment = String::new();
+    let mut last_comments = Vec::new();
     for draft in drafts {
-        // One comment for a run of groups of the same origin.
-        let comments = if draft.comment == last_comment { Vec::new() } else { vec![draft.comment.clone()] };
-        last_comment = draft.comment;
+        // Comments once for a run of groups of the same origin.
+        let comments = if draft.comments == last_comments { Vec::new() } else { draft.comments.clone() };
+        last_comments = draft.comments;
         let (rules, sources) = draft.rules.into_iter().unzip();
         document.groups.push(Group {
             comments,
             agents: draft.agents,
             rules,
             crawl_delay: draft.crawl_delay,
-            extensions: Vec::new(),
+            extensions: draft.extensions,
         });
         group_sources.push(draft.source);
         rule_sources.push(sources);
     }
     let body = render(&document);
-    Synthesis { document, body, group_sources, rule_sources }
+    Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new() }
 }

@@ -3,8 +3,10 @@
 
 use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::decode::compile_path_regex;
-use crate::policy::model::{Conditions, Environment, Policy, StatusCondition};
-use crate::robots::{Pattern, Target};
+use crate::policy::model::{Conditions, Environment, OriginTags, Policy, StatusCondition};
+use crate::policy::retire::RetireStage;
+use crate::robots::{self, Pattern, RuleSet, Target};
+use crate::time::Timestamp;
 use crate::yaml::Located;
 use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
@@ -18,6 +20,11 @@ const MAX_COMBINATIONS: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct TagPlan {
     rules: Vec<Rule>,
+    /// The patterns of all rules that have some, found without trying each; and by their index, whose they are.
+    patterns: RuleSet,
+    owners: Box<[u16]>,
+    /// The rules without patterns.
+    anywhere: Box<[u16]>,
     has_path_regex: bool,
     /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
     combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
@@ -42,12 +49,14 @@ pub struct TagLines {
     pub tags: Tags,
     /// Ready field values in the order of emission.
     pub lines: Vec<String>,
+    /// What becomes of the origin's, where a rule says it: of several, the one that passes least of it on.
+    pub origin_tags: Option<OriginTags>,
 }
 
 impl TagLines {
-    fn new(tags: Tags) -> Arc<TagLines> {
+    fn new(tags: Tags, origin_tags: Option<OriginTags>) -> Arc<TagLines> {
         let lines = tags.lines();
-        Arc::new(TagLines { tags, lines })
+        Arc::new(TagLines { tags, lines, origin_tags })
     }
 }
 
@@ -61,8 +70,8 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(when: &Conditions, unless: Option<&Conditions>, tags: Tags) -> Rule {
-        let said = TagLines::new(tags);
+    fn new(when: &Conditions, unless: Option<&Conditions>, tags: Tags, origin_tags: Option<OriginTags>) -> Rule {
+        let said = TagLines::new(tags, origin_tags);
         let mut digest = Sha256::new();
         for conditions in std::iter::once(when).chain(unless) {
             let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
@@ -71,6 +80,9 @@ impl Rule {
             digest.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
         }
         digest.update(format!("{:?}", said.lines));
+        if let Some(origin_tags) = said.origin_tags {
+            digest.update(format!("{origin_tags:?}"));
+        }
         let mut identity = [0; 8];
         identity.copy_from_slice(&digest.finalize()[..8]);
         Rule {
@@ -103,13 +115,18 @@ impl Compiled {
 
     fn path(&self, target: Target<'_>, decoded: &[u8]) -> bool {
         let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(target.sent));
-        listed && self.path_regex.as_ref().is_none_or(|regex| regex.is_match(decoded))
+        listed && self.regex(decoded)
+    }
+
+    fn regex(&self, decoded: &[u8]) -> bool {
+        self.path_regex.as_ref().is_none_or(|regex| regex.is_match(decoded))
     }
 
     fn response(&self, status: u16, content_type: Option<&[u8]>) -> bool {
         let listed = self.status.is_empty()
             || self.status.iter().any(|condition| match condition {
-                StatusCondition::Code(code) => *code == status,
+                // A part of a page is tagged as the page.
+                StatusCondition::Code(code) => *code == status || (*code, status) == (200, 206),
                 StatusCondition::Class(class) => u16::from(*class) == status / 100,
             });
         listed
@@ -123,18 +140,44 @@ impl Compiled {
 }
 
 impl TagPlan {
-    /// Compiles a policy's rules; a staging site says noindex on everything before all else.
-    pub fn new(policy: &Policy) -> TagPlan {
+    /// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else, and
+    /// so does what is being retired.
+    pub fn new(policy: &Policy, at: Timestamp) -> TagPlan {
         let mut rules: Vec<Rule> = Vec::with_capacity(policy.indexing.len() + 1);
+        let mut noindex = Tags::default();
+        noindex.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
         if policy.environment == Environment::Staging {
-            let mut tags = Tags::default();
-            tags.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
-            rules.push(Rule::new(&Conditions::default(), None, tags));
+            rules.push(Rule::new(&Conditions::default(), None, noindex.clone(), None));
         }
-        rules.extend(policy.indexing.iter().map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone())));
+        for retired in policy.retire.iter().filter(|retired| retired.stage(at) != RetireStage::Planned) {
+            let when = Conditions { paths: retired.paths.clone(), ..Conditions::default() };
+            rules.push(Rule::new(&when, None, noindex.clone(), None));
+        }
+        let written = policy.indexing.iter();
+        rules.extend(
+            written.map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone(), rule.origin_tags)),
+        );
+        // Nobody writes as many; the file would be larger than a policy may be.
+        rules.truncate(usize::from(u16::MAX));
         let asks = |conditions: &Compiled| conditions.path_regex.is_some();
         let has_path_regex = rules.iter().any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));
-        TagPlan { rules, has_path_regex, combinations: RwLock::default() }
+        let numbered = || (0u16..).zip(&rules);
+        let (mut patterns, mut owners) = (Vec::new(), Vec::new());
+        for (owner, rule) in numbered() {
+            for pattern in &rule.when.paths {
+                patterns.push(robots::Rule { allow: false, pattern: pattern.clone() });
+                owners.push(owner);
+            }
+        }
+        let anywhere = numbered().filter(|(_, rule)| rule.when.paths.is_empty()).map(|(index, _)| index).collect();
+        TagPlan {
+            patterns: RuleSet::new(patterns),
+            owners: owners.into(),
+            anywhere,
+            rules,
+            has_path_regex,
+            combinations: RwLock::default(),
+        }
     }
 
     /// What tells the rules apart, by their index: equal rules of two versions of a policy have the same identity.
@@ -146,23 +189,42 @@ impl TagPlan {
     /// nothing is allocated for up to eight rules.
     pub fn for_path(&self, target: Target<'_>, decoded: &mut Vec<u8>) -> PathRules {
         let mut selected = PathRules::new();
+        if self.rules.is_empty() {
+            return selected;
+        }
         if self.has_path_regex {
             decode_path(target.sent, decoded);
         }
         let decoded = decoded.as_slice();
-        for (index, rule) in self.rules.iter().enumerate() {
-            if !rule.when.path(target, decoded) {
-                continue;
+        let mut select = |index: u16| {
+            let rule = &self.rules[usize::from(index)];
+            // What is here already would take the room of others, as long as there is some.
+            let is_known = !selected.spilled() && selected.iter().any(|known: &PathRule| known.rule == index);
+            if is_known || !rule.when.regex(decoded) {
+                return;
             }
             let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target, decoded));
             // A `not` that asks for nothing but the path is decided here.
             if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
-                continue;
+                return;
             }
-            let Ok(rule) = u16::try_from(index) else { break };
-            selected.push(PathRule { rule, excludable });
-        }
+            selected.push(PathRule { rule: index, excludable });
+        };
+        self.anywhere.iter().for_each(|rule| select(*rule));
+        self.patterns.each(target.sent, |pattern| select(self.owners[pattern]));
+        // Combinations are remembered by the rules in their order; a rule of several patterns may be here twice.
+        selected.sort_unstable_by_key(|selected| selected.rule);
+        selected.dedup_by_key(|selected| selected.rule);
         selected
+    }
+
+    /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of what
+    /// it confirms. Then there must be none at all: they would stand in the place of the stored ones.
+    pub fn is_hidden(&self, rules: &PathRules, status: u16) -> bool {
+        let typed = |rule: &Rule| {
+            !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())
+        };
+        status == 304 && rules.iter().any(|selected| typed(&self.rules[usize::from(selected.rule)]))
     }
 
     /// What the rules selected by the path say about a response; `None` where none matches. On 304 only when no rule
@@ -172,18 +234,11 @@ impl TagPlan {
             return None;
         }
         let rule = |selected: &PathRule| &self.rules[usize::from(selected.rule)];
+        if self.is_hidden(rules, status) {
+            return None;
+        }
         // A 304 speaks of the stored 200.
-        let status = if status == 304 {
-            let typed = |rule: &Rule| {
-                !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())
-            };
-            if rules.iter().any(|selected| typed(rule(selected))) {
-                return None;
-            }
-            200
-        } else {
-            status
-        };
+        let status = if status == 304 { 200 } else { status };
         let matching: SmallVec<[u16; 8]> = rules
             .iter()
             .filter(|selected| {
@@ -208,10 +263,13 @@ impl TagPlan {
             return lines;
         }
         let mut tags = Tags::default();
+        let mut origin_tags = None;
         for rule in &rules {
-            tags.merge(&self.rules[usize::from(*rule)].said.tags);
+            let said = &self.rules[usize::from(*rule)].said;
+            tags.merge(&said.tags);
+            origin_tags = origin_tags.max(said.origin_tags);
         }
-        let lines = TagLines::new(tags);
+        let lines = TagLines::new(tags, origin_tags);
         let mut combinations = self.combinations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         if combinations.len() < MAX_COMBINATIONS {
             combinations.insert(rules, lines.clone());

@@ -20,7 +20,7 @@ const KINDS: [&str; 10] = [
     "impostor",
     "unverified",
 ];
-const ACTIONS: [&str; 4] = ["pass", "block", "pause", "robots_txt"];
+const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
 pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
     match &node.value {
@@ -106,7 +106,7 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         return expect;
     }
     let Some(mut fields) =
-        decoder.fields(node, "a verdict, or a map: verdict, kind, never_fetched, action, status, tag")
+        decoder.fields(node, "a verdict, or a map: verdict, kind, never_fetched, action, status, tag, signals")
     else {
         return expect;
     };
@@ -123,7 +123,11 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         Some(Located { value: u16::try_from(value).ok()?, span: node.span })
     });
     expect.tag = fields.take("tag").map(|node| tag_lines(node, decoder));
-    fields.finish(&["verdict", "kind", "never_fetched", "action", "status", "tag"], decoder);
+    expect.signals = fields.take("signals").map(|node| match &node.value {
+        Value::Sequence(items) if items.is_empty() => Vec::new(),
+        _ => decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"),
+    });
+    fields.finish(&["verdict", "kind", "never_fetched", "action", "status", "tag", "signals"], decoder);
     expect
 }
 

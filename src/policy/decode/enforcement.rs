@@ -1,6 +1,7 @@
 //! `enforcement`: how far, with which answers, for whom.
 
 use super::robots::check_pattern;
+use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Value};
@@ -16,8 +17,9 @@ const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 const MAX_TRAPPED: Duration = Duration::from_secs(30 * 86_400);
 
 /// Fields that can be said for the site, a purpose and a crawler.
-const FIELDS: [&str; 7] = ["mode", "disallowed", "ambiguous", "too_fast", "impostor", "trapped", "unverified"];
-const SITE_FIELDS: [&str; 13] = [
+const FIELDS: [&str; 8] =
+    ["mode", "disallowed", "ambiguous", "too_fast", "impostor", "trapped", "unverified", "unlicensed"];
+const SITE_FIELDS: [&str; 14] = [
     "mode",
     "disallowed",
     "ambiguous",
@@ -25,6 +27,7 @@ const SITE_FIELDS: [&str; 13] = [
     "impostor",
     "trapped",
     "unverified",
+    "unlicensed",
     "traps",
     "exempt",
     "grace",
@@ -183,6 +186,7 @@ fn overrides(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> EnforcementF
         unverified: fields.take("unverified").and_then(|node| {
             Some((decoder.word(node, &unverified, "what becomes of crawlers that are not verified")?, node.span))
         }),
+        unlicensed: fields.take("unlicensed").and_then(|node| unlicensed(node, decoder)),
     }
 }
 

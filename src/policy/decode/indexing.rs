@@ -2,7 +2,7 @@
 
 use super::robots::patterns;
 use crate::indexing::{Directives, Scope, Tags};
-use crate::policy::model::{Conditions, IndexingRule, StatusCondition};
+use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
 use crate::yaml::{Decoder, Fields, Located, Node, Severity, Value};
 
 const CONDITIONS: [&str; 4] = ["paths", "path_regex", "types", "status"];
@@ -35,11 +35,13 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
         }
         Some(unless)
     });
-    let mut tags = Tags::default();
+    let mut said = Said::default();
     let tag = fields.take("tag");
     let scoped = fields.take("tags");
+    let origins = fields.take("origin_tags");
+    let origin_tags = origins.and_then(|node| self::origin_tags(node, decoder));
     if let Some(node) = tag {
-        tags.add(Scope::All, &directives(node, decoder));
+        said.add(Scope::All, node, decoder);
     }
     if let Some((node, entries)) =
         scoped.and_then(|node| Some((node, decoder.entries(node, "a map of crawlers, like `googlebot: noindex`")?)))
@@ -57,16 +59,48 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
                     );
                     continue;
                 }
-                tags.add(scope, &directives(value, decoder));
+                said.add(scope, value, decoder);
             }
         }
     }
-    fields.finish(&["paths", "path_regex", "types", "status", "not", "tag", "tags"], decoder);
-    if tag.is_none() && scoped.is_none() {
+    fields.finish(&["paths", "path_regex", "types", "status", "not", "tag", "tags", "origin_tags"], decoder);
+    if (tag, scoped, origin_tags) == (None, None, Some(OriginTags::Replace)) {
+        decoder
+            .error("rule-without-tags", node.span, "this rule has nothing to put in the place of what the origin says")
+            .help = Some("write `strip` to take it away, or a `tag`".into());
+    }
+    if tag.is_none() && scoped.is_none() && origins.is_none() {
         decoder.error("rule-without-tags", node.span, "this rule says nothing: it has neither `tag` nor `tags`").help =
             Some("write `tag: noindex`".into());
     }
-    Some(IndexingRule { when, unless, tags, span: node.span })
+    let Said { tags, written } = said;
+    Some(IndexingRule { when, unless, tags, written, origin_tags, span: node.span })
+}
+
+/// What is to be done with the origin's own lines.
+pub fn origin_tags(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginTags> {
+    let words = [
+        ("keep", OriginTags::Keep),
+        ("merge", OriginTags::Merge),
+        ("replace", OriginTags::Replace),
+        ("strip", OriginTags::Strip),
+    ];
+    decoder.word(node, &words, "a way to treat the origin's tags")
+}
+
+/// What a rule says: together, and piece by piece as it was written.
+#[derive(Default)]
+struct Said {
+    tags: Tags,
+    written: Vec<WrittenDirectives>,
+}
+
+impl Said {
+    fn add(&mut self, scope: Scope, node: &Node, decoder: &mut Decoder<'_>) {
+        let (directives, texts) = directives(node, decoder);
+        self.tags.add(scope.clone(), &directives);
+        self.written.extend(texts.into_iter().map(|text| WrittenDirectives { scope: scope.clone(), text }));
+    }
 }
 
 fn scope(name: &Located<String>, decoder: &mut Decoder<'_>) -> Option<Scope> {
@@ -80,19 +114,20 @@ fn scope(name: &Located<String>, decoder: &mut Decoder<'_>) -> Option<Scope> {
     None
 }
 
-fn directives(node: &Node, decoder: &mut Decoder<'_>) -> Directives {
+fn directives(node: &Node, decoder: &mut Decoder<'_>) -> (Directives, Vec<Located<String>>) {
     let mut all = Directives::default();
     if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
         decoder.error("rule-without-tags", node.span, "nothing is said here").help =
             Some("write `noindex`, say".into());
     }
-    for written in decoder.texts(node, "directives, like `noindex, noarchive`") {
+    let texts = decoder.texts(node, "directives, like `noindex, noarchive`");
+    for written in &texts {
         match Directives::parse(&written.value) {
             Ok(directives) => all.extend(&directives),
             Err(error) => decoder.error("bad-directive", written.span, error.message).help = error.help,
         }
     }
-    all
+    (all, texts)
 }
 
 fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions {
@@ -105,7 +140,7 @@ fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions 
 }
 
 /// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of all.
-fn listed<T>(
+pub fn listed<T>(
     fields: &mut Fields<'_>,
     name: &str,
     decode: fn(&Node, &mut Decoder<'_>) -> Vec<T>,

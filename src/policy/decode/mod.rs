@@ -5,21 +5,25 @@ mod cases;
 mod crawlers;
 mod enforcement;
 mod hosts;
+mod html;
 mod indexing;
 mod pause;
+mod retire;
 mod robots;
+mod signals;
 
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};
+pub use signals::url_mistake;
 
-use super::model::{Acknowledgement, Environment, OriginTags, Policy, Stance};
+use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};
 use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Located, Node, Source};
 use std::collections::BTreeMap;
 
 /// The fields of a policy, those still to come included.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "hosts",
     "environment",
     "staging_crawl",
@@ -31,6 +35,7 @@ const FIELDS: [&str; 14] = [
     "retire",
     "enforcement",
     "pause",
+    "tdm",
     "crawlers",
     "acknowledge",
     "tests",
@@ -39,7 +44,6 @@ const FIELDS: [&str; 14] = [
 /// Decodes a whole file.
 pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_>) -> Option<Policy> {
     let mut fields = decoder.fields(root, "a map of fields: hosts, robots, indexing, ...")?;
-    fields.refuse(&["html", "retire"], decoder);
 
     let environments = [("production", Environment::Production), ("staging", Environment::Staging)];
     let environment = fields.take("environment").and_then(|node| decoder.word(node, &environments, "an environment"));
@@ -51,12 +55,6 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         }
         decoder.word(node, &crawls, "allow or disallow")
     });
-    let origin_tags = [
-        ("keep", OriginTags::Keep),
-        ("merge", OriginTags::Merge),
-        ("replace", OriginTags::Replace),
-        ("strip", OriginTags::Strip),
-    ];
     let policy = Policy {
         name: name.to_owned(),
         source: source.clone(),
@@ -64,15 +62,18 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         environment: environment.unwrap_or_default(),
         staging_crawl: staging_crawl.unwrap_or(Stance::Allow),
         purposes: fields.take("purposes").map(|node| purposes(node, decoder)).unwrap_or_default(),
-        robots: robots::robots(fields.take("robots"), root, decoder),
+        robots: robots::robots(fields.take("robots"), decoder),
         indexing: fields.take("indexing").map(|node| indexing::rules(node, decoder)).unwrap_or_default(),
         origin_tags: fields
             .take("origin_tags")
-            .and_then(|node| decoder.word(node, &origin_tags, "a way to treat the origin's tags"))
+            .and_then(|node| indexing::origin_tags(node, decoder))
             .unwrap_or_default(),
+        html: fields.take("html").map(|node| html::html(node, decoder)).unwrap_or_default(),
+        retire: fields.take("retire").map(|node| retire::retire(node, decoder)).unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
         crawlers: fields.take("crawlers").map(|node| crawlers::crawlers(node, decoder)).unwrap_or_default(),
+        tdm: fields.take("tdm").map(|node| signals::tdm(node, decoder)).unwrap_or_default(),
         acknowledge: fields.take("acknowledge").map(|node| acknowledge(node, decoder)).unwrap_or_default(),
         tests: fields.take("tests").map(|node| cases::cases(node, decoder)).unwrap_or_default(),
     };
@@ -83,6 +84,13 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
 
 /// What only the whole file shows.
 fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
+    signals::whole_file(policy, decoder);
+    if policy.robots.origin == OriginRobots::Only
+        && let Some(stance) = policy.purposes.values().find(|stance| stance.value != Stance::Inherit)
+    {
+        let message = "with `origin: only` the origin's file says it all: `purposes` has no effect";
+        decoder.error("without-effect", stance.span, message).help = Some("remove it, or write `origin: merge`".into());
+    }
     let (grace, max_age) = (policy.enforcement.grace.value, policy.robots.max_age.value);
     if grace < max_age && max_age <= robots::MAX_MAX_AGE {
         let span = policy.enforcement.grace.span.or(policy.robots.max_age.span).unwrap_or_default();

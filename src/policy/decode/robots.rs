@@ -1,6 +1,7 @@
 //! `robots`: groups, sitemaps, max_age, and where the rest of the file comes from.
 
-use crate::policy::model::{Defaulted, GroupPolicy, RobotsPolicy};
+use super::signals;
+use crate::policy::model::{Defaulted, GroupPolicy, OriginRobots, RobotsPolicy};
 use crate::yaml::{Decoder, Diagnostic, Located, Node, Span, nearest};
 use std::time::Duration;
 
@@ -14,35 +15,33 @@ const MAX_TOKEN: usize = 100;
 /// Octets of a path that crawlers are sure to read.
 pub const MAX_PATTERN: usize = 2_000;
 
-pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> RobotsPolicy {
+pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     let mut policy = RobotsPolicy {
+        origin: OriginRobots::default(),
         groups: Vec::new(),
         sitemaps: Vec::new(),
         max_age: Defaulted::new(DEFAULT_MAX_AGE),
+        signals: signals::nothing(),
         span: node.map(|node| node.span),
     };
-    let help = "write `origin: replace`: this policy alone is the robots.txt; `merge` (which will be the default) and `only` are still to come";
-    let Some(node) = node else {
-        let start = Span { end: root.span.start, ..root.span };
-        decoder.error("robots-origin", start, "there is no `robots` section").help =
-            Some("write `robots: { origin: replace }`; without groups everything is allowed".into());
-        return policy;
-    };
-    let Some(mut fields) = decoder.fields(node, "a map: origin, groups, sitemaps, max_age") else { return policy };
-    match fields.take("origin") {
-        None => {
-            decoder.error("robots-origin", Span { end: node.span.start + 1, ..node.span }, "`origin` is missing").help =
-                Some(help.into())
-        }
-        Some(node) => {
-            let words = [("replace", true), ("merge", false), ("only", false)];
-            if decoder.word(node, &words, "a way to treat the origin's robots.txt") == Some(false) {
-                decoder.error("not-supported-yet", node.span, "only `origin: replace` is supported yet").help =
-                    Some(help.into());
-            }
+    let Some(node) = node else { return policy };
+    let Some(mut fields) = decoder.fields(node, "a map: origin, groups, sitemaps, max_age, ...") else { return policy };
+    if let Some(origin) = fields.take("origin") {
+        let words = [("merge", OriginRobots::Merge), ("replace", OriginRobots::Replace), ("only", OriginRobots::Only)];
+        policy.origin = decoder.word(origin, &words, "a way to treat the origin's robots.txt").unwrap_or_default();
+    }
+    policy.signals = signals::site(&mut fields, decoder);
+    for name in ["groups", "sitemaps"].into_iter().filter(|_| policy.origin == OriginRobots::Only) {
+        if let Some((key, _)) = fields.take_with_key(name) {
+            decoder
+                .error(
+                    "without-effect",
+                    key.span,
+                    format!("with `origin: only` the origin's file says it all: `{name}` has no effect"),
+                )
+                .help = Some("remove it, or write `origin: merge`".into());
         }
     }
-    fields.refuse(&["license"], decoder);
     if let Some(node) = fields.take("groups") {
         policy.groups = groups(node, decoder);
     }
@@ -56,7 +55,10 @@ pub fn robots(node: Option<&Node>, root: &Node, decoder: &mut Decoder<'_>) -> Ro
         }
         policy.max_age = Defaulted { value: max_age, span: Some(node.span) };
     }
-    fields.finish(&["origin", "groups", "sitemaps", "max_age", "license"], decoder);
+    fields.finish(
+        &["origin", "groups", "sitemaps", "max_age", "license", "content_signal", "content_usage", "signals"],
+        decoder,
+    );
     policy
 }
 
@@ -77,7 +79,7 @@ fn groups(node: &Node, decoder: &mut Decoder<'_>) -> Vec<GroupPolicy> {
 
 fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
     let mut fields = decoder.fields(node, "a group: agents, allow, disallow, crawl_delay, extends")?;
-    fields.refuse(&["content_signal", "content_usage"], decoder);
+    let signals = signals::group(&mut fields, decoder);
     let agents = match fields.take("agents") {
         None => {
             decoder
@@ -97,6 +99,12 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
             agents.into_iter().filter(|agent| token(agent, decoder)).collect()
         }
     };
+    if let Some((key, _)) = fields.take_with_key("noindex") {
+        // Google ended what little support there was in September 2019.
+        decoder.error("unknown-field", key.span, "there is no field `noindex` here").help = Some(
+            "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`".into(),
+        );
+    }
     let allow = fields.take("allow").map(|node| patterns(node, decoder)).unwrap_or_default();
     let disallow = fields.take("disallow").map(|node| patterns(node, decoder)).unwrap_or_default();
     let crawl_delay = fields.take("crawl_delay").and_then(|node| {
@@ -108,9 +116,11 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
         Some(Located { value, span: node.span })
     });
     let extends = fields.take("extends").and_then(|node| decoder.located(node, "the token of a group of this file"));
-    fields
-        .finish(&["agents", "allow", "disallow", "crawl_delay", "extends", "content_signal", "content_usage"], decoder);
-    Some(GroupPolicy { agents, allow, disallow, crawl_delay, extends, span: node.span })
+    fields.finish(
+        &["agents", "allow", "disallow", "crawl_delay", "extends", "content_signal", "content_usage", "license"],
+        decoder,
+    );
+    Some(GroupPolicy { agents, allow, disallow, crawl_delay, extends, signals, span: node.span })
 }
 
 /// Real tokens hold digits, blanks, dots, slashes and `!` (`Sogou web spider`, `Yahoo! Slurp`); what breaks the line or

@@ -42,11 +42,34 @@ lints! {
     // Of a policy.
     PAUSE_WITHOUT_FROM: Warning "pause-without-from", "a pause whose length cannot be checked";
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
+    RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
+    RETIRED_TOO_SOON: Warning "retired-too-soon", "a retired path that is closed before crawlers come by";
+    STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production", "a staging policy for what looks like the site itself";
+    PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
     PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
     NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
     UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that nobody can verify yet";
+    // Of signals.
+    SIGNAL_CONTRADICTS_RULES: Warning "signal-contradicts-rules", "a signal and a rule of which one makes the other pointless";
+    SIGNALS_DISAGREE: Warning "signals-disagree", "two signals that say the opposite";
+    USAGE_OF_DISALLOWED: Warning "usage-of-disallowed", "a preference for pages that robots.txt keeps crawlers off";
+    UNKNOWN_CATEGORY: Warning "unknown-category", "a category of use that the vocabulary does not have";
+    UNREACHABLE_RESERVATION: Warning "unreachable-reservation", "a rule of `tdm` behind one for the whole site";
+    LICENSE_FOR_SEARCH: Warning "license-for-search", "search engines that are asked for a licence";
+    LICENSE_NOT_HTTPS: Warning "license-not-https", "a licence that is not fetched over HTTPS";
+    SIGNAL_NOWHERE: Warning "signal-nowhere", "what a group says where only headers speak";
+    VALIDATORS_STUMBLE: Note "validators-stumble", "lines that validators of robots.txt do not know";
+    // Of the tags of a policy.
+    INDEXIFEMBEDDED_ALONE: Warning "indexifembedded-alone", "indexifembedded without noindex";
+    CONTRADICTORY_TAG: Warning "contradictory-tag", "directives that cannot both be meant";
+    REDUNDANT_TAG: Note "redundant-tag", "a directive that changes nothing";
+    UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past", "an unavailable_after that has passed";
+    CUSTOM_DIRECTIVE: Warning "custom-directive", "a directive that nobody documents";
+    UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
+    HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
+    RULE_NEVER_MATCHES: Warning "rule-never-matches", "a rule of `indexing` that no response can match";
     // Of agents.
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";

@@ -9,8 +9,6 @@ use crate::yaml::{Diagnostics, Source, Span};
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Findings of one kind in one file that are shown; a page of HTML has a thousand lines that are no records.
-const MAX_OF_A_KIND: usize = 10;
 /// Rules whose reading by both dialects is compared.
 const MAX_COMPARED: usize = 5_000;
 
@@ -44,7 +42,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     super::lint_subject(&subject, registry, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
-    limit(&mut found);
+    super::limit(&mut found);
     FileLints { source, diagnostics: found }
 }
 
@@ -359,29 +357,4 @@ fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
     // The directory of an index page, which Google allows along with it.
     let directory = plain.iter().rposition(|octet| *octet == b'/').map(|slash| plain[..=slash].to_vec());
     [Some(sent), Some(plain), directory].into_iter().flatten().collect()
-}
-
-/// Of each kind the first few: the rest is more of the same.
-fn limit(found: &mut Diagnostics) {
-    let mut counts = std::collections::HashMap::new();
-    let mut last = std::collections::HashMap::new();
-    let mut kept = Vec::with_capacity(found.items.len());
-    for finding in found.items.drain(..) {
-        let count = counts.entry(finding.id).or_insert(0usize);
-        *count += 1;
-        if *count <= MAX_OF_A_KIND {
-            last.insert(finding.id, kept.len());
-            kept.push(finding);
-        }
-    }
-    for (id, count) in counts {
-        if let Some(finding) = last.get(id).and_then(|&place| kept.get_mut(place)).filter(|_| count > MAX_OF_A_KIND) {
-            let more = format!("and {} more of this kind in the file", count - MAX_OF_A_KIND);
-            finding.help = Some(match finding.help.take() {
-                Some(help) => format!("{help}; {more}"),
-                None => more,
-            });
-        }
-    }
-    found.items = kept;
 }

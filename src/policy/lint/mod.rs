@@ -8,9 +8,13 @@ mod agents;
 mod catalogue;
 mod file;
 mod rules;
+mod signals;
 mod site;
 mod sitemaps;
 mod subject;
+mod surroundings;
+mod tags;
+mod unseen;
 
 #[cfg(test)]
 mod tests;
@@ -21,13 +25,17 @@ pub use site::stands_in_browsers;
 
 use super::compiled::Site;
 use crate::crawlers::Registry;
-use crate::yaml::Diagnostics;
+use crate::yaml::{Diagnostics, Severity};
 use subject::Subject;
 
 /// Looks at a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause,
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
+    signals::lint(site, registry, diagnostics);
+    unseen::lint(site, diagnostics);
+    surroundings::lint(site, diagnostics);
+    tags::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
@@ -39,5 +47,39 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     // A rule that several groups share is one rule to its owner.
     let mut seen = std::collections::HashSet::new();
     found.items.retain(|finding| seen.insert((finding.id, finding.span)));
+    found.sort();
+    limit(&mut found);
     diagnostics.items.append(&mut found.items);
+}
+
+/// Findings of one kind in one file that are shown; a page of HTML has a thousand lines that are no records.
+const MAX_OF_A_KIND: usize = 10;
+
+/// Of each kind the first few: the rest is more of the same. What refuses the file is shown whole.
+fn limit(found: &mut Diagnostics) {
+    let mut counts = std::collections::HashMap::new();
+    let mut last = std::collections::HashMap::new();
+    let mut kept = Vec::with_capacity(found.items.len());
+    for finding in found.items.drain(..) {
+        if finding.severity == Severity::Error {
+            kept.push(finding);
+            continue;
+        }
+        let count = counts.entry(finding.id).or_insert(0usize);
+        *count += 1;
+        if *count <= MAX_OF_A_KIND {
+            last.insert(finding.id, kept.len());
+            kept.push(finding);
+        }
+    }
+    for (id, count) in counts {
+        if let Some(finding) = last.get(id).and_then(|&place| kept.get_mut(place)).filter(|_| count > MAX_OF_A_KIND) {
+            let more = format!("and {} more of this kind in the file", count - MAX_OF_A_KIND);
+            finding.help = Some(match finding.help.take() {
+                Some(help) => format!("{help}; {more}"),
+                None => more,
+            });
+        }
+    }
+    found.items = kept;
 }

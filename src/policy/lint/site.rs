@@ -2,10 +2,10 @@
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, TokenMarks};
-use crate::indexing::Scope;
+use crate::indexing::Tags;
 use crate::policy::compiled::{Binding, RuleSource, Site};
-use crate::policy::model::{Acknowledgement, Environment, GroupPolicy, Mode, Unverified};
-use crate::robots::TargetScratch;
+use crate::policy::model::{Acknowledgement, Conditions, Environment, GroupPolicy, Mode, Unverified};
+use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
     long_pause(site, diagnostics);
-    noindex_unseen(site, diagnostics);
     groups_that_drop_star_rules(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
@@ -44,7 +43,7 @@ fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> 
 pub(super) fn span_of(source: &RuleSource) -> Span {
     match source {
         RuleSource::Policy(span) | RuleSource::Purpose(span) => *span,
-        RuleSource::Staging => Span::default(),
+        RuleSource::Staging | RuleSource::Origin(_) => Span::default(),
     }
 }
 
@@ -62,6 +61,15 @@ fn site_disallowed(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
             }
             shown.push(span);
             let name = &registry.get(index).name;
+            if let (RuleSource::Origin(line), Some(origin)) = (&source, &site.origin) {
+                let place = origin.place(*line);
+                diagnostics.push(
+                    lints::SITE_DISALLOWED
+                        .of_file(format!("the origin's own file keeps {name} off the whole production site: {place}"))
+                        .help("if that is meant, write `acknowledge: [site_disallowed]`; or `robots: { origin: replace }`"),
+                );
+                continue;
+            }
             diagnostics.push(
                 lints::SITE_DISALLOWED.at(span, format!("this keeps {name} off the whole production site"))
                     .label("the site will drop out of search")
@@ -81,12 +89,15 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| lines.tags.effective(engine).forbids_indexing()) else {
         return;
     };
-    let rule = site
-        .policy
-        .indexing
-        .iter()
-        .find(|rule| rule.tags.effective(engine).forbids_indexing() && rule.when.types.is_empty());
-    let span = rule.or(site.policy.indexing.first()).map_or(Span::default(), |rule| rule.span);
+    // Its own place is known of a rule that has no condition on the response, or one that a page meets.
+    let written = site.policy.indexing.iter().map(|rule| (rule.span, &rule.tags, &rule.when));
+    let says = |tags: &Tags| tags.effective(engine).forbids_indexing();
+    let page =
+        |when: &Conditions| when.types.iter().all(|media| ["text/html", "text/*"].contains(&media.value.as_str()));
+    let retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
+    let retired = retired.filter(|path| Pattern::new(&path.value).matches(b"/")).map(|path| path.span);
+    let rule = written.filter(|(_, tags, when)| says(tags) && page(when)).map(|(span, ..)| span).next();
+    let span = rule.or(retired.into_iter().next()).unwrap_or_default();
     diagnostics.push(
         lints::SITE_NOINDEX
             .at(span, "this says noindex on the front page of a production site")
@@ -112,39 +123,6 @@ fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
                 .label("search engines drop URLs that stay 503 for two days")
                 .help("if that is meant, write `acknowledge: [long_pause]`"),
         );
-    }
-}
-
-/// Google and Yandex say it: a page that may not be fetched shows no header.
-fn noindex_unseen(site: &Site, diagnostics: &mut Diagnostics) {
-    if site.policy.environment == Environment::Staging {
-        return;
-    }
-    let Some(star) = site.matcher.star() else { return };
-    let mut scratch = TargetScratch::default();
-    for rule in site.policy.indexing.iter() {
-        let says_noindex = rule.tags.iter().any(|(scope, said)| *scope == Scope::All && said.forbids_indexing());
-        if !says_noindex {
-            continue;
-        }
-        for path in &rule.when.paths {
-            let literal = path.value.split(['*', '$']).next().unwrap_or("");
-            if !literal.starts_with('/') || literal == "/" {
-                continue;
-            }
-            let rules = site.matcher.rules(star);
-            let Some(found) =
-                rules.find(scratch.normalise(literal.as_bytes()).sent).filter(|rule| !rules.rules()[*rule].allow)
-            else {
-                continue;
-            };
-            diagnostics.push(
-                lints::NOINDEX_UNSEEN
-                    .at(path.span, "this noindex is never seen: robots.txt keeps crawlers off these pages")
-                    .related(span_of(&site.rule_sources[star][found]), "disallowed here")
-                    .help("allow crawling until the pages have left the index; a disallowed page may stay listed"),
-            );
-        }
     }
 }
 

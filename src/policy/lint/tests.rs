@@ -2,8 +2,9 @@
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
-use crate::policy::{compile, read};
+use crate::policy::{compile_at, read};
 use crate::robots::File;
+use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Source};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
     let source = Source { name: "shop.yaml".into(), text: text.into() };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
-    let site = compile(Arc::new(policy), Registry::builtin()).expect("compiles");
+    let now = Timestamp::parse("2026-11-21").expect("a day");
+    let site = compile_at(Arc::new(policy), Registry::builtin(), now).expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
     found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
@@ -99,6 +101,80 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: [/a, /a/b], allow: /a/ }\n"),
     ("sitemap-other-host", 4, "hosts: shop.example\nrobots:\n  origin: replace\n  sitemaps: https://other.example/s.xml\n",
         "hosts: \"*.shop.example\"\nrobots:\n  origin: replace\n  sitemaps: https://www.shop.example/s.xml\n"),
+    ("signal-contradicts-rules", 2, "purposes: { training: allow }\nrobots: { origin: replace, content_signal: { ai-train: no } }\n",
+        "purposes: { training: inherit }\nrobots: { origin: replace, content_signal: { ai-train: no } }\n"),
+    ("signal-contradicts-rules", 2, "purposes: { training: disallow }\nrobots: { origin: replace, content_usage: { train-ai: yes } }\n",
+        "purposes: { training: disallow }\nrobots: { origin: replace, content_usage: { train-ai: no } }\n"),
+    ("signal-contradicts-rules", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: GPTBot, disallow: /, content_signal: { ai-train: yes } }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: GPTBot, disallow: /, content_signal: { ai-train: no } }\n"),
+    ("signal-contradicts-rules", 3, "purposes: { training: disallow }\nrobots: { origin: replace, license: https://a.example/l }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n",
+        "purposes: { training: inherit }\nrobots: { origin: replace, license: https://a.example/l }\nenforcement: { purposes: { training: { unlicensed: 401 } } }\n"),
+    ("signal-contradicts-rules", 2, "robots: { origin: replace, license: https://a.example/l, groups: { agents: GPTBot, disallow: / } }\nenforcement: { agents: { GPTBot: { unlicensed: 401 } } }\n",
+        "robots: { origin: replace, license: https://a.example/l, groups: { agents: GPTBot, disallow: /a } }\nenforcement: { agents: { GPTBot: { unlicensed: 401 } } }\n"),
+    ("signals-disagree", 4, "robots:\n  origin: replace\n  content_signal: { ai-train: no }\n  content_usage: { train-ai: yes }\n",
+        "robots:\n  origin: replace\n  content_signal: { ai-train: no }\n  content_usage: [{ train-ai: no }, { paths: /open/, train-ai: yes }]\n"),
+    ("signals-disagree", 2, "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: no }\n",
+        "robots: { origin: replace, content_signal: { ai-train: no } }\ntdm: { reservation: yes }\n"),
+    ("usage-of-disallowed", 4, "robots:\n  origin: replace\n  groups: { agents: '*', disallow: /a }\n  content_usage: { paths: /a/b, search: no }\n",
+        "robots:\n  origin: replace\n  groups: { agents: '*', disallow: /a, allow: /a/b }\n  content_usage: { paths: /a/b, search: no }\n"),
+    ("unknown-category", 1, "robots: { origin: replace, content_usage: { other: { train-genai: no } } }\n",
+        "robots: { origin: replace, content_usage: { train-ai: no } }\n"),
+    ("unreachable-reservation", 2, "robots: { origin: replace }\ntdm: [{ reservation: yes }, { paths: /a, reservation: no }]\n",
+        "robots: { origin: replace }\ntdm: [{ paths: /a, reservation: no }, { reservation: yes }]\n"),
+    ("license-for-search", 2, "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402 }\n",
+        "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402, purposes: { search: { unlicensed: pass } } }\n"),
+    ("license-not-https", 1, "robots: { origin: replace, license: http://a.example/l }\n",
+        "robots: { origin: replace, license: https://a.example/l }\n"),
+    ("signal-nowhere", 4, "robots:\n  origin: replace\n  signals: headers_only\n  groups: { agents: '*', content_signal: { search: yes } }\n",
+        "robots:\n  origin: replace\n  signals: headers_only\n  content_signal: { search: yes }\n"),
+    ("validators-stumble", 1, "robots: { origin: replace, content_usage: { train-ai: no } }\n",
+        "robots: { origin: replace, signals: all, content_usage: { train-ai: no } }\n"),
+    ("validators-stumble", 1, "robots: { origin: replace, license: https://a.example/l }\n",
+        "robots: { origin: replace, signals: headers_only, license: https://a.example/l }\n"),
+    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Bingbot, disallow: /a }]\nindexing:\n  - { paths: /a/, tags: { bingbot: noindex } }\n",
+        "robots:\n  origin: replace\n  groups: [{ agents: Bingbot, disallow: /a }]\nindexing:\n  - { paths: /a/, tags: { googlebot: noindex } }\n"),
+    ("noindex-unseen", 6, "acknowledge: site_disallowed\nrobots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: / }]\nindexing:\n  - { types: application/pdf, tag: noindex }\n",
+        "acknowledge: site_disallowed\nrobots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /, allow: /pdf/ }]\nindexing:\n  - { types: application/pdf, tag: noindex }\n"),
+    ("retired-unseen", 2, "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /old }] }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n",
+        "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /older }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
+    ("retired-too-soon", 2, "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20, disallow_after: 2d }\n",
+        "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n"),
+    ("staging-looks-like-production", 1, "hosts: [www.shop.example]\nenvironment: staging\nrobots: { origin: replace }\n",
+        "hosts: [new.shop.example, test-shop.example, staging.example.com, localhost]\nenvironment: staging\nrobots: { origin: replace }\n"),
+    ("production-looks-like-staging", 1, "hosts: [shop.example, stage2.shop.example]\nrobots: { origin: replace }\n",
+        "hosts: [shop.example, www.testing.example, backstage.shop.example, dev.test]\nrobots: { origin: replace }\n"),
+    ("indexifembedded-alone", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: indexifembedded }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": noindex, googlebot: indexifembedded } }\n"),
+    ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [all, noindex] }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: all }\n"),
+    ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"max-snippet: 5, max-snippet: 7\" }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": \"max-snippet: 5\", bingbot: \"max-snippet: 3\" } }\n"),
+    ("contradictory-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: nocache, tags: { bingbot: noarchive } }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { bingbot: noarchive, slurp: nocache } }\n"),
+    ("redundant-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [none, nofollow] }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [noindex, nofollow] }\n"),
+    ("redundant-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": noindex, googlebot: noindex } }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": noindex, googlebot: [noindex, nofollow] } }\n"),
+    ("redundant-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [nosnippet, \"max-snippet: 5\"] }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [nosnippet, \"max-image-preview: none\"] }\n"),
+    ("unavailable-after-past", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"unavailable_after: 2026-11-20\" }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"unavailable_after: 2026-11-22\" }\n"),
+    ("custom-directive", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: dontkeepme }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noai }\n"),
+    ("unused-directive", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googlebot: noarchive } }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { bingbot: noarchive } }\n"),
+    ("unused-directive", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noodp }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noarchive }\n"),
+    ("header-unread", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { applebot: noindex } }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { otherbot: noindex } }\n"),
+    ("rule-never-matches", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a/b, status: 404, not: { paths: /a/, status: 4xx }, tag: noai }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, status: 404, not: { paths: /a/, status: 4xx }, tag: noai }\n"),
+    ("rule-never-matches", 3, "robots: { origin: replace }\nindexing:\n  - { paths: \"/a#b\", tag: noai }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: \"/a%23b\", tag: noai }\n"),
+    ("rule-never-matches", 3, "robots: { origin: replace }\nindexing:\n  - { path_regex: \"^events/\", tag: noai }\n",
+        "robots: { origin: replace }\nindexing:\n  - { path_regex: \"^/events/\", tag: noai }\n"),
+    ("site-noindex", 2, "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2026-11-20 }\n",
+        "robots: { origin: replace }\nretire: { paths: /a, noindex_from: 2026-11-20 }\n"),
 ];
 
 #[test]
@@ -153,6 +229,10 @@ fn a_thousand_of_a_kind_are_told_in_ten() {
     let colons: Vec<_> = found.diagnostics.items.iter().filter(|item| item.id == "missing-colon").collect();
     assert_eq!(colons.len(), 10);
     assert!(colons[9].help.as_ref().unwrap().contains("and 990 more"), "{:?}", colons[9].help);
+    let paths: String = (0..500).map(|number| format!("        - /{number}/private/\n")).collect();
+    let text = format!("robots:\n  origin: replace\n  groups:\n    - agents: '*'\n      disallow:\n{paths}");
+    let found = of_policy(&text);
+    assert_eq!(found.iter().filter(|(id, _)| *id == "private-path").count(), 10, "{found:?}");
 }
 
 #[test]

@@ -29,6 +29,8 @@ fn a_document_is_written_in_its_order() {
 #
 # Second
 
+License: https://shop.example/license.xml
+
 # For everyone.
 User-agent: *
 Disallow: /cart/
@@ -40,8 +42,6 @@ Content-Signal: ai-train=no
 User-agent: GPTBot
 User-agent: CCBot
 Disallow: /
-
-License: https://shop.example/license.xml
 
 Sitemap: https://shop.example/a.xml
 Sitemap: https://shop.example/b.xml

@@ -1,0 +1,87 @@
+//! Which encodings can be read: those in which the octets of markup are those of ASCII.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use lol_html::send::{ElementContentHandlers, Settings};
+use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Selector};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How much of a page is looked at for its encoding before any of it is passed on: what browsers look at (HTML standard,
+/// section 13.2.3.2).
+pub(super) const LOOKED_AT: usize = 1024;
+
+/// Whether pages of which the Content-Type field says this can be read. An unknown label says nothing: browsers look into
+/// the page then.
+pub fn is_readable(label: Option<&[u8]>) -> bool {
+    label.and_then(Encoding::for_label).is_none_or(|encoding| AsciiCompatibleEncoding::new(encoding).is_some())
+}
+
+/// The encoding of a page by the start of it; `None` when it cannot be read. A byte order mark outranks the field, the
+/// field outranks the page's own meta. A NUL is in no text but in UTF-16 that nobody declared.
+pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompatibleEncoding> {
+    if start.contains(&0) {
+        return None;
+    }
+    let encoding = match Encoding::for_bom(start) {
+        Some((encoding, _)) => encoding,
+        None => label.and_then(Encoding::for_label).or_else(|| declared(start)).unwrap_or(UTF_8),
+    };
+    AsciiCompatibleEncoding::new(encoding)
+}
+
+/// One that gives every octet back: text that is decoded and written again is what it was, in whichever encoding.
+pub(super) fn transparent() -> AsciiCompatibleEncoding {
+    AsciiCompatibleEncoding::new(WINDOWS_1252).unwrap_or_else(AsciiCompatibleEncoding::utf_8)
+}
+
+/// What the first meta says that declares an encoding.
+fn declared(start: &[u8]) -> Option<&'static Encoding> {
+    let found: Arc<Mutex<Option<&'static Encoding>>> = Arc::default();
+    let Ok(metas) = "meta".parse::<Selector>() else { return None };
+    let handler = ElementContentHandlers::default().element({
+        let found = found.clone();
+        move |element: &mut lol_html::send::Element<'_, '_>| {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            if found.is_none() {
+                *found = by_meta(|name| element.get_attribute(name));
+            }
+            Ok(())
+        }
+    });
+    let settings = Settings::new_send()
+        .append_element_content_handler((Cow::Owned(metas), handler))
+        .with_encoding(transparent())
+        .with_adjust_charset_on_meta_tag(false)
+        .with_strict(false);
+    let mut reader = HtmlRewriter::new(settings, |_: &[u8]| ());
+    // An error leaves what was found before it.
+    let _ = reader.write(start);
+    *found.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. UTF-16 in a page that can be
+/// read is UTF-8 (HTML standard, section 13.2.3.2).
+pub(super) fn by_meta(attribute: impl Fn(&str) -> Option<String>) -> Option<&'static Encoding> {
+    let label = attribute("charset").or_else(|| {
+        let equivalent = attribute("http-equiv")?;
+        equivalent
+            .eq_ignore_ascii_case("content-type")
+            .then(|| attribute("content"))?
+            .and_then(|content| parameter(&content))
+    })?;
+    let encoding = Encoding::for_label(label.as_bytes())?;
+    let wide = [encoding_rs::UTF_16BE, encoding_rs::UTF_16LE].contains(&encoding);
+    Some(if wide { UTF_8 } else { encoding })
+}
+
+/// The value behind `charset=`, in quotes or not.
+fn parameter(content: &str) -> Option<String> {
+    let lower = content.to_ascii_lowercase();
+    let place = lower.find("charset")? + "charset".len();
+    let value = lower[place..].trim_start().strip_prefix('=')?.trim_start();
+    let value = match value.chars().next()? {
+        quote @ ('"' | '\'') => value[1..].split(quote).next()?,
+        _ => value.split([';', ' ', '\t', '\n']).next()?,
+    };
+    Some(value.trim().to_owned())
+}

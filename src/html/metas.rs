@@ -1,0 +1,109 @@
+//! Directives as robots metas: one element for each scope, and what an element of the page already says.
+
+use crate::indexing::{Directive, Directives, Scope, Tags, parse_lines};
+use std::fmt::Write;
+
+/// Names that metas of other kinds have (HTML standard, section 4.2.5.1, and what browsers make of some more): a scope
+/// that is called so would change how the page is shown. `robots` would be everybody's.
+const NOT_FOR_BOTS: [&str; 15] = [
+    "robots",
+    "application-name",
+    "author",
+    "color-scheme",
+    "description",
+    "format-detection",
+    "generator",
+    "handheldfriendly",
+    "keywords",
+    "mobileoptimized",
+    "referrer",
+    "supported-color-schemes",
+    "theme-color",
+    "viewport",
+    "view-transition",
+];
+
+/// What one meta is to say.
+#[derive(Debug)]
+pub(super) struct Meta {
+    /// `robots`, or a bot's name in lower case.
+    pub(super) name: Box<str>,
+    /// What the field says.
+    pub(super) directives: Directives,
+    /// What the page was seen to say by now, this included.
+    pub(super) said: Option<Directives>,
+}
+
+/// The metas for what a field says. A scope that is allowed all needs none: that is what no meta says.
+pub(super) fn of_tags(tags: &Tags) -> Vec<Meta> {
+    let restricts = |directives: &Directives| directives.iter().any(|directive| *directive != Directive::All);
+    tags.iter()
+        .filter(|(_, directives)| restricts(directives))
+        .filter_map(|(scope, directives)| {
+            let name: Box<str> = match scope {
+                Scope::All => "robots".into(),
+                Scope::Bot(name) if is_for_bots(name) => name.clone(),
+                Scope::Bot(_) => return None,
+            };
+            Some(Meta { name, directives: directives.clone(), said: None })
+        })
+        .collect()
+}
+
+fn is_for_bots(name: &str) -> bool {
+    let vendors = ["apple-", "msapplication-"];
+    !NOT_FOR_BOTS.contains(&name) && !vendors.iter().any(|vendor| name.starts_with(vendor))
+}
+
+/// The whole element.
+pub(super) fn element(name: &str, directives: &Directives) -> String {
+    let quoted = |text: &str| escaped(text).replace('"', "&quot;");
+    format!("<meta name=\"{}\" content=\"{}\">", quoted(name), quoted(&directives.to_string()))
+}
+
+/// Text of an attribute, in ASCII, so that the page's encoding does not matter. Quotes are left to whom writes it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            ' '..='~' => escaped.push(sign),
+            other => {
+                // Writing to a String cannot fail.
+                let _ = write!(escaped, "&#{};", u32::from(other));
+            }
+        }
+    }
+    escaped
+}
+
+/// What the content of a meta says; `None` when it cannot be told for sure. Unlike a field it has no scopes in it, and
+/// many pages separate by blanks.
+pub(super) fn read(content: &str) -> Option<Directives> {
+    if content.contains('&') || !content.is_ascii() {
+        return None;
+    }
+    let members: Vec<String> = content.split(',').map(separated).collect();
+    let tags = parse_lines([members.join(",").as_bytes()]);
+    let mut directives = Directives::default();
+    for (scope, said) in tags.iter() {
+        if *scope != Scope::All {
+            return None;
+        }
+        directives.extend(said);
+    }
+    Some(directives)
+}
+
+/// `noindex nofollow` and `noindex; nofollow` as two members, where each word is a directive.
+fn separated(member: &str) -> String {
+    let words: Vec<&str> =
+        member.split(|sign: char| sign.is_ascii_whitespace() || sign == ';').filter(|word| !word.is_empty()).collect();
+    if words.len() > 1 && words.iter().all(|word| Directives::parse(word).is_ok()) {
+        words.join(",")
+    } else {
+        member.to_owned()
+    }
+}

@@ -1,0 +1,274 @@
+//! One page, fed in pieces as they come.
+
+use super::charset::{self, LOOKED_AT};
+use super::head::{self, Head, SharedHead};
+use super::marks::Marks;
+use super::metas;
+use crate::indexing::Tags;
+use encoding_rs::Encoding;
+use lol_html::send::{HtmlRewriter, Settings};
+use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// What one reading of a page may hold in memory: the largest tag or comment that can be read, and open elements.
+const MEMORY: usize = 256 * 1024;
+/// What is fed at once: it is copied behind what was left over, so it counts as memory.
+const PIECE: usize = 16 * 1024;
+
+static EVERY_ELEMENT: LazyLock<Option<Selector>> = LazyLock::new(|| "*".parse().ok());
+
+/// How a page was treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was read as far as needed.
+    Read,
+    /// It is in an encoding that cannot be read, by its own word.
+    Encoding,
+    /// It begins with no tag: a bare value for a script.
+    NotMarkup,
+    /// A tag is larger, or elements are nested deeper, than the memory: the rest passed as it is.
+    TooLarge,
+}
+
+impl Outcome {
+    /// A word for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Read => "rewritten",
+            Outcome::Encoding => "encoding",
+            Outcome::NotMarkup => "not_markup",
+            Outcome::TooLarge => "too_large",
+        }
+    }
+}
+
+/// One page on its way. What is written comes out, changed where it is to be changed.
+pub struct Page {
+    marks: Option<Arc<Marks>>,
+    /// What the Content-Type field says.
+    label: Option<Box<[u8]>>,
+    state: State,
+    outcome: Outcome,
+}
+
+enum State {
+    /// The first octets are held until the encoding is known.
+    Looking {
+        held: Vec<u8>,
+        metas: Vec<metas::Meta>,
+    },
+    /// First the head is read, what comes out of it is read for marks.
+    Reading {
+        head: Option<(Reading, SharedHead)>,
+        marks: Option<Reading>,
+    },
+    Passing,
+}
+
+impl std::fmt::Debug for Page {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Page").field("outcome", &self.outcome).finish_non_exhaustive()
+    }
+}
+
+impl Page {
+    /// A page whose metas are to say `tags` and whose elements get `marks`. `label` is the encoding by the Content-Type
+    /// field. `None` when there is nothing to do.
+    pub fn new(tags: &Tags, marks: Option<&Arc<Marks>>, label: Option<&[u8]>) -> Option<Page> {
+        let metas = metas::of_tags(tags);
+        let marks = marks.filter(|marks| !marks.is_empty()).cloned();
+        (!metas.is_empty() || marks.is_some()).then(|| Page {
+            marks,
+            label: label.map(Box::from),
+            state: State::Looking { held: Vec::new(), metas },
+            outcome: Outcome::Read,
+        })
+    }
+
+    /// Takes a piece and gives what can be passed on by now.
+    pub fn write(&mut self, piece: &[u8]) -> Vec<u8> {
+        if let State::Looking { held, .. } = &mut self.state {
+            // No more than is looked at: where a piece of input ends must not matter.
+            let (looked_at, rest) = piece.split_at(piece.len().min(LOOKED_AT - held.len()));
+            held.extend_from_slice(looked_at);
+            if held.len() < LOOKED_AT {
+                return Vec::new();
+            }
+            let mut out = self.begin();
+            out.extend(self.feed(rest));
+            return out;
+        }
+        self.feed(piece)
+    }
+
+    /// The page is over: gives what was still held.
+    pub fn end(&mut self) -> Vec<u8> {
+        let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
+        if let State::Reading { head, marks } = std::mem::replace(&mut self.state, State::Passing) {
+            let last = head.map(|(reading, _)| self.close(reading)).unwrap_or_default();
+            match marks {
+                Some(mut reading) => {
+                    out.extend(self.through(&mut reading, &last));
+                    out.extend(self.close(reading));
+                }
+                None => out.extend(last),
+            }
+        }
+        out
+    }
+
+    /// Whether what comes now passes as it is.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.state, State::Passing)
+    }
+
+    /// How it went, so far.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// The encoding is looked for in what is held, and the page is read from its start.
+    fn begin(&mut self) -> Vec<u8> {
+        let State::Looking { held, metas } = std::mem::replace(&mut self.state, State::Passing) else {
+            return Vec::new();
+        };
+        let label = self.label.as_deref();
+        let Some(encoding) = charset::of_page(label, &held) else {
+            self.outcome = Outcome::Encoding;
+            return held;
+        };
+        // A byte order mark is no text.
+        let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
+        if held[mark..].trim_ascii_start().first().is_some_and(|first| *first != b'<') {
+            self.outcome = Outcome::NotMarkup;
+            return held;
+        }
+        let every = EVERY_ELEMENT.as_ref().filter(|_| !metas.is_empty());
+        let head = every.map(|every| {
+            let head = Head::new(metas, head::outranks_metas(label, &held));
+            let settings = head::with_handlers(settings(charset::transparent()), every, &head);
+            (Reading::new(settings), head)
+        });
+        let marks = self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding))));
+        self.state = State::Reading { head, marks };
+        let rest = held[mark..].to_vec();
+        let mut out = held;
+        out.truncate(mark);
+        out.extend(self.feed(&rest));
+        out
+    }
+
+    fn feed(&mut self, piece: &[u8]) -> Vec<u8> {
+        let State::Reading { mut head, mut marks } = std::mem::replace(&mut self.state, State::Passing) else {
+            return piece.to_vec();
+        };
+        let read = match head.as_mut() {
+            Some((reading, _)) => self.through(reading, piece),
+            None => piece.to_vec(),
+        };
+        let mut out = match marks.as_mut() {
+            Some(reading) => self.through(reading, &read),
+            None => read,
+        };
+        // The head is over: what is left of its reading is given out, and the rest need not be read for it.
+        if head.as_ref().is_some_and(|(reading, head)| reading.is_over() || head::is_done(head))
+            && let Some((reading, _)) = head.take()
+        {
+            let last = self.close(reading);
+            match marks.as_mut() {
+                Some(reading) => out.extend(self.through(reading, &last)),
+                None => out.extend(last),
+            }
+        }
+        let marks = marks.filter(|reading| !reading.is_over());
+        if head.is_some() || marks.is_some() {
+            self.state = State::Reading { head, marks };
+        }
+        out
+    }
+
+    fn through(&mut self, reading: &mut Reading, bytes: &[u8]) -> Vec<u8> {
+        let out = reading.write(bytes);
+        self.note(reading);
+        out
+    }
+
+    fn close(&mut self, mut reading: Reading) -> Vec<u8> {
+        let out = reading.end();
+        self.note(&reading);
+        out
+    }
+
+    fn note(&mut self, reading: &Reading) {
+        if reading.too_large {
+            self.outcome = Outcome::TooLarge;
+        }
+    }
+}
+
+fn settings<'s>(encoding: AsciiCompatibleEncoding) -> Settings<'static, 's> {
+    let memory = MemorySettings::new()
+        .with_preallocated_parsing_buffer_size(1024)
+        .with_max_allowed_memory_usage(MEMORY)
+        .with_graceful_bail_out_on_memory_limit_exceeded(true);
+    Settings::new_send()
+        .with_encoding(encoding)
+        .with_memory_settings(memory)
+        // Strict, the page would be cut off where it is ambiguous.
+        .with_strict(false)
+        .with_adjust_charset_on_meta_tag(false)
+        .with_graceful_bail_out_on_content_handler_error(true)
+}
+
+type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// A rewriter with what it has written. In a mutex because a rewriter is not `Sync`; the lock is never taken.
+struct Reading {
+    rewriter: Option<Box<Mutex<HtmlRewriter<'static, Sink>>>>,
+    written: Arc<Mutex<Vec<u8>>>,
+    too_large: bool,
+}
+
+impl Reading {
+    fn new(settings: Settings<'static, '_>) -> Reading {
+        let written: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let sink: Sink = Box::new({
+            let written = written.clone();
+            move |bytes: &[u8]| written.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes)
+        });
+        let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
+        Reading { rewriter: Some(rewriter), written, too_large: false }
+    }
+
+    /// On an error the rewriter has given out all that it was given: it is not asked again, and the rest passes.
+    fn write(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut pieces = bytes.chunks(PIECE);
+        while let Some(rewriter) = &mut self.rewriter {
+            let Some(piece) = pieces.next() else { break };
+            let rewriter = rewriter.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if rewriter.write(piece).is_err() {
+                self.rewriter = None;
+                self.too_large = true;
+            }
+        }
+        let mut out = self.take();
+        pieces.for_each(|piece| out.extend_from_slice(piece));
+        out
+    }
+
+    fn end(&mut self) -> Vec<u8> {
+        if let Some(rewriter) = self.rewriter.take() {
+            let rewriter = rewriter.into_inner().unwrap_or_else(PoisonError::into_inner);
+            self.too_large |= rewriter.end().is_err();
+        }
+        self.take()
+    }
+
+    fn is_over(&self) -> bool {
+        self.rewriter.is_none()
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

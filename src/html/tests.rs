@@ -1,0 +1,486 @@
+//! Pages before and after. The extraction here is written apart from the rewriter: it looks for metas as text.
+
+use super::*;
+use crate::indexing::{Directives, Scope, Tags, parse_lines};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn tags(lines: &[&str]) -> Tags {
+    parse_lines(lines.iter().map(|line| line.as_bytes()))
+}
+
+/// The page in pieces of these sizes, over and over.
+fn in_pieces(mut page: Page, html: &[u8], sizes: &[usize]) -> (Vec<u8>, Outcome) {
+    let (mut out, mut rest, mut sizes) = (Vec::new(), html, sizes.iter().cycle());
+    while !rest.is_empty() {
+        let size = sizes.next().copied().unwrap_or(1).clamp(1, rest.len());
+        out.extend(page.write(&rest[..size]));
+        rest = &rest[size..];
+    }
+    out.extend(page.end());
+    (out, page.outcome())
+}
+
+fn whole(page: Page, html: &[u8]) -> (Vec<u8>, Outcome) {
+    in_pieces(page, html, &[usize::MAX])
+}
+
+fn with_metas(html: &str, lines: &[&str]) -> String {
+    let page = Page::new(&tags(lines), None, None).expect("something to say");
+    String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8")
+}
+
+fn marks() -> Arc<Marks> {
+    let mut marks = Marks::default();
+    marks.link(".comments a", &["nofollow", "ugc"]).expect("a selector");
+    marks.nosnippet(".price").expect("a selector");
+    Arc::new(marks)
+}
+
+fn with_marks(html: &str) -> String {
+    let page = Page::new(&Tags::default(), Some(&marks()), None).expect("something to do");
+    String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8")
+}
+
+const NOINDEX: &str = "<meta name=\"robots\" content=\"noindex\">";
+
+#[test]
+fn what_is_missing_is_written_where_the_head_ends() {
+    for (before, after) in [
+        ("<!doctype html><html><head>", "</head><body>x</body></html>"),
+        ("<HTML><HEAD><TITLE>a</TITLE>\n", "</HEAD><BODY>x"),
+        ("<!doctype html><title>a</title>\n", "<p>x"),
+        ("<!doctype html>\n ", "hello"),
+        ("<title>a</title>\n<link rel=icon href=i><style>p { color: red }</style>\n", "hello"),
+        ("<html>", "<body>x</body></html>"),
+        ("<html><head><title>a</title></head></html>", ""),
+        ("<title>a</title><base href=/>", "<frameset><frame src=x></frameset>"),
+        ("<html><title>a</title>", "</html>"),
+        ("<!doctype html><!-- <p> --><script>if (a<b) '<p>'</script><noscript><p>no</p></noscript>", "<p>x"),
+        ("<!doctype html><title>&lt;p&gt; <p></title><template><p>t</p></template>", "<svg><title>s</title></svg>"),
+        ("<html><head><title>a</title>", "<h1>broken</h1></head><body>x"),
+        ("<!doctype html>", "<p>x</p><meta name=robots content=all>"),
+        ("\u{FEFF}<!doctype html><title>a</title>", "<p>x"),
+    ] {
+        // The one page of these whose head has its end tag as the last thing in it.
+        let (before, after) = match before.strip_suffix("</head></html>") {
+            Some(start) => (start, "</head></html>"),
+            None => (before, after),
+        };
+        assert_eq!(with_metas(&format!("{before}{after}"), &["noindex"]), format!("{before}{NOINDEX}{after}"));
+    }
+}
+
+#[test]
+fn nothing_is_written_where_no_browser_would_take_it_for_the_head() {
+    for html in [
+        "",
+        "<!doctype html>",
+        "<!doctype html><title>never closed",
+        "<!doctype html><!-- never closed <p>x</p>",
+        "<!doctype html><script>'<p>x</p>'",
+        "<html><head><template><p>x</p></head><body>y</body>",
+        "<html><head><title>a</title><meta na",
+        "<!doctype html><plaintex",
+    ] {
+        assert_eq!(with_metas(html, &["noindex"]), html);
+    }
+}
+
+#[test]
+fn what_is_no_document_is_let_be() {
+    for html in [
+        "{\"html\": \"<p>x</p>\"}",
+        "3",
+        "<p>a fragment</p>",
+        "<div><a href=x>y</a></div><title>late</title>",
+        "<script>1</script><p>x",
+        "  \n)]}'\n[1]",
+    ] {
+        assert_eq!(with_metas(html, &["noindex"]), html);
+    }
+    assert_eq!(with_marks("{\"html\": \"<i class=price>x</i>\"}"), "{\"html\": \"<i class=price>x</i>\"}");
+}
+
+#[test]
+fn a_meta_of_the_page_keeps_what_is_stricter() {
+    for (theirs, lines, merged) in [
+        ("index, follow", "noindex", "noindex"),
+        ("nofollow", "noindex", "noindex, nofollow"),
+        ("none", "noarchive", "noindex, nofollow, noarchive"),
+        ("max-snippet:10", "max-snippet: 50, noarchive", "noarchive, max-snippet: 10"),
+        ("max-snippet:50", "max-snippet: 10", "max-snippet: 10"),
+        ("noindex nofollow", "noarchive", "noindex, nofollow, noarchive"),
+        ("NOINDEX;NOFOLLOW", "noarchive", "noindex, nofollow, noarchive"),
+        ("", "noindex", "noindex"),
+        ("max-image-preview:large", "max-image-preview: none", "max-image-preview: none"),
+    ] {
+        let html = format!("<!doctype html><meta name=robots content=\"{theirs}\"><p>x");
+        let expected = format!("<!doctype html><meta name=robots content=\"{merged}\"><p>x");
+        assert_eq!(with_metas(&html, &[lines]), expected, "{theirs} and {lines}");
+    }
+    let html = "<html><meta NAME = 'Robots'\n content='none' id=m ></html>";
+    assert_eq!(with_metas(html, &["noindex"]), html, "what says it all already stays byte for byte");
+    assert_eq!(
+        with_metas("<html><meta name=ROBOTS></html>", &["noindex"]),
+        "<html><meta name=ROBOTS content=\"noindex\"></html>"
+    );
+}
+
+#[test]
+fn a_second_meta_stays_only_for_what_it_adds() {
+    let twice = "<html><meta name=robots content=nofollow><meta name=robots content=noindex><body>";
+    assert_eq!(with_metas(twice, &["noindex"]), "<html><meta name=robots content=\"noindex, nofollow\"><body>");
+    let adds = "<html><meta name=robots content=nofollow><meta name=robots content=noarchive><body>";
+    assert_eq!(
+        with_metas(adds, &["noindex"]),
+        "<html><meta name=robots content=\"noindex, nofollow\"><meta name=robots content=noarchive><body>"
+    );
+}
+
+#[test]
+fn each_scope_has_its_meta_and_others_are_let_be() {
+    let html = "<html><head><meta name=GoogleBot content=noarchive><meta name=otherbot content=all></head>";
+    assert_eq!(
+        with_metas(html, &["noindex", "googlebot: nofollow", "bingbot: nosnippet"]),
+        "<html><head><meta name=GoogleBot content=\"nofollow, noarchive\"><meta name=otherbot content=all>\
+         <meta name=\"robots\" content=\"noindex\"><meta name=\"bingbot\" content=\"nosnippet\"></head>"
+    );
+}
+
+#[test]
+fn metas_where_they_mean_nothing_are_not_touched() {
+    let inner = "<template><meta name=robots content=all></template><noscript><meta name=robots content=all></noscript>\
+                 <!-- <meta name=robots content=all> --><script>'<meta name=robots content=all>'</script>";
+    let html = format!("<html><head>{inner}</head><body><svg><meta name=robots content=all></svg></body></html>");
+    assert_eq!(
+        with_metas(&html, &["noindex"]),
+        format!("<html><head>{inner}{NOINDEX}</head><body><svg><meta name=robots content=all></svg></body></html>")
+    );
+}
+
+#[test]
+fn what_cannot_be_read_for_sure_stays_and_ours_stands_beside_it() {
+    for theirs in ["no&#105;ndex", "googlebot: nofollow", "nöindex"] {
+        let meta = format!("<meta name=robots content=\"{theirs}\">");
+        assert_eq!(with_metas(&format!("<html>{meta}<body>"), &["noindex"]), format!("<html>{meta}{NOINDEX}<body>"));
+    }
+}
+
+#[test]
+fn names_and_values_of_the_origin_cannot_leave_their_quotes() {
+    let mut said = tags(&["x&'bot: noindex"]);
+    said.merge(&tags(&["note: \"><script>alert(1)</script> é"]));
+    let page = Page::new(&said, None, None).expect("something to say");
+    let out = String::from_utf8(whole(page, b"<html><body>").0).expect("ASCII");
+    assert!(!out.contains("<script"), "{out}");
+    assert!(
+        out.contains("&quot;&gt;&lt;script&gt;") && out.contains("&#233;") && out.contains("name=\"x&amp;'bot\""),
+        "{out}"
+    );
+}
+
+#[test]
+fn names_that_browsers_know_are_for_no_bot() {
+    let lines = ["viewport: noindex", "robots: noindex", "referrer: nofollow", "apple-mobile-web-app-capable: noindex"];
+    assert!(Page::new(&tags(&lines), None, None).is_none());
+    assert!(Page::new(&tags(&["all", "bingbot: all"]), None, None).is_none(), "nothing is restricted");
+}
+
+#[test]
+fn links_and_snippets_are_marked_where_the_selectors_say() {
+    assert_eq!(
+        with_marks("<a href=a>1</a><div class='x comments'><a href=b>2</a><a rel=\"UGC noopener\" href=c>3</a></div>"),
+        "<a href=a>1</a><div class='x comments'><a href=b rel=\"nofollow ugc\">2</a>\
+         <a rel=\"UGC noopener nofollow\" href=c>3</a></div>"
+    );
+    assert_eq!(
+        with_marks("<b class=price>1</b><b class='price' data-nosnippet>2</b><!-- <b class=price> -->"),
+        "<b class=price data-nosnippet=\"\">1</b><b class='price' data-nosnippet>2</b><!-- <b class=price> -->"
+    );
+    let whole_rel = "<p class=comments><a rel='ugc nofollow'>x</a></p>";
+    assert_eq!(with_marks(whole_rel), whole_rel);
+}
+
+#[test]
+fn rel_of_what_is_no_link_is_let_be() {
+    let mut marks = Marks::default();
+    marks.link("*", &["nofollow"]).expect("a selector");
+    let html = "<html><head><link rel=stylesheet href=x></head><body><p>y</p></body></html>";
+    let page = Page::new(&Tags::default(), Some(&Arc::new(marks)), None).expect("something to do");
+    assert_eq!(whole(page, html.as_bytes()).0, html.as_bytes());
+}
+
+#[test]
+fn selectors_that_cannot_be_decided_in_passing_are_refused() {
+    for bad in ["", "a >", "a:hover", "p + a", "a ~ b", "a::before", "svg|a", "a[", ":has(b)"] {
+        assert!(Marks::default().link(bad, &["ugc"]).is_err(), "{bad}");
+    }
+    for good in [".comments a", "a[href^='http']:not([href*=\"shop.example\"])", "main > p:nth-child(2) a, #x", "*"] {
+        assert!(Marks::default().nosnippet(good).is_ok(), "{good}");
+    }
+}
+
+#[test]
+fn pages_in_encodings_that_cannot_be_read_pass_byte_for_byte() {
+    let utf_16: Vec<u8> =
+        "\u{FEFF}<!doctype html><title>a</title><p>x".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let bare = utf_16[2..].to_vec();
+    let iso_2022 = b"<!doctype html><meta charset=iso-2022-jp><title>\x1B$B%F%9%H\x1B(B</title><p>x".to_vec();
+    let by_pragma =
+        b"<!doctype html><meta http-equiv=Content-Type content='text/html; charset=\"ISO-2022-JP\"'><p>x".to_vec();
+    for html in [utf_16, bare, iso_2022, by_pragma] {
+        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        assert_eq!(whole(page, &html), (html.clone(), Outcome::Encoding));
+    }
+    assert!(is_readable(None) && is_readable(Some(b"Shift_JIS")) && is_readable(Some(b"no-such-thing")));
+    assert!(!is_readable(Some(b"utf-16")) && !is_readable(Some(b"iso-2022-jp")) && !is_readable(Some(b"hz-gb-2312")));
+}
+
+#[test]
+fn octets_outside_of_ascii_are_given_back_as_they_were() {
+    let every: Vec<u8> = (1..=255).filter(|octet| !b"<>&\"'".contains(octet)).collect();
+    for label in [None, Some(b"shift_jis".as_slice()), Some(b"utf-8"), Some(b"gb18030"), Some(b"windows-1252")] {
+        let mut html = b"<!doctype html><title>".to_vec();
+        html.extend(&every);
+        html.extend(b"</title>");
+        let head = html.len();
+        html.extend(&every);
+        html.extend(b"<p class=price title='\x83\x5C'>");
+        html.extend(&every);
+        // The table begins with \x01, which is no blank: the head ends before it.
+        let mut expected = html[..head].to_vec();
+        expected.extend(NOINDEX.bytes());
+        expected.extend(&html[head..]);
+        let marked = String::from("<p class=price title='\u{1}'").len() + 1;
+        let place = expected.len() - every.len() - 1;
+        assert!(expected[place - marked..place].starts_with(b"<p class=price"));
+        expected.splice(place..place, b" data-nosnippet=\"\"".iter().copied());
+        let page = Page::new(&tags(&["noindex"]), Some(&marks()), label).expect("something to do");
+        assert_eq!(whole(page, &html), (expected, Outcome::Read), "{label:?}");
+    }
+}
+
+#[test]
+fn a_label_of_the_field_outranks_the_page() {
+    let html = b"<!doctype html><meta charset=iso-2022-jp><p>x";
+    let page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
+    assert!(String::from_utf8_lossy(&whole(page, html).0).contains(NOINDEX));
+}
+
+/// A page of this many bytes, an ordinary one.
+fn long_page(bytes: usize) -> String {
+    let mut html = String::from("<!doctype html><html><head><title>Long</title></head><body>\n");
+    let mut number = 0;
+    while html.len() < bytes {
+        number += 1;
+        html.push_str(&format!(
+            "<section id=s{number}><h2>Section {number}</h2><p>Some text that goes on, <b class=price>{number} €</b> and \
+             <a href=\"/page/{number}\">a link</a>.</p><div class=comments><a href=x>who</a></div></section>\n"
+        ));
+    }
+    html.push_str("</body></html>\n");
+    html
+}
+
+#[test]
+fn a_long_page_is_rewritten_whole_in_whatever_pieces() {
+    let html = long_page(1 << 20);
+    let expected = html.replace("</head>", &format!("{NOINDEX}</head>"));
+    let new = || Page::new(&tags(&["noindex"]), None, None).expect("something to say");
+    for sizes in [[1 << 20, 1], [65_536, 65_536], [1_024, 7], [3_000, 1]] {
+        assert!(in_pieces(new(), html.as_bytes(), &sizes).0 == expected.as_bytes(), "{sizes:?}");
+    }
+    let marked = expected
+        .replace("<b class=price>", "<b class=price data-nosnippet=\"\">")
+        .replace("<a href=x>", "<a href=x rel=\"nofollow ugc\">");
+    for sizes in [[1 << 20, 1], [65_536, 65_536], [1_024, 7]] {
+        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        assert!(in_pieces(page, html.as_bytes(), &sizes).0 == marked.as_bytes(), "{sizes:?}");
+    }
+}
+
+#[test]
+fn after_the_head_a_page_passes_when_nothing_else_is_asked() {
+    let mut page = Page::new(&tags(&["noindex"]), None, None).expect("something to say");
+    let html = long_page(4_000);
+    page.write(html.as_bytes());
+    assert!(page.is_passing());
+}
+
+#[test]
+fn what_is_larger_than_the_memory_passes_from_there_on() {
+    let huge = format!("<link rel=icon href=\"data:{}\">", "x".repeat(1 << 20));
+    let html = format!("<!doctype html><title>a</title>{huge}<p>x<b class=price>y</b>");
+    for sizes in [usize::MAX, 4_096] {
+        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        assert_eq!(in_pieces(page, html.as_bytes(), &[sizes]), (html.clone().into_bytes(), Outcome::TooLarge));
+    }
+    // Elements that are never closed are held too.
+    let deep = format!("<!doctype html><p>{}", "<div><i>".repeat(200_000));
+    let page = Page::new(&Tags::default(), Some(&marks()), None).expect("something to do");
+    let (out, outcome) = whole(page, deep.as_bytes());
+    assert!(out == deep.as_bytes() && outcome == Outcome::TooLarge);
+}
+
+#[test]
+fn broken_pages_lose_nothing() {
+    for html in [
+        "<!doctype html><select><xmp></select><p>x</p>",
+        "<!doctype html><table><tr><p>x<table></p></tr>",
+        "<!doctype html><p <b class=price <i>",
+        "<html <head <body>",
+        "<!doctype html><a href=\"x>y</a><p class='comments'><a",
+        "<!doctype html><svg><desc><p>x</svg><math><mtext><b></math>",
+        "<!doctype html></p></br></body></html><p>after</p>",
+        "<!doctype html><![CDATA[ x ]]><?php echo 1 ?><p>",
+        "<!doctype html>\0<p>\0",
+    ] {
+        let page = Page::new(&tags(&["noindex"]), Some(&marks()), None).expect("something to do");
+        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8 stays UTF-8");
+        let without = [NOINDEX, " data-nosnippet=\"\"", " rel=\"nofollow ugc\""]
+            .iter()
+            .fold(out.clone(), |text, added| text.replace(added, ""));
+        // Attributes of an element that is written anew are put in order; nothing else changes.
+        let plain = |text: &str| text.split_ascii_whitespace().collect::<String>();
+        assert_eq!(plain(&without), plain(html), "{out}");
+    }
+}
+
+fn any_directives() -> impl Strategy<Value = Directives> {
+    let one = prop_oneof![
+        "none|noindex|nofollow|noarchive|nosnippet|noai|noimageindex",
+        (0u32..100).prop_map(|limit| format!("max-snippet: {limit}")),
+        "max-image-preview: (none|standard|large)",
+        Just("unavailable_after: 2027-01-02T03:04:05Z".to_owned()),
+    ];
+    proptest::collection::vec(one, 1..4).prop_map(|parts| Directives::parse(&parts.join(", ")).expect("valid"))
+}
+
+fn any_tags() -> impl Strategy<Value = Tags> {
+    proptest::collection::vec(("[*]|googlebot|bingbot|[a-z]{3,8}bot", any_directives()), 1..4).prop_map(|scopes| {
+        let mut tags = Tags::default();
+        scopes.iter().for_each(|(scope, directives)| tags.add(Scope::named(scope), directives));
+        tags
+    })
+}
+
+/// Pieces of pages, some well-formed, some not.
+fn any_page() -> impl Strategy<Value = String> {
+    let part = proptest::sample::select(vec![
+        "<!doctype html>",
+        "<html>",
+        "<head>",
+        "</head>",
+        "<body>",
+        "</body>",
+        "</html>",
+        "<title>",
+        "</title>",
+        "a title",
+        "<meta name=robots content=nofollow>",
+        "<meta name=\"robots\" content=\"index\">",
+        "<meta charset=utf-8>",
+        "<meta name=googlebot content='max-snippet:20'>",
+        "<template>",
+        "</template>",
+        "<noscript>",
+        "</noscript>",
+        "<script>",
+        "</script>",
+        "<!--",
+        "-->",
+        "<svg>",
+        "</svg>",
+        "<p>",
+        "</p>",
+        "text é",
+        " \n",
+        "<div class=comments>",
+        "<a href=x>",
+        "</a>",
+        "</div>",
+        "<b class=\"price\">",
+        "</b>",
+        "<select>",
+        "<xmp>",
+        "<plaintext>",
+        "<",
+        ">",
+        "\"",
+        "<link rel=icon href=x>",
+        "<style>",
+        "</style>",
+        "&amp;",
+        "<table>",
+        "<![CDATA[",
+        "<p",
+        " class=price",
+    ]);
+    proptest::collection::vec(part, 0..30).prop_map(|parts| parts.concat())
+}
+
+/// What the metas in the head of a well-formed page say, by text search.
+fn extracted(html: &str) -> Tags {
+    let head = html.split("</head>").next().expect("a head");
+    let mut tags = Tags::default();
+    for element in head.split("<meta ").skip(1) {
+        let element = element.split('>').next().expect("its end");
+        let value = |name: &str| {
+            let rest = element.split(&format!("{name}=\"")).nth(1)?;
+            rest.split('"').next()
+        };
+        if let (Some(name), Some(content)) = (value("name"), value("content")) {
+            let scope = if name == "robots" { Scope::All } else { Scope::named(name) };
+            tags.add(scope, &Directives::parse(content).expect("strictly readable"));
+        }
+    }
+    tags
+}
+
+proptest! {
+    #[test]
+    fn it_does_not_matter_where_pieces_end(
+        html in any_page(),
+        pad in 0usize..3,
+        sizes in proptest::collection::vec(1usize..40, 1..6),
+        said in any_tags(),
+        marked in any::<bool>(),
+    ) {
+        // Beyond the octets that are looked at first, and within them.
+        let html = format!("{}{html}", "<!-- 0123456789 -->\n".repeat(pad * 30));
+        let marks = marks();
+        let page = || Page::new(&said, marked.then_some(&marks), None).expect("something to do");
+        let (at_once, outcome) = whole(page(), html.as_bytes());
+        prop_assert_eq!(in_pieces(page(), html.as_bytes(), &sizes), (at_once, outcome));
+    }
+
+    #[test]
+    fn any_octets_are_taken(
+        html in proptest::collection::vec(any::<u8>(), 0..300),
+        sizes in proptest::collection::vec(1usize..40, 1..4),
+    ) {
+        let html = [b"<!doctype html>".as_slice(), &html].concat();
+        let marks = marks();
+        let page = || Page::new(&tags(&["noindex"]), Some(&marks), None).expect("something to do");
+        let at_once = whole(page(), &html);
+        prop_assert!(at_once.0.len() >= html.len());
+        prop_assert_eq!(in_pieces(page(), &html, &sizes), at_once);
+    }
+
+    #[test]
+    fn the_metas_say_exactly_what_the_field_says(said in any_tags(), theirs in proptest::option::of(any_tags())) {
+        let metas: String = theirs.iter().flat_map(Tags::iter).map(|(scope, directives)| {
+            let name = if let Scope::Bot(name) = scope { name } else { "robots" };
+            format!("<meta name=\"{name}\" content=\"{directives}\">")
+        }).collect();
+        let html = format!("<!doctype html><html><head><title>t</title>{metas}</head><body>x</body></html>");
+        let page = Page::new(&said, None, None).expect("something to say");
+        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("UTF-8");
+        let mut expected = theirs.unwrap_or_default();
+        expected.merge(&said);
+        let found = extracted(&out);
+        prop_assert_eq!(out.matches("<meta").count(), found.iter().count(), "one for each scope: {}", out);
+        prop_assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,216 @@
+//! Asking an origin for its robots.txt over HTTP, as RFC 9309 section 2.3 has crawlers do it. Blocks its thread.
+//!
+//! A redirect to one of the site's own hosts leads to the same origin, not to the public name: that name is ours.
+
+use super::super::hosts::Hosts;
+use super::Heard;
+use crate::robots::MAX_BYTES;
+use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+/// RFC 9309 section 2.3.1.2 asks for five at least; Google follows ten.
+const REDIRECTS: usize = 10;
+/// For everything together.
+const TIME: Duration = Duration::from_secs(20);
+/// Servers of an origin that are tried one after the other.
+const SERVERS: usize = 3;
+
+/// Which servers are asked for which host.
+pub struct Targets {
+    hosts: Hosts,
+    groups: Vec<OriginSettings>,
+}
+
+/// Whom to ask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The Host field.
+    pub host: String,
+    /// The servers, the first to be asked first.
+    pub servers: Vec<ServerAddress>,
+    /// How long they may take.
+    pub timeouts: OriginTimeouts,
+}
+
+impl Targets {
+    /// The upstreams of the settings.
+    pub fn new(origins: &[OriginSettings]) -> Targets {
+        Targets { hosts: Hosts::new(origins.iter().map(|origin| origin.hosts.as_slice())), groups: origins.to_vec() }
+    }
+
+    /// Whom to ask for a host; without one (a site for every host), whom a request for no host would go to.
+    pub fn target(&self, host: Option<&str>) -> Option<Target> {
+        let group = match host {
+            Some(host) => self.hosts.find(host.as_bytes()),
+            None => self.hosts.find(b"").or((!self.groups.is_empty()).then_some(0)),
+        };
+        let group = self.groups.get(group?)?;
+        let named = group.hosts.iter().find(|host| !host.starts_with('*')).cloned();
+        let host = host.map(str::to_owned).or(named).or_else(|| group.servers.first().map(authority))?;
+        let servers = group.servers.iter().take(SERVERS).cloned().collect();
+        Some(Target { host, servers, timeouts: group.timeouts })
+    }
+}
+
+/// What to ask.
+pub struct Question<'a> {
+    /// Whom.
+    pub target: &'a Target,
+    /// The copy's validators.
+    pub etag: Option<&'a str>,
+    /// The same.
+    pub last_modified: Option<&'a str>,
+    /// Whether a host is one of the site's own.
+    pub is_own: &'a dyn Fn(&str) -> bool,
+}
+
+/// Asks; the first server that answers counts.
+pub fn ask(question: &Question<'_>) -> Heard {
+    let mut heard = Heard::Unreachable("the origin has no server".into());
+    let deadline = Instant::now() + TIME;
+    for server in &question.target.servers {
+        heard = follow(question, server, deadline);
+        if !matches!(heard, Heard::Unreachable(_)) || Instant::now() >= deadline {
+            break;
+        }
+    }
+    heard
+}
+
+/// `name:port`, or the name alone for the scheme's own port.
+fn authority(server: &ServerAddress) -> String {
+    let host = if server.host.contains(':') { format!("[{}]", server.host) } else { server.host.clone() };
+    match (server.tls, server.port) {
+        (false, 80) | (true, 443) => host,
+        (_, port) => format!("{host}:{port}"),
+    }
+}
+
+/// Where the next request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// For the origin: the Host that it is asked for.
+    host: Option<String>,
+    tls: bool,
+    /// Of the server that is connected to.
+    authority: String,
+    /// Path and query.
+    path: String,
+}
+
+impl Place {
+    fn url(&self) -> String {
+        format!("{}://{}{}", if self.tls { "https" } else { "http" }, self.authority, self.path)
+    }
+
+    /// Where a Location leads, seen from here.
+    fn redirected(&self, location: &str, server: &ServerAddress, is_own: &dyn Fn(&str) -> bool) -> Option<Place> {
+        let location = location.split('#').next().unwrap_or_default();
+        let rooted = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        let lower = location.get(..8).unwrap_or(location).to_ascii_lowercase();
+        let (tls, rest) = if lower.starts_with("https://") {
+            (true, &location[8..])
+        } else if lower.starts_with("http://") {
+            (false, &location[7..])
+        } else if let Some(rest) = location.strip_prefix("//") {
+            (self.tls, rest)
+        } else if location.starts_with('/') {
+            return Some(Place { path: location.to_owned(), ..self.clone() });
+        } else if location.is_empty() || location.split(['/', '?']).next().is_some_and(|part| part.contains(':')) {
+            return None;
+        } else {
+            let here = self.path.split('?').next().unwrap_or("/");
+            let directory = &here[..here.rfind('/').map_or(0, |slash| slash + 1)];
+            return Some(Place { path: rooted(&format!("{directory}{location}")), ..self.clone() });
+        };
+        let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        if host.is_empty() || host.contains('@') {
+            return None;
+        }
+        let path = rooted(path);
+        if is_own(host) {
+            return Some(Place { host: Some(host.to_owned()), tls, authority: authority(server), path });
+        }
+        Some(Place { host: None, tls, authority: host.to_owned(), path })
+    }
+}
+
+fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) -> Heard {
+    let host = question.target.host.clone();
+    let mut place =
+        Place { host: Some(host), tls: server.tls, authority: authority(server), path: "/robots.txt".into() };
+    for _ in 0..=REDIRECTS {
+        let url = match &place.host {
+            // What it was redirected to is the public URL; the server is reached as the settings say.
+            Some(_) => Place { tls: server.tls, ..place.clone() }.url(),
+            None => place.url(),
+        };
+        let response = match request(question, &place, &url, deadline) {
+            Ok(response) => response,
+            Err(error) => return Heard::Unreachable(format!("{url}: {error}")),
+        };
+        let field = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if place.host.is_none() && field("server").is_some_and(|name| name == "crawlgate") {
+            return Heard::Unreachable(format!("{url}: redirects lead back to crawlgate itself"));
+        }
+        let status = response.status().as_u16();
+        match status {
+            304 if question.etag.is_some() || question.last_modified.is_some() => return Heard::Unchanged,
+            200..=299 => {
+                let (etag, last_modified) = (field("etag"), field("last-modified"));
+                let html =
+                    field("content-type").is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));
+                let mut bytes = Vec::new();
+                let mut body = response.into_body().into_reader().take(MAX_BYTES as u64 + 1);
+                return match body.read_to_end(&mut bytes) {
+                    Ok(_) => Heard::File { bytes, url, etag, last_modified, html },
+                    Err(error) => Heard::Unreachable(format!("{url}: the answer broke off: {error}")),
+                };
+            }
+            301 | 302 | 303 | 307 | 308 => {
+                let location = field("location");
+                match location.as_deref().and_then(|to| place.redirected(to, server, question.is_own)) {
+                    Some(next) => place = next,
+                    None => return Heard::Nothing { reason: format!("{status} leads nowhere"), url },
+                }
+            }
+            429 | 500..=599 => return Heard::Unreachable(format!("{url}: the answer is {status}")),
+            _ => return Heard::Nothing { reason: format!("the answer is {status}"), url },
+        }
+    }
+    Heard::Nothing { url: place.url(), reason: format!("more than {REDIRECTS} redirects") }
+}
+
+fn request(
+    question: &Question<'_>,
+    place: &Place,
+    url: &str,
+    deadline: Instant,
+) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+    let agent = ureq::Agent::new_with_config(
+        ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_global(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
+            .timeout_connect(Some(question.target.timeouts.connect))
+            .timeout_recv_response(Some(question.target.timeouts.read.min(TIME)))
+            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
+            // Origins are reached as the settings say, whatever proxy the environment names for other programs.
+            .proxy(None)
+            .build(),
+    );
+    let mut request = agent.get(url).header("accept", "text/plain, */*;q=0.5");
+    if let Some(host) = &place.host {
+        // Origins that send everybody to https must see that this is for it.
+        request = request.header("host", host).header("x-forwarded-proto", if place.tls { "https" } else { "http" });
+    }
+    if let Some(etag) = question.etag {
+        request = request.header("if-none-match", etag);
+    }
+    if let Some(date) = question.last_modified {
+        request = request.header("if-modified-since", date);
+    }
+    request.call()
+}

@@ -1,0 +1,14 @@
+//! The origin's own robots.txt: asked for in the background, kept on disk, believed with care.
+//!
+//! `life.rs` decides and is pure, `ask.rs` speaks HTTP, `store.rs` writes files. Nothing here knows a policy.
+
+mod ask;
+mod life;
+mod store;
+
+pub use ask::{Question, Target, Targets, ask};
+pub use life::{Copy, Heard, Life, State};
+pub use store::Store;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Copies on disk: one file a site in the state directory, a line of JSON and then the octets. Written whole to a new file
+//! that then takes the old one's name.
+
+use super::Life;
+use crate::robots::MAX_BYTES;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The first line is short; more is no file of ours.
+const MAX_FILE: u64 = MAX_BYTES as u64 + 64 * 1024;
+
+/// The copies of a state directory; nothing is kept without one.
+#[derive(Debug, Default)]
+pub struct Store {
+    directory: Option<PathBuf>,
+    /// Sites whose copy cannot be written: said once.
+    failing: BTreeSet<String>,
+}
+
+impl Store {
+    /// Of this state directory.
+    pub fn new(state: Option<&Path>) -> Store {
+        Store { directory: state.map(|state| state.join("origin-robots")), failing: BTreeSet::new() }
+    }
+
+    /// Every site's. What cannot be understood is as good as not there: it is fetched again.
+    pub fn load(&self) -> BTreeMap<String, Life> {
+        let entries = self.directory.as_ref().and_then(|directory| fs::read_dir(directory).ok());
+        let files = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        files
+            .filter(|path| path.extension().is_some_and(|extension| extension == "copy"))
+            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), read(&path)?)))
+            .collect()
+    }
+
+    /// Keeps a site's. A failure is a warning: what is served does not depend on it.
+    pub fn keep(&mut self, site: &str, life: &Life) {
+        let Some(file) = self.file(site) else { return };
+        match write(&file, life) {
+            Ok(()) => {
+                self.failing.remove(site);
+            }
+            Err(error) => {
+                if self.failing.insert(site.to_owned()) {
+                    tracing::warn!(%site, %error, file = %file.display(), "the copy of the origin's robots.txt cannot be kept");
+                }
+            }
+        }
+    }
+
+    /// Forgets a site that is gone.
+    pub fn forget(&mut self, site: &str) {
+        self.failing.remove(site);
+        if let Some(file) = self.file(site) {
+            let _ = fs::remove_file(file);
+        }
+    }
+
+    fn file(&self, site: &str) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(format!("{site}.copy")))
+    }
+}
+
+fn read(file: &Path) -> Option<Life> {
+    let mut bytes = Vec::new();
+    fs::File::open(file).ok()?.take(MAX_FILE).read_to_end(&mut bytes).ok()?;
+    let end = memchr::memchr(b'\n', &bytes)?;
+    let mut life: Life = serde_json::from_slice(&bytes[..end]).ok()?;
+    life.restore(bytes.split_off(end + 1));
+    Some(life)
+}
+
+fn write(file: &Path, life: &Life) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    serde_json::to_writer(&mut new, life)?;
+    new.write_all(b"\n")?;
+    new.write_all(life.copy().map_or(b"".as_slice(), |copy| &copy.bytes))?;
+    new.as_file().sync_all()?;
+    new.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}

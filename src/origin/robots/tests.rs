@@ -1,0 +1,188 @@
+use super::*;
+use crate::time::Timestamp;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const URL: &str = "http://origin.test/robots.txt";
+const RULES: &str = "User-agent: *\nDisallow: /a/\n";
+const OTHER: &str = "User-agent: *\nDisallow: /b/\n";
+
+fn file(text: &str) -> Heard {
+    bytes(text.as_bytes().to_vec())
+}
+
+fn bytes(bytes: Vec<u8>) -> Heard {
+    Heard::File { bytes, url: URL.into(), etag: Some("\"1\"".into()), last_modified: None, html: false }
+}
+
+fn html(text: &str) -> Heard {
+    Heard::File { bytes: text.into(), url: URL.into(), etag: None, last_modified: None, html: true }
+}
+
+fn gone() -> Heard {
+    Heard::Nothing { url: URL.into(), reason: "the answer is 404".into() }
+}
+
+fn unreachable() -> Heard {
+    Heard::Unreachable("the answer is 503".into())
+}
+
+/// One day of an origin: when it is asked, what it says, the state and the text that follow, and how long until the next
+/// fetch. What is to be used is held back where it closes the site.
+struct Row(i64, Heard, State, Option<&'static str>, i64);
+
+fn live_through(life: &mut Life, rows: Vec<Row>) {
+    for (row, Row(at, heard, state, text, pause)) in rows.into_iter().enumerate() {
+        let now = Timestamp(at);
+        if let Some(copy) = life.heard(heard, now, 0.5) {
+            match copy.bytes.ends_with(b"Disallow: /\n") {
+                true => life.held_back("it closes the site".into()),
+                false => life.taken(copy, now),
+            }
+        }
+        assert_eq!(life.state(HOUR, now), state, "row {row}: {life:?}");
+        let copy = life.copy().map(|copy| String::from_utf8_lossy(&copy.bytes).into_owned());
+        assert_eq!(copy.as_deref(), text, "row {row}");
+        assert_eq!(life.due().0 - at, pause, "row {row}: {life:?}");
+    }
+}
+
+#[test]
+fn the_life_of_a_copy() {
+    use State::{Absent, Awaited, Current, HeldBack, Kept};
+    let mut life = Life::new(Timestamp(0));
+    assert_eq!((life.due(), life.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
+    let (rules, other) = (Some(RULES), Some(OTHER));
+    live_through(
+        &mut life,
+        vec![
+            // The origin starts later than we do.
+            Row(0, unreachable(), Awaited, None, 5),
+            Row(5, unreachable(), Awaited, None, 11),
+            Row(16, html("<html>starting"), Awaited, None, 22),
+            Row(38, file(RULES), Current, rules, 600),
+            Row(638, Heard::Unchanged, Current, rules, 600),
+            // Trouble: what is there stays, for as long as it lasts.
+            Row(1_238, unreachable(), Kept, rules, 5),
+            Row(1_243, html("<!DOCTYPE html><title>502</title>"), Kept, rules, 11),
+            Row(1_254, html("Service unavailable"), Kept, rules, 22),
+            Row(1_276, bytes(b"\xFF\xFEU\0s\0".to_vec()), Kept, rules, 44),
+            Row(90_000_000, unreachable(), Kept, rules, 88),
+            Row(90_000_088, Heard::Unchanged, Current, rules, 600),
+            // Gone, and back within ten minutes: nobody noticed.
+            Row(90_001_000, gone(), Kept, rules, 600),
+            Row(90_001_300, file(RULES), Current, rules, 600),
+            // Gone, an error in between, and gone still after ten minutes.
+            Row(90_002_000, gone(), Kept, rules, 600),
+            Row(90_002_300, unreachable(), Kept, rules, 5),
+            Row(90_002_305, gone(), Kept, rules, 295),
+            Row(90_002_600, gone(), Absent, Some(""), 600),
+            Row(90_003_200, gone(), Absent, Some(""), 600),
+            Row(90_003_800, file(OTHER), Current, other, 600),
+            // Emptied is as good as gone, and a file of comments too.
+            Row(90_005_000, file(""), Kept, other, 600),
+            Row(90_005_600, file("# soon\n"), Current, Some("# soon\n"), 600),
+            // What closes the site is held back, again and again, until it is something else.
+            Row(90_006_200, file(RULES), Current, rules, 600),
+            Row(90_006_800, file("User-agent: *\nDisallow: /\n"), HeldBack, rules, 600),
+            Row(90_007_400, file("User-agent: *\nDisallow: /\n"), HeldBack, rules, 600),
+            Row(90_008_000, unreachable(), Kept, rules, 5),
+            Row(90_008_005, file(RULES), Current, rules, 600),
+        ],
+    );
+}
+
+#[test]
+fn what_was_never_there_is_missing_after_an_hour_and_welcome_at_any_time() {
+    let mut life = Life::new(Timestamp(0));
+    live_through(
+        &mut life,
+        vec![
+            Row(3_599, unreachable(), State::Awaited, None, 5),
+            Row(3_600, unreachable(), State::Missing, None, 11),
+            Row(900_000, file(RULES), State::Current, Some(RULES), 600),
+        ],
+    );
+    let mut life = Life::new(Timestamp(0));
+    // An origin that has none says so: nothing is waited for.
+    live_through(&mut life, vec![Row(0, gone(), State::Absent, Some(""), 600)]);
+}
+
+#[test]
+fn failures_are_asked_about_ever_less_often_and_never_less_than_every_ten_minutes() {
+    let mut life = Life::new(Timestamp(0));
+    let mut now = Timestamp(0);
+    let mut pauses = Vec::new();
+    for _ in 0..40 {
+        life.heard(unreachable(), now, 0.0);
+        pauses.push(life.due().0 - now.0);
+        now = life.due();
+    }
+    assert_eq!(&pauses[..9], [5, 10, 20, 40, 80, 160, 320, 600, 600]);
+    assert!(pauses[9..].iter().all(|pause| *pause == 600));
+}
+
+#[test]
+fn sites_do_not_ask_together() {
+    let due = |jitter| {
+        let mut life = Life::new(Timestamp(0));
+        let copy = life.heard(file(RULES), Timestamp(0), jitter).expect("a copy");
+        life.taken(copy, Timestamp(0));
+        life.due().0
+    };
+    assert_eq!((due(0.0), due(0.5), due(1.0)), (540, 600, 660));
+}
+
+#[test]
+fn of_a_huge_file_whole_lines_of_500_kib_are_read() {
+    let line = "Disallow: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n";
+    let text = format!("User-agent: *\n{}", line.repeat(20_000));
+    let mut life = Life::new(Timestamp(0));
+    let copy = life.heard(file(&text), Timestamp(0), 0.0).expect("a copy");
+    assert!(copy.bytes.len() <= 500 * 1024 && copy.bytes.len() > 500 * 1024 - line.len());
+    assert!(copy.bytes.ends_with(line.as_bytes()));
+}
+
+#[test]
+fn a_copy_survives_a_restart_with_what_was_being_weighed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut store = Store::new(Some(directory.path()));
+    let mut life = Life::new(Timestamp(7));
+    let copy = life.heard(file(RULES), Timestamp(10), 0.5).expect("a copy");
+    life.taken(copy, Timestamp(10));
+    life.heard(gone(), Timestamp(1_000), 0.5);
+    store.keep("shop", &life);
+    std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
+    let mut kept = Store::new(Some(directory.path())).load();
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
+    let mut life = kept.remove("shop").expect("the site");
+    assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
+    assert_eq!((life.wanted_since(), life.last_success()), (Timestamp(7), Some(Timestamp(10))));
+    assert_eq!(life.validators(), (Some("\"1\""), None));
+    assert!(life.heard(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
+    store.forget("shop");
+    assert!(Store::new(Some(directory.path())).load().is_empty());
+}
+
+#[test]
+fn the_hosts_of_a_site_select_who_is_asked() {
+    use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+    let origin = |hosts: &[&str], url: &str| OriginSettings {
+        hosts: hosts.iter().map(|host| host.to_string()).collect(),
+        servers: vec![ServerAddress::parse(url).expect("a URL")],
+        timeouts: OriginTimeouts::default(),
+    };
+    let targets = Targets::new(&[
+        origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000"),
+        origin(&[], "https://10.0.0.2"),
+    ]);
+    let asked =
+        |targets: &Targets, host| targets.target(host).map(|target| (target.host, target.servers[0].host.clone()));
+    let answer = |host: &str, server: &str| Some((host.to_owned(), server.to_owned()));
+    assert_eq!(asked(&targets, Some("shop.example:8443")), answer("shop.example:8443", "10.0.0.1"));
+    assert_eq!(asked(&targets, Some("www.shop.example")), answer("www.shop.example", "10.0.0.1"));
+    assert_eq!(asked(&targets, None), answer("10.0.0.2", "10.0.0.2"));
+    let named = Targets::new(&[origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000")]);
+    assert_eq!(asked(&named, None), answer("shop.example", "10.0.0.1"));
+    assert_eq!(asked(&named, Some("other.example")), None);
+}

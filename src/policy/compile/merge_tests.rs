@@ -1,0 +1,229 @@
+use crate::crawlers::{Claim, Registry};
+use crate::policy::compiled::{Binding, RuleSource, Site};
+use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::{compile_with_origin, read};
+use crate::robots::{Dialect, File, Reading};
+use crate::time::Timestamp;
+use crate::yaml::Source;
+use std::sync::Arc;
+
+fn site(policy: &str, origin: &str) -> Site {
+    let source = Source { name: "shop.yaml".into(), text: policy.into() };
+    let (policy, findings) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
+    let file = OriginFile::new("http://10.0.0.7:3000/robots.txt", origin.as_bytes());
+    compile_with_origin(Arc::new(policy), &Origin::Read(Arc::new(file)), Registry::builtin(), Timestamp(i64::MIN))
+        .expect("small")
+}
+
+fn served(policy: &str, origin: &str) -> String {
+    String::from_utf8_lossy(&site(policy, origin).robots_txt.body).into_owned()
+}
+
+/// The lines of the group of a token, comments aside.
+fn group(text: &str, token: &str) -> Vec<String> {
+    let mut blocks =
+        text.split("\n\n").filter(|block| block.lines().any(|line| line == format!("User-agent: {token}")));
+    let block = blocks.next().unwrap_or_else(|| panic!("no group for {token}:\n{text}"));
+    assert!(blocks.next().is_none(), "two groups for {token}:\n{text}");
+    block.lines().filter(|line| !line.starts_with(['#', 'U'])).map(str::to_owned).collect()
+}
+
+fn allows(text: &str, token: &str, path: &str) -> bool {
+    Reading::new(&File::parse(text.as_bytes()), Dialect::Rfc9309, &[])
+        .verdict(token.as_bytes(), path.as_bytes())
+        .allowed
+}
+
+const STAR: &str = "robots: { groups: [{ agents: '*', disallow: /cart/ }] }\n";
+
+#[test]
+fn rules_of_both_sides_bind_whoever_either_side_names() {
+    let text = served(
+        "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: bingbot, disallow: /b/ }] }\n",
+        "User-agent: *\nDisallow: /tmp/\nUser-agent: CCBot\nDisallow: /c/\n",
+    );
+    assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /tmp/"]);
+    assert_eq!(group(&text, "bingbot"), ["Disallow: /b/", "Disallow: /tmp/"]);
+    assert_eq!(group(&text, "CCBot"), ["Disallow: /cart/", "Disallow: /c/"]);
+}
+
+#[test]
+fn a_token_goes_by_the_group_of_the_token_that_its_crawler_goes_by_too() {
+    let text = served(
+        "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: Googlebot, disallow: /g/ }] }\n",
+        "User-agent: Googlebot-Image\nDisallow: /images/\n\nUser-agent: *\nDisallow: /tmp/\n",
+    );
+    assert_eq!(group(&text, "Googlebot-Image"), ["Disallow: /g/", "Disallow: /images/"]);
+    assert_eq!(group(&text, "Googlebot"), ["Disallow: /g/", "Disallow: /tmp/"]);
+}
+
+#[test]
+fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
+    // Each side names another token of many crawlers; who finds which group must not lose the other side's.
+    let tokens: Vec<&str> =
+        Registry::builtin().crawlers().iter().filter_map(|crawler| crawler.tokens.last()).map(String::as_str).collect();
+    let origin: String = tokens
+        .iter()
+        .step_by(3)
+        .map(|token| format!("User-agent: {token}\nDisallow: /o-{}/\n\n", token.len()))
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    let agents: Vec<String> = tokens
+        .iter()
+        .skip(1)
+        .step_by(2)
+        .filter(|token| seen.insert(token.to_ascii_lowercase()))
+        .map(|token| format!("\"{token}\""))
+        .collect();
+    let policy = format!("robots: {{ groups: [{{ agents: [{}], disallow: /p/ }}] }}\n", agents.join(", "));
+    let (merged, alone, theirs) =
+        (site(&policy, &origin), site(&policy, ""), site("robots: { origin: only }\n", &origin));
+    let mut known = std::collections::HashSet::new();
+    for (index, crawler) in Registry::builtin().crawlers().iter().enumerate() {
+        // Two crawlers of one token read one group; it is made for the first.
+        if !crawler.tokens.first().is_some_and(|token| known.insert(token)) {
+            continue;
+        }
+        let claim = Claim::Known(crate::crawlers::CrawlerIndex(u16::try_from(index).expect("few")));
+        let disallowed = |site: &Site| -> Vec<String> {
+            match site.standing(claim).binding {
+                Binding::Group(group) => site
+                    .matcher
+                    .rules(usize::from(group))
+                    .rules()
+                    .iter()
+                    .map(|rule| rule.pattern.as_str().to_owned())
+                    .collect(),
+                _ => Vec::new(),
+            }
+        };
+        let (mut both, mut got) = ([disallowed(&alone), disallowed(&theirs)].concat(), disallowed(&merged));
+        both.sort();
+        got.sort();
+        assert_eq!(got, both, "{}", crawler.id);
+    }
+}
+
+#[test]
+fn an_allow_that_could_defeat_a_disallow_of_the_policy_is_left_out_and_said() {
+    let text = served(STAR, "User-agent: *\nDisallow: /shop/\nAllow: /cart/public/\nAllow: /shop/open/\n");
+    assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /shop/", "Allow: /shop/open/"]);
+    assert!(
+        text.contains(
+            "# Left out of the origin's robots.txt: `Allow: /cart/public/`, which could defeat `Disallow: /cart/`."
+        ),
+        "{text}"
+    );
+    // Shorter ones lose by themselves, and others meet nothing.
+    let text = served(
+        "robots: { groups: [{ agents: '*', disallow: [/cart/, '/*.pdf$'] }] }\n",
+        "User-agent: *\nAllow: /c\nAllow: /x/*.html$\nAllow: /manuals/\n",
+    );
+    assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /*.pdf$", "Allow: /c", "Allow: /x/*.html$"]);
+    assert!(!allows(&text, "AnyBot", "/manuals/a.pdf"));
+}
+
+#[test]
+fn a_disallow_that_the_policy_takes_back_is_said() {
+    let text = served(
+        "robots: { groups: [{ agents: '*', allow: /press/ }] }\n",
+        "User-agent: *\nDisallow: /press/\nDisallow: /b/\n",
+    );
+    assert_eq!(group(&text, "*"), ["Allow: /press/", "Disallow: /b/"]);
+    assert!(text.contains("`Disallow: /press/`, which gives way to `Allow: /press/`."), "{text}");
+}
+
+#[test]
+fn a_purpose_names_its_tokens_and_the_origin_does_not_weaken_it() {
+    let origin = "User-agent: GPTBot\nAllow: /\nUser-agent: CCBot\nDisallow: /\nDisallow: /ccbot/\nUser-agent: *\nDisallow: /tmp/\nCrawl-delay: 7\n";
+    let text = served("purposes: { training: disallow }\n", origin);
+    assert_eq!(group(&text, "GPTBot"), ["Disallow: /"]);
+    assert_eq!(group(&text, "CCBot"), ["Disallow: /"]);
+    assert!(text.contains("All is disallowed"), "{text}");
+    assert_eq!(group(&text, "*"), ["Disallow: /tmp/", "Crawl-delay: 7"]);
+    let text = served("purposes: { training: allow }\n", origin);
+    assert_eq!(group(&text, "CCBot"), ["Disallow: /ccbot/"]);
+    assert!(text.contains("`Disallow: /`, for the purpose is allowed."), "{text}");
+    let text = served("purposes: { training: inherit }\n", origin);
+    assert_eq!(group(&text, "CCBot"), ["Disallow: /", "Disallow: /ccbot/"]);
+}
+
+#[test]
+fn who_is_not_bound_by_star_is_not_bound_by_being_named() {
+    let crawlers = Registry::builtin().crawlers();
+    let named =
+        crawlers.iter().find(|crawler| crawler.binds == crate::crawlers::Binds::Named && crawler.tokens.len() == 1);
+    let token = &named.expect("one of them").tokens[0];
+    let text = served(STAR, &format!("User-agent: {token}\nDisallow: /ads/\n"));
+    assert_eq!(group(&text, token), ["Disallow: /ads/"]);
+}
+
+#[test]
+fn sitemaps_are_united_and_other_lines_survive() {
+    let origin = "Host: shop.example\nUser-agent: *\nDisallow: /a/\nRequest-rate: 1/5\nClean-param: sid /\nContent-Signal: ai-train=no\nSitemap: https://a.example/1.xml\nSitemap: https://a.example/2.xml\n";
+    let policy = "robots: { sitemaps: [https://a.example/2.xml, https://a.example/3.xml], groups: [{ agents: bingbot, disallow: /b/ }] }\n";
+    let text = served(policy, origin);
+    let sitemaps: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("Sitemap: https://a.example/")).collect();
+    assert_eq!(sitemaps, ["2.xml", "3.xml", "1.xml"]);
+    assert_eq!(group(&text, "*"), ["Disallow: /a/", "Request-rate: 1/5", "Content-Signal: ai-train=no"]);
+    assert_eq!(
+        group(&text, "bingbot"),
+        ["Disallow: /b/", "Disallow: /a/", "Request-rate: 1/5", "Content-Signal: ai-train=no"]
+    );
+    for line in ["Host: shop.example", "Clean-param: sid /"] {
+        assert_eq!(text.lines().filter(|other| *other == line).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn what_is_read_again_is_what_was_written_and_no_address_of_the_origin_gets_out() {
+    let origin = "User-agent: a/b # x\nDisallow: /ä b\nDisallow:\nUser-agent:\nDisallow: /nobody\nUser-agent: *bot\nDisallow: private\n";
+    for policy in [STAR, "robots: { origin: only }\n"] {
+        let text = served(policy, origin);
+        assert!(!text.contains("10.0.0.7"), "{text}");
+        assert!(!allows(&text, "a", "/%C3%A4%20b"), "{text}");
+        assert!(!text.contains("/nobody"), "rules of nobody: {text}");
+    }
+}
+
+#[test]
+fn rules_know_their_lines_and_tokens_join_identification() {
+    let site = site(
+        "robots: { origin: only }\n",
+        "# mine\nUser-agent: ShopScout\nUser-agent: Chrome\nUser-agent: X\nUser-agent: Spider\nDisallow: /a/\n",
+    );
+    assert_eq!(site.tokens.tokens(), ["ShopScout"], "people are no crawlers, whatever a file says");
+    assert_eq!(site.rule_sources[0], [RuleSource::Origin(6)]);
+    assert_eq!(site.group_sources[0], RuleSource::Origin(2));
+    assert_eq!(
+        site.origin.as_ref().map(|origin| origin.place(6)).as_deref(),
+        Some("http://10.0.0.7:3000/robots.txt:6")
+    );
+}
+
+#[test]
+fn staging_and_replace_know_no_origin() {
+    let origin = "User-agent: *\nDisallow: /origin/\n";
+    for policy in ["environment: staging\n", "robots: { origin: replace }\n"] {
+        assert!(!served(policy, origin).contains("/origin/"), "{policy}");
+    }
+}
+
+#[test]
+fn a_hostile_file_costs_no_more_than_it_may() {
+    let paths = |count: usize| (0..count).map(|i| format!("/*a*{i}*b*c*d*e*f*g*h*")).collect::<Vec<_>>();
+    let rules: String = paths(8_000).iter().map(|path| format!("Allow: {path}\n")).collect();
+    let disallow: Vec<String> = paths(1_000).iter().map(|path| format!("\"{}\"", path.replace('h', "i"))).collect();
+    let policy = format!("robots: {{ groups: [{{ agents: '*', disallow: [{}] }}] }}\n", disallow.join(", "));
+    // Beyond the budget every Allow may defeat a Disallow; with it, all of these do.
+    let source = Source { name: "shop.yaml".into(), text: policy.into() };
+    let policy = read("shop", &source).0.expect("a policy");
+    let file = OriginFile::new("origin", format!("User-agent: *\n{rules}").into_bytes());
+    let site =
+        compile_with_origin(Arc::new(policy), &Origin::Read(Arc::new(file)), Registry::builtin(), Timestamp(i64::MIN))
+            .expect("small");
+    assert!(site.document.groups[0].rules.iter().all(|rule| !rule.allow));
+    assert!(String::from_utf8_lossy(&site.robots_txt.body).contains("7980 more Allow lines"));
+}

@@ -1,0 +1,125 @@
+//! The origin's robots.txt as groups of its tokens, the way RFC 9309 binds them: what `merge.rs` puts beside the policy.
+//!
+//! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
+
+use crate::crawlers::Registry;
+use crate::policy::compiled::RuleSource;
+use crate::policy::origin::OriginFile;
+use crate::robots::{Dialect, Extension, File, Key, MAX_BYTES, Reading, Rule, Spelling};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// All groups that bind one token, as one.
+#[derive(Clone, Debug, Default)]
+pub struct OriginGroup {
+    pub rules: Vec<(Rule, RuleSource)>,
+    pub crawl_delay: Option<Duration>,
+    pub extensions: Vec<Extension>,
+}
+
+/// The whole file.
+#[derive(Clone, Debug, Default)]
+pub struct OriginRules {
+    pub groups: Vec<OriginGroup>,
+    /// Tokens as they are written, in the order of the file: their groups, and the lines that name them.
+    pub tokens: Vec<(String, usize, usize)>,
+    /// The group of `*`, and its line.
+    pub star: Option<(usize, usize)>,
+    pub sitemaps: Vec<String>,
+    /// Lines that belong to no group.
+    pub extensions: Vec<Extension>,
+}
+
+impl OriginRules {
+    pub fn read(origin: &OriginFile, registry: &Registry) -> OriginRules {
+        let file = &origin.file;
+        let reading = Reading::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
+        let mut rules = OriginRules::default();
+        let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
+        for agent in reading.groups().iter().flat_map(|group| &group.agents) {
+            // No token is empty: asked for nobody, the reading tells who binds everybody.
+            let token = if agent.star { "" } else { agent.token.as_str() };
+            if (token.is_empty() && !agent.star) || !seen.insert(token.to_ascii_lowercase()) {
+                continue;
+            }
+            let (_, parts) = reading.binding(token.as_bytes());
+            let group = *known.entry(parts.to_vec()).or_insert_with_key(|parts| {
+                rules.groups.push(united(file, &reading, parts));
+                rules.groups.len() - 1
+            });
+            match agent.star {
+                true => rules.star = Some((group, agent.line)),
+                false => rules.tokens.push((agent.token.clone(), group, agent.line)),
+            }
+        }
+        rules.whole_file(file, &reading);
+        rules
+    }
+
+    /// What is said once for the whole file: sitemaps, lines before the first group, and those that mean the whole host
+    /// wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
+    fn whole_file(&mut self, file: &File, reading: &Reading) {
+        let in_groups: HashSet<usize> =
+            reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
+        for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+            let Some(record) = line.record.as_ref().filter(|record| record.spelling != Spelling::Longer) else {
+                continue;
+            };
+            match record.key {
+                Key::Sitemap => {
+                    let url = file.text(&record.value).into_owned();
+                    if !url.is_empty() && !self.sitemaps.contains(&url) {
+                        self.sitemaps.push(url);
+                    }
+                }
+                Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay => {}
+                key if is_of_the_host(key) || !in_groups.contains(&line.number) => {
+                    push_new(&mut self.extensions, extension(file, record));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_of_the_host(key: Key) -> bool {
+    matches!(key, Key::Host | Key::CleanParam)
+}
+
+fn united(file: &File, reading: &Reading, parts: &[usize]) -> OriginGroup {
+    let mut group = OriginGroup::default();
+    let mut seen = HashSet::new();
+    for part in parts.iter().filter_map(|&part| reading.groups().get(part)) {
+        for line in part.rules.iter().filter(|line| !line.rule.pattern.is_empty()) {
+            if seen.insert(&line.rule) {
+                group.rules.push((line.rule.clone(), RuleSource::Origin(line.line)));
+            }
+        }
+        let records = part.others.iter().filter_map(|&number| file.line(number)?.record.as_ref());
+        for record in records.filter(|record| !is_of_the_host(record.key)) {
+            match record.key {
+                Key::CrawlDelay => {
+                    group.crawl_delay = group.crawl_delay.or_else(|| delay(&file.text(&record.value)));
+                }
+                _ => push_new(&mut group.extensions, extension(file, record)),
+            }
+        }
+    }
+    group
+}
+
+fn extension(file: &File, record: &crate::robots::Record) -> Extension {
+    Extension { key: file.text(&record.name).into_owned(), value: file.text(&record.value).into_owned() }
+}
+
+fn push_new(extensions: &mut Vec<Extension>, new: Extension) {
+    if !extensions.contains(&new) {
+        extensions.push(new);
+    }
+}
+
+/// Seconds; what is no number, or longer than a day, is no delay that anybody keeps.
+fn delay(text: &str) -> Option<Duration> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0)?;
+    Duration::try_from_secs_f64(seconds).ok()
+}

@@ -1,0 +1,325 @@
+//! What is published about use, where, and that it changes no verdict.
+
+use crate::crawlers::Registry;
+use crate::policy::{Site, compile, read};
+use crate::robots::{Dialect, File, Key, Reading, TargetScratch};
+use crate::yaml::Source;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use std::sync::Arc;
+
+fn site(text: &str) -> Site {
+    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let (policy, found) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{text}\n{found:?}"));
+    compile(Arc::new(policy), Registry::builtin()).expect("compiles")
+}
+
+fn robots_txt(text: &str) -> String {
+    String::from_utf8(site(text).robots_txt.body.to_vec()).expect("UTF-8")
+}
+
+/// Agents, and the lines of their group about use.
+fn lines_of(body: &str, agent: &str) -> Vec<String> {
+    let group = body.split("\n\n").find(|group| group.lines().any(|line| line == format!("User-agent: {agent}")));
+    let keys = ["Content-Signal:", "Content-Usage:", "License:"];
+    let lines = group.unwrap_or_else(|| panic!("{agent} in\n{body}")).lines();
+    lines.filter(|line| keys.iter().any(|key| line.starts_with(key))).map(str::to_owned).collect()
+}
+
+fn fields(site: &Site, path: &str) -> Vec<String> {
+    let mut scratch = TargetScratch::default();
+    let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
+    site.signals.fields(said).map(|(name, value)| format!("{name}: {value}")).collect()
+}
+
+/// (id, line, column) of every error.
+fn errors(text: &str) -> Vec<(&'static str, u32, u32)> {
+    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let (policy, found) = read("shop", &source);
+    assert!(policy.is_none(), "{text} is accepted");
+    let place = |item: &crate::yaml::Diagnostic| item.span.map_or((0, 0), |span| (span.line, span.column));
+    found.items.iter().map(|item| (item.id, place(item).0, place(item).1)).collect()
+}
+
+#[test]
+fn nothing_is_said_unless_it_is_written() {
+    let site = site("robots: { origin: replace, groups: [{ agents: '*', disallow: /a }] }");
+    assert_eq!(
+        &*site.robots_txt.body,
+        b"# Written by crawlgate from the site's policy.\n\n# From robots.groups.\nUser-agent: *\nDisallow: /a\n"
+    );
+    assert!(fields(&site, "/").is_empty() && site.signals.tdmrep().is_none());
+}
+
+const ALL: &str = "
+purposes: { seo: disallow, archive: allow }
+robots:
+  origin: replace
+  license: [{ url: https://shop.example/photos.xml, paths: /photos/ }, https://shop.example/all.xml]
+  content_signal: { ai-train: no, search: yes }
+  content_usage:
+    - { search: yes, train-ai: no, other: { x-new: yes } }
+    - { paths: [/open/, '/ü b/*.pdf$'], train-ai: y }
+  groups:
+    - { agents: '*', disallow: [/cart/] }
+    - { agents: Bingbot, extends: '*', content_signal: { ai-input: yes }, license: https://shop.example/bing.xml }
+    - { agents: msnbot, extends: Bingbot, content_usage: { paths: /open/, train-ai: no } }
+    - { agents: GPTBot, disallow: / }
+";
+
+#[test]
+fn each_group_says_what_is_its_own_else_what_it_extends_else_what_the_site_says() {
+    let body = robots_txt(ALL);
+    let usage = [
+        "Content-Usage: train-ai=n, search=y, x-new=y",
+        "Content-Usage: /open/ train-ai=y",
+        "Content-Usage: /%C3%BC%20b/*.pdf$ train-ai=y",
+    ];
+    let signal = "Content-Signal: search=yes, ai-train=no";
+    assert_eq!(lines_of(&body, "*"), [&[signal], &usage[..]].concat());
+    assert_eq!(lines_of(&body, "GPTBot"), lines_of(&body, "*"));
+    assert_eq!(lines_of(&body, "ia_archiver"), lines_of(&body, "*"), "`allow` starts from the rules of `*`");
+    let bing = "License: https://shop.example/bing.xml";
+    assert_eq!(lines_of(&body, "Bingbot"), [&["Content-Signal: ai-input=yes"], &usage[..], &[bing]].concat());
+    assert_eq!(
+        lines_of(&body, "msnbot"),
+        ["Content-Signal: ai-input=yes", "Content-Usage: /open/ train-ai=n", usage[0], usage[2], bing],
+    );
+    assert!(lines_of(&body, "AhrefsBot").is_empty(), "nothing can be used that may not be fetched");
+    let (first, _) = body.split_once("User-agent").expect("a group");
+    let licenses: Vec<&str> = first.lines().filter(|line| line.starts_with("License")).collect();
+    assert_eq!(licenses, ["License: https://shop.example/photos.xml", "License: https://shop.example/all.xml"]);
+}
+
+#[test]
+fn without_a_group_for_all_one_is_made_that_allows_everything() {
+    let body = robots_txt(
+        "robots: { origin: replace, content_signal: { ai-train: no }, groups: [{ agents: a, disallow: /x }] }",
+    );
+    assert!(body.contains("User-agent: *\nAllow: /\nContent-Signal: ai-train=no\n"), "{body}");
+    let staging = robots_txt("environment: staging\nrobots: { origin: replace, content_usage: { train-ai: no } }");
+    assert!(staging.ends_with("User-agent: *\nAllow: /\nContent-Usage: train-ai=n\n"), "{staging}");
+    // A licence needs no group.
+    let body = robots_txt("robots: { origin: replace, license: https://a.example/l }");
+    assert!(!body.contains("User-agent"), "{body}");
+}
+
+#[test]
+fn headers_only_leaves_robots_txt_as_it_was_and_says_everything_in_headers() {
+    let quiet = ALL.replace("origin: replace", "origin: replace\n  signals: headers_only");
+    let body = robots_txt(&quiet);
+    let known = |line: &str| {
+        line.is_empty() || ["#", "User-agent:", "Allow:", "Disallow:"].iter().any(|key| line.starts_with(key))
+    };
+    assert!(body.lines().all(known), "{body}");
+    assert_eq!(
+        fields(&site(&quiet), "/"),
+        [
+            "Content-Signal: search=yes, ai-train=no",
+            "Content-Usage: train-ai=n, search=y, x-new=y",
+            "Link: <https://shop.example/all.xml>; rel=\"license\"; type=\"application/rsl+xml\"",
+        ]
+    );
+    let alone = "robots: { origin: replace, signals: headers_only, content_signal: { ai-train: no } }";
+    assert!(!robots_txt(alone).contains("User-agent"), "no group is made for lines that are not written");
+}
+
+#[test]
+fn headers_by_path_the_longest_preference_the_first_licence_the_first_reservation() {
+    let text = format!(
+        "{ALL}\ntdm:\n  - {{ paths: ['/open/*.txt', /free], reservation: no }}\n  - {{ reservation: yes, policy: https://shop.example/tdm }}\n"
+    );
+    let site = site(&text);
+    let link =
+        |name: &str| format!("Link: <https://shop.example/{name}.xml>; rel=\"license\"; type=\"application/rsl+xml\"");
+    let (usage, reserved) = (
+        "Content-Usage: train-ai=n, search=y, x-new=y".to_owned(),
+        ["tdm-reservation: 1".to_owned(), "tdm-policy: https://shop.example/tdm".to_owned()],
+    );
+    assert_eq!(fields(&site, "/"), [&[usage.clone(), link("all")], &reserved[..]].concat());
+    assert_eq!(fields(&site, "/photos/1"), [&[usage, link("photos")], &reserved[..]].concat());
+    let open = "Content-Usage: train-ai=y".to_owned();
+    assert_eq!(fields(&site, "/%6fpen/x"), [&[open.clone(), link("all")], &reserved[..]].concat());
+    assert_eq!(fields(&site, "/open/a.txt"), [open.clone(), link("all"), "tdm-reservation: 0".to_owned()]);
+    assert_eq!(fields(&site, "/ü%20b/c.pdf")[0], open);
+    assert_ne!(fields(&site, "/ü%20b/c.pdf?x")[0], open);
+}
+
+#[test]
+fn the_file_of_tdmrep_says_what_the_headers_say_in_the_same_order() {
+    let site = site(
+        "robots: { origin: replace, max_age: 2h }\ntdm:\n  - { paths: ['/a \"b\"', '*.jpg$'], reservation: no }\n  - { reservation: yes, policy: https://shop.example/tdm }\n",
+    );
+    let file = site.signals.tdmrep().expect("a file");
+    let json: serde_json::Value = serde_json::from_slice(&file.body).expect("JSON");
+    assert_eq!(
+        json,
+        serde_json::json!([
+            { "location": "/a%20%22b%22", "tdm-reservation": 0 },
+            { "location": "*.jpg$", "tdm-reservation": 0 },
+            { "location": "/", "tdm-reservation": 1, "tdm-policy": "https://shop.example/tdm" },
+        ])
+    );
+    assert_eq!(file.cache_control, "public, max-age=7200");
+    assert!(file.etag.starts_with('"') && file.etag.ends_with('"'));
+}
+
+/// A value that could leave its line, its header or the `<>` of a Link is a mistake with a place.
+#[test]
+fn hostile_values_are_refused_in_their_place() {
+    let signs = ["\\r\\nX: y", "\\n", "\\0", " ", "\\t", ">", "<", "\\\"", "#a", "é", "\\u2028", "\\x7f", "{", "\\\\"];
+    for sign in signs {
+        for (before, after, column) in [
+            ("robots: { origin: replace, license: \"https://a.example/", "\" }", 37),
+            ("robots: { origin: replace, groups: { agents: a, license: \"https://a.example/", "\" } }", 58),
+            ("robots: { origin: replace, license: { url: \"https://a.example/", "\" } }", 44),
+        ] {
+            assert_eq!(errors(&format!("{before}{sign}{after}")), [("bad-url", 1, column)], "{sign:?}");
+        }
+        let text =
+            format!("robots: {{ origin: replace }}\ntdm: {{ reservation: yes, policy: \"https://a.example/{sign}\" }}");
+        assert_eq!(errors(&text), [("bad-url", 2, 34)], "{sign:?}");
+    }
+    for url in [
+        "/license.xml",
+        "license.xml",
+        "javascript:alert(1)",
+        "https://",
+        "https:///x",
+        "http://?",
+        "ftp://a.example/",
+        "''",
+    ] {
+        assert_eq!(errors(&format!("robots: {{ origin: replace, license: {url} }}")), [("bad-url", 1, 37)], "{url}");
+    }
+    for name in ["A", "a=y", "a\\nb", "a b", "a,b", "é", "", "-a", "a;q"] {
+        let text = format!("robots: {{ origin: replace, content_usage: {{ other: {{ \"{name}\": no }} }} }}");
+        assert_eq!(errors(&text)[0], ("bad-category", 1, 54), "{name:?}");
+    }
+    for path in ["a", "/a\\nDisallow: /", "https://a.example/"] {
+        let text = format!("robots: {{ origin: replace, content_usage: {{ paths: \"{path}\", search: no }} }}");
+        assert_eq!(errors(&text), [("bad-path", 1, 52)], "{path:?}");
+    }
+    assert_eq!(
+        errors("robots: { origin: replace, content_usage: { paths: '*.pdf', search: no } }"),
+        [("bad-path", 1, 52)]
+    );
+}
+
+#[test]
+fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
+    for (text, found) in [
+        ("robots: { origin: replace, content_signal: {} }", ("empty-signal", 1, 44)),
+        ("robots: { origin: replace, content_usage: { paths: /a } }", ("empty-signal", 1, 43)),
+        ("robots: { origin: replace, content_usage: { paths: [], search: no } }", ("empty-condition", 1, 45)),
+        (
+            "robots: { origin: replace, content_usage: [{ search: no }, { paths: [/a, /], search: no }] }",
+            ("duplicate-path", 1, 74),
+        ),
+        (
+            "robots: { origin: replace, content_usage: [{ paths: /a, search: no }, { paths: '/%61', search: y }] }",
+            ("duplicate-path", 1, 80),
+        ),
+        ("robots: { origin: replace, content_usage: { search: no, other: { search: y } } }", ("duplicate-key", 1, 66)),
+        ("robots: { origin: replace, content_signal: { train: no } }", ("unknown-field", 1, 46)),
+        ("robots: { origin: replace, content_signal: { search: maybe } }", ("bad-value", 1, 54)),
+        ("robots: { origin: replace, license: { paths: /a } }", ("missing-field", 1, 37)),
+        ("robots: { origin: replace }\ntdm: { policy: https://a.example/ }", ("missing-field", 2, 6)),
+        ("robots: { origin: replace }\ntdm: [{ reservation: yes }, { reservation: no }]", ("duplicate-path", 2, 29)),
+        ("robots: { origin: replace }\nenforcement: { unlicensed: 401 }", ("unlicensed-without-license", 2, 28)),
+        (
+            "robots: { origin: replace }\nenforcement: { purposes: { training: { unlicensed: 402 } } }",
+            ("unlicensed-without-license", 2, 52),
+        ),
+        (
+            "robots: { origin: replace, license: https://a.example/ }\nenforcement: { unlicensed: 403 }",
+            ("bad-value", 2, 28),
+        ),
+    ] {
+        assert_eq!(errors(text), [found], "{text}");
+    }
+}
+
+#[test]
+fn a_licence_that_is_written_wrong_is_one_mistake() {
+    let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
+    assert_eq!(errors(text), [("bad-url", 1, 37)]);
+}
+
+#[test]
+fn there_is_an_end_to_paths() {
+    let paths: Vec<String> = (0..10_001).map(|number| format!("/{number}")).collect();
+    let text = format!("robots: {{ origin: replace, content_usage: {{ paths: [{}], search: no }} }}", paths.join(","));
+    let span = text.find("/10000").expect("the last path");
+    assert_eq!(errors(&text), [("bad-value", 1, span as u32 + 1)]);
+}
+
+fn signals() -> impl Strategy<Value = String> {
+    let words = [
+        "content_signal: { search: yes, ai-train: no }",
+        "content_usage: [{ train-ai: no }, { paths: /a, search: y }]",
+        "license: https://a.example/license.xml",
+    ];
+    subsequence(words.to_vec(), 0..=3).prop_map(|chosen| chosen.iter().map(|word| format!(", {word}")).collect())
+}
+
+fn group(agent: &'static str) -> impl Strategy<Value = (&'static str, String, String)> {
+    let paths = subsequence(vec!["/", "/a", "/a/b", "/*.pdf$", "/b", "*x"], 0..4);
+    let rules = (paths.clone(), paths).prop_map(|(allow, disallow)| {
+        let list = |key: &str, paths: &[&str]| {
+            if paths.is_empty() { String::new() } else { format!(", {key}: ['{}']", paths.join("', '")) }
+        };
+        format!("{}{}", list("allow", &allow), list("disallow", &disallow))
+    });
+    (Just(agent), rules, signals())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// For every reader of the file, with and without signals: same groups, same verdicts, and nothing odd on any line.
+    #[test]
+    fn signals_change_no_verdict(
+        groups in (group("'*'"), group("Bingbot"), group("GPTBot")).prop_flat_map(|(a, b, c)| subsequence(vec![a, b, c], 0..=3)),
+        of_site in signals(),
+        purposes in select(vec!["{}", "{ training: disallow }", "{ search: allow }", "{ training: allow, seo: disallow }"]),
+        tdm in select(vec!["", "tdm: { reservation: yes }\n"]),
+    ) {
+        let text = |with: bool| {
+            let said = |signals: &String| if with { signals.clone() } else { String::new() };
+            let groups: Vec<String> =
+                groups.iter().map(|(agent, rules, signals)| format!("{{ agents: {agent}{rules}{} }}", said(signals))).collect();
+            format!(
+                "acknowledge: site_disallowed\npurposes: {purposes}\n{}robots: {{ origin: replace, groups: [{}]{} }}\n",
+                if with { tdm } else { "" }, groups.join(", "), said(&of_site),
+            )
+        };
+        let (with, without) = (site(&text(true)), site(&text(false)));
+        let files = [&with, &without].map(|site| File::parse(site.robots_txt.body.to_vec()));
+        for line in files[0].lines() {
+            prop_assert!(line.oddities.is_empty(), "{}", line.number);
+            let known = line.record.as_ref().is_none_or(|record| record.key != Key::Unknown);
+            prop_assert!(known, "line {}", line.number);
+        }
+        let mut scratch = TargetScratch::default();
+        for dialect in [Dialect::Rfc9309, Dialect::Google] {
+            let [with_signals, without_signals] = [0, 1].map(|file| Reading::new(&files[file], dialect, &[]));
+            for agent in ["Bingbot", "GPTBot", "AhrefsBot", "Googlebot", "Nobody"] {
+                for url in ["/", "/a", "/a/b", "/a/c.pdf", "/b?x", "/x", "/.well-known/tdmrep.json"] {
+                    let verdicts = [&with_signals, &without_signals]
+                        .map(|reading| reading.verdict(agent.as_bytes(), url.as_bytes()).allowed);
+                    prop_assert_eq!(verdicts[0], verdicts[1], "{} {}", agent, url);
+                    if dialect == Dialect::Rfc9309 {
+                        // And the matcher of requests says what the file says.
+                        let group = with.matcher.named(agent).or(with.matcher.star());
+                        let target = scratch.normalise(url.as_bytes());
+                        let rules = group.map(|group| with.matcher.rules(group));
+                        let allowed = rules.and_then(|rules| Some(rules.rules()[rules.find(target.sent)?].allow));
+                        prop_assert_eq!(verdicts[0], allowed.unwrap_or(true), "{} {}", agent, url);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Signals that say something else than the rules of the site, than each other, or than anybody reads.
+//!
+//! A signal is about use, a rule about fetching, and most pairs of the two go together: `ai-train: no` for crawlers that may
+//! fetch is the very thing signals are for. What is found here are the pairs of which one makes the other pointless.
+
+use super::catalogue as lints;
+use crate::crawlers::{Claim, Purpose, Registry};
+use crate::policy::compiled::{Binding, Site};
+use crate::policy::model::{
+    ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
+    USAGE_CATEGORIES,
+};
+use crate::robots::TargetScratch;
+use crate::yaml::{Diagnostics, Span, nearest};
+
+pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    if site.policy.environment == Environment::Production {
+        purposes(site, diagnostics);
+        closed_groups(site, diagnostics);
+        disallowed_usage(site, diagnostics);
+        licences_for_the_shut_out(site, registry, diagnostics);
+    }
+    disagreements(site, diagnostics);
+    unknown_categories(site, diagnostics);
+    unreachable_reservations(site, diagnostics);
+    search_engines_asked(site, registry, diagnostics);
+    validators(site, diagnostics);
+    nowhere(site, diagnostics);
+    plain_http(site, diagnostics);
+}
+
+/// The purpose whose crawlers do nothing but what a category is about.
+const ONLY_FOR: [(SignalCategory, Purpose); 3] = [
+    (SignalCategory::Search, Purpose::Search),
+    (SignalCategory::AiInput, Purpose::Assistant),
+    (SignalCategory::AiTrain, Purpose::Training),
+];
+
+/// What is said of a category to everybody: for the site, or in the group `*`.
+fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool, Span)> {
+    let robots = &site.policy.robots;
+    let star = robots.groups.iter().find(|group| group.agents.iter().any(|agent| agent.value == "*"));
+    let of_star = star.map(|star| &star.signals);
+    let signals = [of_star.and_then(|signals| signals.content_signal.as_ref()), robots.signals.content_signal.as_ref()];
+    let said = signals.into_iter().flatten().find_map(|signal| signal.get(category));
+    let mut all: Vec<_> = said.into_iter().map(|said| (category.name(), said.value, said.span)).collect();
+    let rules = of_star.into_iter().flat_map(|signals| &signals.content_usage).chain(&robots.signals.content_usage);
+    all.extend(of_whole_site(rules, category.usage()).map(|(said, span)| (category.usage(), said, span)));
+    all
+}
+
+fn of_whole_site<'a>(mut rules: impl Iterator<Item = &'a ContentUsage>, category: &str) -> Option<(bool, Span)> {
+    rules.find_map(|rule| {
+        let whole = rule.paths.is_empty() || rule.paths.iter().any(|path| path.value == "/");
+        let said = rule.said.iter().find(|(name, _)| name.value == category).filter(|_| whole)?;
+        Some((said.1, said.0.span))
+    })
+}
+
+/// Crawlers invited by name for the one thing that the content must not be used for; or shut out, while others are told
+/// that it may.
+fn purposes(site: &Site, diagnostics: &mut Diagnostics) {
+    for (category, purpose) in ONLY_FOR {
+        let Some(stance) = site.policy.purposes.get(&purpose) else { continue };
+        for (name, said, span) in said_to_all(site, category) {
+            let (message, help) = match (stance.value, said) {
+                (Stance::Allow, false) => (
+                    format!("`{name}: no`, and `purposes` invites crawlers that come for nothing else"),
+                    format!("write `{}: disallow` (or inherit), or leave `{name}` out", purpose.name()),
+                ),
+                (Stance::Disallow, true) => (
+                    format!("`{name}: yes`, and `purposes` shuts out the crawlers that come for it"),
+                    format!("write `{}: inherit`, or `{name}: no`", purpose.name()),
+                ),
+                _ => continue,
+            };
+            let finding =
+                lints::SIGNAL_CONTRADICTS_RULES.at(span, message).related(stance.span, "said here").help(help);
+            diagnostics.push(finding);
+        }
+    }
+}
+
+/// What may not be fetched cannot be used, whatever is granted.
+fn closed_groups(site: &Site, diagnostics: &mut Diagnostics) {
+    for group in &site.policy.robots.groups {
+        if !is_closed(group) {
+            continue;
+        }
+        let signal = group.signals.content_signal.iter().flat_map(|signal: &ContentSignal| &signal.said);
+        let signal = signal.filter(|(_, said)| said.value).map(|(category, said)| (category.name(), said.span));
+        let usage = group.signals.content_usage.iter().flat_map(|rule| &rule.said);
+        let usage = usage.filter(|(_, said)| *said).map(|(name, _)| (name.value.as_str(), name.span));
+        for (name, span) in signal.chain(usage) {
+            let disallow = group.disallow.first().map_or(group.span, |path| path.span);
+            diagnostics.push(
+                lints::SIGNAL_CONTRADICTS_RULES
+                    .at(span, format!("`{name}: yes` to crawlers that may fetch nothing"))
+                    .related(disallow, "the whole site is closed to them")
+                    .help("allow what they may use, or leave the grant out"),
+            );
+        }
+    }
+}
+
+fn is_closed(group: &GroupPolicy) -> bool {
+    group.extends.is_none()
+        && group.allow.is_empty()
+        && group.disallow.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
+}
+
+/// draft-ietf-aipref-attach-05 section 3.1: no preferences are implied for what is disallowed.
+fn disallowed_usage(site: &Site, diagnostics: &mut Diagnostics) {
+    let mut scratch = TargetScratch::default();
+    let star = site.matcher.star();
+    let of_groups = site.policy.robots.groups.iter().flat_map(|group| {
+        let token = group.agents.first().map_or("*", |agent| agent.value.as_str());
+        let place = if token == "*" { star } else { site.matcher.named(token) };
+        group.signals.content_usage.iter().map(move |rule| (rule, place))
+    });
+    let of_site = site.policy.robots.signals.content_usage.iter().map(|rule| (rule, star));
+    for (rule, place) in of_groups.chain(of_site) {
+        let Some(place) = place else { continue };
+        for path in &rule.paths {
+            let literal = path.value.split(['*', '$']).next().unwrap_or("");
+            if literal.len() < 2 {
+                continue;
+            }
+            let rules = site.matcher.rules(place);
+            let found = rules.find(scratch.normalise(literal.as_bytes()).sent);
+            let Some(found) = found.filter(|rule| !rules.rules()[*rule].allow) else { continue };
+            diagnostics.push(
+                lints::USAGE_OF_DISALLOWED
+                    .at(path.span, "crawlers may not fetch this, so that nothing is said about its use")
+                    .related(super::site::span_of(&site.rule_sources[place][found]), "disallowed here")
+                    .help("allow the path, or leave the rule out"),
+            );
+        }
+    }
+}
+
+/// Two vocabularies that say opposite things of the whole site.
+fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
+    for category in SignalCategory::ALL {
+        if let [(one, first, place), (other, second, span), ..] = said_to_all(site, category).as_slice()
+            && first != second
+        {
+            let word = |said: &bool| if *said { "yes" } else { "no" };
+            diagnostics.push(
+                lints::SIGNALS_DISAGREE
+                    .at(*span, format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)))
+                    .related(*place, "the opposite is said here")
+                    .help("say the same in both: readers of one do not read the other"),
+            );
+        }
+    }
+    let whole = |rule: &&TdmRule| rule.paths.is_empty() || rule.paths.iter().any(|path| path.value == "/");
+    let Some(rule) = site.policy.tdm.iter().find(whole) else { return };
+    for (name, said, place) in said_to_all(site, SignalCategory::AiTrain) {
+        if said == rule.reserved {
+            let (tdm, word) = if said { ("reserved", "yes") } else { ("not reserved", "no") };
+            diagnostics.push(
+                lints::SIGNALS_DISAGREE
+                    .at(rule.span, format!("text and data mining is {tdm}, and `{name}: {word}`"))
+                    .related(place, "the opposite is said here")
+                    .help("training a model is mining (EU AI Act, recital 105): say the same in both"),
+            );
+        }
+    }
+}
+
+fn unknown_categories(site: &Site, diagnostics: &mut Diagnostics) {
+    let robots = &site.policy.robots;
+    let rules = robots.groups.iter().flat_map(|group| &group.signals.content_usage);
+    let rules = rules.chain(&robots.signals.content_usage);
+    for (name, _) in rules.flat_map(|rule| &rule.said) {
+        if USAGE_CATEGORIES.contains(&name.value.as_str()) {
+            continue;
+        }
+        let help = match (name.value.as_str(), nearest(&name.value, USAGE_CATEGORIES)) {
+            // Labels of earlier versions of the draft.
+            ("bots" | "all" | "tdm" | "ai" | "ai-output" | "genai" | "train-genai", _) => {
+                "an earlier version of the draft had it; write `train-ai`, `ai-use` or `search`".to_owned()
+            }
+            ("ai-train", _) => "Content-Signal calls it so; here it is `train-ai`".to_owned(),
+            ("ai-input", _) => "Content-Signal calls it so; here the nearest is `ai-use`".to_owned(),
+            (_, Some(near)) => format!("did you mean `{near}`?"),
+            _ => format!("the categories are: {}; readers pass over others", USAGE_CATEGORIES.join(", ")),
+        };
+        let message = format!("the vocabulary has no category `{}`", name.value);
+        diagnostics.push(lints::UNKNOWN_CATEGORY.at(name.span, message).help(help));
+    }
+}
+
+/// The first rule that matches counts: behind one for the whole site nothing does.
+fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
+    let covers_all = |rule: &TdmRule| {
+        rule.paths.is_empty() || rule.paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
+    };
+    let Some(first) = site.policy.tdm.iter().position(covers_all) else { return };
+    for rule in &site.policy.tdm[first + 1..] {
+        diagnostics.push(
+            lints::UNREACHABLE_RESERVATION
+                .at(rule.span, "this rule is never reached: one before it is for the whole site")
+                .related(site.policy.tdm[first].span, "the first rule that matches counts")
+                .help("write the rule for the whole site last"),
+        );
+    }
+}
+
+/// A search engine buys no licence; it drops the pages.
+fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let Some(index) = registry.find("googlebot") else { return };
+    let standing = site.standing(Claim::Known(index));
+    let Some(status) = standing.unlicensed.filter(|_| standing.mode != Mode::Off) else { return };
+    let enforcement = &site.policy.enforcement;
+    let by_purpose = enforcement.purposes.get(&Purpose::Search).and_then(|fields| fields.unlicensed.as_ref());
+    let said = by_purpose.or(enforcement.site.unlicensed.as_ref());
+    diagnostics.push(
+        lints::LICENSE_FOR_SEARCH
+            .at(said.map_or(Span::default(), |said| said.span), format!("search engines would get {status}, too"))
+            .label("the pages would drop out of search")
+            .help("ask under `purposes` or `agents`: `purposes: { training: { unlicensed: 401 } }`"),
+    );
+}
+
+/// Whoever asks for a licence wants the crawler to come back with one; robots.txt tells it not to come at all.
+fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    for (purpose, fields) in &site.policy.enforcement.purposes {
+        let Some(said) = &fields.unlicensed else { continue };
+        let Some(stance) = site.policy.purposes.get(purpose).filter(|stance| stance.value == Stance::Disallow) else {
+            continue;
+        };
+        shut_out(said.span, purpose.name(), stance.span, diagnostics);
+    }
+    for (agent, fields) in &site.policy.enforcement.agents {
+        let Some(said) = &fields.unlicensed else { continue };
+        let claim = registry.find(&agent.value).map(Claim::Known);
+        let Some(Binding::Group(group)) = claim.map(|claim| site.standing(claim).binding) else { continue };
+        let rules = site.matcher.rules(usize::from(group));
+        let closed = rules.rules().iter().any(|rule| !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*"))
+            && !rules.rules().iter().any(|rule| rule.allow);
+        if closed {
+            shut_out(
+                said.span,
+                &agent.value,
+                super::site::span_of(&site.group_sources[usize::from(group)]),
+                diagnostics,
+            );
+        }
+    }
+}
+
+fn shut_out(span: Span, whom: &str, closed: Span, diagnostics: &mut Diagnostics) {
+    diagnostics.push(
+        lints::SIGNAL_CONTRADICTS_RULES
+            .at(span, format!("`{whom}` is asked for a licence, and robots.txt closes the site to it"))
+            .related(closed, "a licence opens nothing that is disallowed")
+            .help("let robots.txt allow what the licence is for; without a token it is refused all the same"),
+    );
+}
+
+/// Google Search Console shows "syntax not understood" for every line it does not know; Lighthouse fails its audit
+/// robots-txt on what is not in its list, which has Content-Signal (GoogleChrome/lighthouse pull request 16767) and not
+/// License (17160) nor Content-Usage.
+fn validators(site: &Site, diagnostics: &mut Diagnostics) {
+    let emission = &site.policy.robots.signals.emission;
+    if emission.value == Emission::HeadersOnly || emission.span.is_some() {
+        return;
+    }
+    let robots = &site.policy.robots;
+    let signals = robots.groups.iter().map(|group| &group.signals);
+    let first = |key: &str| {
+        let mut lines =
+            site.document.groups.iter().flat_map(|group| &group.extensions).chain(&site.document.extensions);
+        lines.any(|line| line.key == key)
+    };
+    let places = [
+        robots.signals.licenses.first().map(|license| license.url.span),
+        signals.clone().find_map(|signals| Some(signals.licenses.first()?.span)),
+        robots.signals.content_usage.first().map(|usage| usage.span),
+        signals.clone().find_map(|signals| Some(signals.content_usage.first()?.span)),
+        robots.signals.content_signal.as_ref().map(|signal| signal.span),
+        signals.clone().find_map(|signals| Some(signals.content_signal.as_ref()?.span)),
+    ];
+    let Some(span) = places.into_iter().flatten().next() else { return };
+    let stumbles = if first("License") || first("Content-Usage") {
+        "Lighthouse fails its audit of robots.txt on these lines, and Search Console shows a warning"
+    } else {
+        "Search Console shows a warning on these lines, and so do older versions of Lighthouse"
+    };
+    diagnostics.push(
+        lints::VALIDATORS_STUMBLE.at(span, stumbles).help(
+            "crawlers pass over what they do not know: write `signals: all` to say so, or `signals: headers_only`",
+        ),
+    );
+}
+
+/// A header is the same for everybody, so that caches can keep it: what is said to some crawlers has no place there.
+fn nowhere(site: &Site, diagnostics: &mut Diagnostics) {
+    if site.policy.robots.signals.emission.value != Emission::HeadersOnly {
+        return;
+    }
+    for group in &site.policy.robots.groups {
+        let signals = &group.signals;
+        let places = [
+            signals.content_signal.as_ref().map(|signal| signal.span),
+            signals.content_usage.first().map(|usage| usage.span),
+            signals.licenses.first().map(|license| license.span),
+        ];
+        if let Some(span) = places.into_iter().flatten().next() {
+            diagnostics.push(
+                lints::SIGNAL_NOWHERE
+                    .at(span, "under `signals: headers_only` what a group says is written nowhere")
+                    .help("say it for the site, directly under `robots`; or write `signals: all`"),
+            );
+        }
+    }
+}
+
+/// RSL 1.0 section 8: licences are fetched over HTTPS only.
+fn plain_http(site: &Site, diagnostics: &mut Diagnostics) {
+    let robots = &site.policy.robots;
+    let urls = robots.signals.licenses.iter().map(|license| &license.url);
+    let urls = urls.chain(robots.groups.iter().flat_map(|group| &group.signals.licenses));
+    for url in urls.filter(|url| url.value.starts_with("http://")) {
+        diagnostics.push(
+            lints::LICENSE_NOT_HTTPS
+                .at(url.span, "a licence that is not fetched over HTTPS can be exchanged on its way")
+                .help(format!("write `{}`", url.value.replacen("http://", "https://", 1))),
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! What a site says about the use of its content, checked. Knows no line of robots.txt and no header: those follow from
+//! it when the policy is compiled.
+
+use super::Defaulted;
+use crate::yaml::{Located, Span};
+
+/// What is said for the whole site, in `robots`.
+#[derive(Clone, Debug)]
+pub struct SiteSignals {
+    /// For groups that say nothing themselves.
+    pub content_signal: Option<ContentSignal>,
+    /// For groups, and as a header.
+    pub content_usage: Vec<ContentUsage>,
+    /// Licences, the first that covers a path being the one of that path.
+    pub licenses: Vec<LicensePolicy>,
+    /// Where signals are written.
+    pub emission: Defaulted<Emission>,
+}
+
+/// What is said for the crawlers of a group.
+#[derive(Clone, Debug, Default)]
+pub struct GroupSignals {
+    /// In place of the site's.
+    pub content_signal: Option<ContentSignal>,
+    /// Outranks what the site says of the same path.
+    pub content_usage: Vec<ContentUsage>,
+    /// Licences for these crawlers.
+    pub licenses: Vec<Located<String>>,
+}
+
+/// Where signals are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emission {
+    /// In robots.txt and in headers, each where its draft says.
+    #[default]
+    All,
+    /// In headers only: robots.txt holds nothing that an older validator does not know.
+    HeadersOnly,
+}
+
+/// A category of contentsignals.org.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SignalCategory {
+    /// A search index: links and short excerpts.
+    Search,
+    /// Input of a model at the time of an answer.
+    AiInput,
+    /// Training or fine-tuning.
+    AiTrain,
+}
+
+impl SignalCategory {
+    /// In the order in which they are written.
+    pub const ALL: [SignalCategory; 3] = [SignalCategory::Search, SignalCategory::AiInput, SignalCategory::AiTrain];
+
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            SignalCategory::Search => "search",
+            SignalCategory::AiInput => "ai-input",
+            SignalCategory::AiTrain => "ai-train",
+        }
+    }
+
+    /// The nearest category of the AIPREF vocabulary.
+    pub fn usage(self) -> &'static str {
+        match self {
+            SignalCategory::Search => "search",
+            SignalCategory::AiInput => "ai-use",
+            SignalCategory::AiTrain => "train-ai",
+        }
+    }
+}
+
+/// `content_signal`: what is absent is neither granted nor restricted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentSignal {
+    /// In the order of [`SignalCategory::ALL`].
+    pub said: Vec<(SignalCategory, Located<bool>)>,
+    /// The whole map.
+    pub span: Span,
+}
+
+impl ContentSignal {
+    /// What is said of a category.
+    pub fn get(&self, category: SignalCategory) -> Option<Located<bool>> {
+        self.said.iter().find(|(other, _)| *other == category).map(|(_, said)| said.clone())
+    }
+}
+
+/// The categories of draft-ietf-aipref-vocab-08, in the order in which they are written.
+pub const USAGE_CATEGORIES: [&str; 3] = ["train-ai", "ai-use", "search"];
+
+/// One rule of `content_usage`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentUsage {
+    /// Patterns that begin with `/`; none is the whole site.
+    pub paths: Vec<Located<String>>,
+    /// Categories, those of the vocabulary first; what is absent is unknown.
+    pub said: Vec<(Located<String>, bool)>,
+    /// The whole rule.
+    pub span: Span,
+}
+
+/// An RSL licence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LicensePolicy {
+    /// Where the licence is: an absolute URL.
+    pub url: Located<String>,
+    /// Patterns of what it covers; none is the whole site.
+    pub paths: Vec<Located<String>>,
+}
+
+/// What a crawler without a licence token gets where a licence covers the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlicensed {
+    /// The page.
+    Pass,
+    /// 401, or 402.
+    Refuse(u16),
+}
+
+/// One rule of `tdm`. The first whose path matches is the one that counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TdmRule {
+    /// Patterns; none is the whole site.
+    pub paths: Vec<Located<String>>,
+    /// Whether the rights of text and data mining are reserved.
+    pub reserved: bool,
+    /// Where a licence may be had: an absolute URL.
+    pub policy: Option<Located<String>>,
+    /// The whole rule.
+    pub span: Span,
+}

@@ -1,0 +1,59 @@
+//! Retiring paths: where each stands at a moment. Knows the plan and the moment that it is given; nothing of documents
+//! and tags, which are compiled for a moment.
+
+use super::model::{Policy, RetirePolicy};
+use crate::time::Timestamp;
+
+/// Where a path stands on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RetireStage {
+    /// Nothing is said yet.
+    Planned,
+    /// Crawlable, with noindex: search engines come by, see it, and drop the page.
+    Noindex,
+    /// Disallowed: there is nothing left to be seen.
+    Disallowed,
+}
+
+impl RetireStage {
+    /// All, in their order.
+    pub const ALL: [RetireStage; 3] = [RetireStage::Planned, RetireStage::Noindex, RetireStage::Disallowed];
+
+    /// Its name in reports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            RetireStage::Planned => "planned",
+            RetireStage::Noindex => "noindex",
+            RetireStage::Disallowed => "disallowed",
+        }
+    }
+}
+
+impl RetirePolicy {
+    /// From when the paths are disallowed.
+    pub fn disallowed_from(&self) -> Timestamp {
+        self.noindex_from.value.plus(self.disallow_after.value)
+    }
+
+    /// Where the paths stand at a moment.
+    pub fn stage(&self, at: Timestamp) -> RetireStage {
+        match () {
+            () if at < self.noindex_from.value => RetireStage::Planned,
+            () if at < self.disallowed_from() => RetireStage::Noindex,
+            () => RetireStage::Disallowed,
+        }
+    }
+
+    /// When they go on to the next stage, after a moment.
+    pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
+        [self.noindex_from.value, self.disallowed_from()].into_iter().find(|moment| after < *moment)
+    }
+}
+
+impl Policy {
+    /// When what is published changes by the clock, after a moment.
+    pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
+        self.retire.iter().filter_map(|retire| retire.next_switch(after)).min()
+    }
+}

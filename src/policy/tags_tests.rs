@@ -1,0 +1,161 @@
+//! The plan of tags: which rules a response gets, what becomes of the origin's, what is retired by the clock.
+
+use super::compiled::{PathRules, Sent, Site, combine};
+use super::retire::RetireStage;
+use super::{compile_at, read};
+use crate::crawlers::Registry;
+use crate::robots::{Pattern, TargetScratch};
+use crate::time::Timestamp;
+use crate::yaml::Source;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn at(text: &str, moment: &str) -> Site {
+    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let (policy, found) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
+    compile_at(Arc::new(policy), Registry::builtin(), Timestamp::parse(moment).expect("a moment")).expect("compiles")
+}
+
+fn selected(site: &Site, target: &str) -> PathRules {
+    let mut scratch = TargetScratch::default();
+    site.tags.for_path(scratch.normalise(target.as_bytes()), &mut Vec::new())
+}
+
+/// The lines of an answer of this status and type, with those of the origin.
+fn sent(site: &Site, target: &str, status: u16, media: &str, theirs: &[&str]) -> Vec<String> {
+    let ours = site.tags.tags(&selected(site, target), status, Some(media.as_bytes()));
+    match combine(ours.as_deref(), theirs.iter().map(|line| line.as_bytes()), site.origin_tags) {
+        Sent::Added(lines) => theirs.iter().map(ToString::to_string).chain(lines.iter().cloned()).collect(),
+        Sent::Instead(lines) => lines.into_owned(),
+    }
+}
+
+const RULES: &str = r#"
+robots: { origin: replace }
+origin_tags: keep
+indexing:
+  - { types: [application/pdf, "image/*"], status: 200, tag: noindex }
+  - { paths: /a/, tag: nofollow, not: { status: [3xx, 404] } }
+  - { paths: /merged/, tag: noarchive, origin_tags: merge }
+  - { paths: /mine/, tag: noarchive, origin_tags: replace }
+  - { paths: [/mine/alone/, "/*.md$"], origin_tags: strip }
+"#;
+
+#[test]
+fn types_statuses_and_exceptions_select() {
+    let site = at(RULES, "2026-11-21");
+    let lines = |target, status, media| sent(&site, target, status, media, &[]).join(" | ");
+    assert_eq!(lines("/x", 200, "application/pdf; version=1.7"), "noindex");
+    assert_eq!(lines("/x", 200, "IMAGE/PNG"), "noindex");
+    assert_eq!(lines("/x", 206, "application/pdf"), "noindex", "a part of the page is tagged as the page");
+    assert_eq!(lines("/x", 404, "application/pdf"), "");
+    assert_eq!(lines("/a/x", 200, "image/png"), "noindex, nofollow");
+    assert_eq!(lines("/a/x", 302, "text/html"), "");
+    assert_eq!(lines("/a/x", 404, "text/html"), "");
+    assert_eq!(lines("/a/x", 410, "text/html"), "nofollow");
+}
+
+#[test]
+fn a_304_that_could_be_of_any_type_hides_what_would_be_said() {
+    let site = at(RULES, "2026-11-21");
+    assert!(site.tags.is_hidden(&selected(&site, "/x"), 304) && !site.tags.is_hidden(&selected(&site, "/x"), 200));
+    let untyped = at("robots: { origin: replace }\nindexing: { paths: /a/, tag: noindex }\n", "2026-11-21");
+    assert!(!untyped.tags.is_hidden(&selected(&untyped, "/a/"), 304));
+    assert_eq!(sent(&untyped, "/a/", 304, "", &[]), ["noindex"]);
+}
+
+#[test]
+fn what_becomes_of_the_origin_s_is_said_per_site_and_per_rule() {
+    let site = at(RULES, "2026-11-21");
+    let lines = |target| sent(&site, target, 404, "text/html", &["a b", "nofollow"]).join(" | ");
+    assert_eq!(lines("/x"), "a b | nofollow", "kept");
+    assert_eq!(lines("/merged/x"), "nofollow, noarchive, a b");
+    assert_eq!(lines("/mine/x"), "noarchive");
+    assert_eq!(lines("/mine/alone/x"), "noarchive", "of two the one that passes less on");
+    assert_eq!(lines("/x.md"), "");
+}
+
+const RETIRED: &str = r#"
+purposes: { training: disallow }
+robots: { origin: replace, groups: [{ agents: [Googlebot, Applebot], disallow: /g/ }] }
+retire:
+  - { paths: [/old/, "/*?v=1"], noindex_from: 2026-11-20, disallow_after: 14d }
+  - { paths: /later/, noindex_from: 2027-01-01 }
+tests:
+  - { agent: Googlebot, path: /old/1, expect: { verdict: allowed, tag: [] } }
+  - { agent: Googlebot, path: /old/1, at: 2026-11-20T00:00:00Z, expect: { verdict: allowed, tag: noindex } }
+  - { agent: Bingbot, path: "/a?v=1", at: 2026-12-04T00:00:00Z, expect: { verdict: disallowed } }
+"#;
+
+#[test]
+fn retired_paths_are_noindex_first_and_disallowed_later() {
+    let stand = |moment: &str| {
+        let site = at(RETIRED, moment);
+        let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+        let noindex = sent(&site, "/old/1", 200, "text/html", &[]) == ["noindex"];
+        (noindex, text.matches("Disallow: /old/\n").count(), text, site)
+    };
+    let (noindex, closed, text, site) = stand("2026-11-19T23:59:59Z");
+    assert!(!noindex && closed == 0, "{text}");
+    assert_eq!(site.next_switch, Timestamp::parse("2026-11-20"));
+    let (noindex, closed, text, site) = stand("2026-11-20T00:00:00Z");
+    assert!(noindex && closed == 0, "{text}");
+    assert_eq!(site.next_switch, Timestamp::parse("2026-12-04"));
+    let (noindex, closed, text, site) = stand("2026-12-04T00:00:00Z");
+    // Googlebot, Applebot, and a group for everybody else; those for training are closed already.
+    assert!(noindex && closed == 3, "{text}");
+    assert!(text.contains("User-agent: *\nDisallow: /old/\nDisallow: /*?v=1\n"), "{text}");
+    assert!(text.contains("User-agent: Googlebot\nDisallow: /g/\nDisallow: /old/\nDisallow: /*?v=1\n"), "{text}");
+    assert_eq!(site.next_switch, Timestamp::parse("2027-01-01"));
+    assert_eq!(site.policy.retire[1].stage(site.at), RetireStage::Planned);
+}
+
+#[test]
+fn mistakes_of_a_plan_are_shown_in_their_places() {
+    let text = "robots: { origin: replace, groups: [{ agents: '*', noindex: /a }] }\nretire:\n  - { paths: old, noindex_from: 2026-11-20 }\n  - { noindex_from: soon }\n  - { paths: [], noindex_from: 2026-11-20, disallow_after: 0s, for: 3 }\nindexing: { paths: /a, origin_tags: replace }\n";
+    let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: text.into() });
+    assert!(policy.is_none());
+    let found: Vec<_> = found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect();
+    for wanted in [
+        ("unknown-field", 1),
+        ("bad-path", 3),
+        ("bad-value", 4),
+        ("missing-field", 4),
+        ("empty-condition", 5),
+        ("bad-value", 5),
+        ("unknown-field", 5),
+        ("rule-without-tags", 6),
+    ] {
+        assert!(found.contains(&wanted), "{wanted:?} in {found:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_index_finds_the_rules_that_trying_each_finds(
+        rules in proptest::collection::vec(proptest::collection::vec("/[ab/*]{0,4}[$]?|[*][ab.]{1,3}[$]?|/[*][?]s=[0-9]", 0..3), 1..40),
+        targets in proptest::collection::vec("/[ab/.]{0,8}([?]s=[0-9])?", 1..8),
+    ) {
+        let listed: String = rules
+            .iter()
+            .enumerate()
+            .map(|(index, paths)| match paths.is_empty() {
+                true => format!("  - {{ tag: \"max-snippet: {index}\" }}\n"),
+                false => format!("  - {{ paths: {paths:?}, tag: \"max-snippet: {index}\" }}\n"),
+            })
+            .collect();
+        let site = at(&format!("robots: {{ origin: replace }}\nindexing:\n{listed}"), "2026-11-21");
+        for target in targets {
+            let mut scratch = TargetScratch::default();
+            let normal = scratch.normalise(target.as_bytes());
+            let tried: Vec<u16> = (0u16..)
+                .zip(&rules)
+                .filter(|(_, paths)| paths.is_empty() || paths.iter().any(|path| Pattern::new(path).matches(normal.sent)))
+                .map(|(index, _)| index)
+                .collect();
+            let found: Vec<u16> = site.tags.for_path(normal, &mut Vec::new()).iter().map(|found| found.rule).collect();
+            prop_assert_eq!(found, tried, "{} in {:?}", target, &rules);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether two patterns have a URL in common: what has to be known before one of two rules is trusted not to undo the
+//! other.
+
+use super::Pattern;
+use memchr::memchr;
+
+impl Pattern {
+    /// Whether some target is matched by both. Exact but for the cost: each comparison of two octets takes one from
+    /// `budget`, and when that is used up the answer is yes, which is the careful one.
+    ///
+    /// ```
+    /// use crawlgate::robots::Pattern;
+    /// let overlap = |a: &str, b: &str| Pattern::new(a).overlaps(&Pattern::new(b), &mut 10_000);
+    /// assert!(overlap("/a/*.pdf$", "/a/b/"));
+    /// assert!(!overlap("/a/*.pdf$", "/b/"));
+    /// assert!(!overlap("/*.pdf$", "/*.html$"));
+    /// ```
+    pub fn overlaps(&self, other: &Pattern, budget: &mut usize) -> bool {
+        if self.is_empty() || other.is_empty() {
+            return false;
+        }
+        if *budget == 0 {
+            return true;
+        }
+        // What they begin with tells most of them apart.
+        let (one, two) = (self.prefix(), other.prefix());
+        let common = one.len().min(two.len());
+        *budget = budget.saturating_sub(1 + common / 16);
+        if one[..common] != two[..common] {
+            return false;
+        }
+        let plain = |pattern: &Pattern| memchr(b'*', pattern.literal()).is_none();
+        if plain(self) && plain(other) {
+            // Of two that begin alike the shorter one must go on.
+            let (short, long) = if one.len() <= two.len() { (self, two.len()) } else { (other, one.len()) };
+            return !short.is_anchored() || short.prefix().len() == long;
+        }
+        let (one, two) = (steps(self), steps(other));
+        match one.len().checked_mul(two.len()).and_then(|cost| budget.checked_sub(cost)) {
+            Some(rest) => *budget = rest,
+            None => {
+                *budget = 0;
+                return true;
+            }
+        }
+        meet(&one, &two)
+    }
+}
+
+/// An octet, or any run of octets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Octet(u8),
+    Any,
+}
+
+fn steps(pattern: &Pattern) -> Vec<Step> {
+    let octets = pattern.literal().iter().map(|octet| if *octet == b'*' { Step::Any } else { Step::Octet(*octet) });
+    // Without a `$` whatever follows is matched, too.
+    let end = (!pattern.is_anchored()).then_some(Step::Any);
+    let mut steps: Vec<Step> = octets.chain(end).collect();
+    steps.dedup_by(|a, b| *a == Step::Any && *b == Step::Any);
+    steps
+}
+
+/// Walks both at once: which pairs of places can be reached with the same text behind them.
+fn meet(one: &[Step], two: &[Step]) -> bool {
+    // `row[j]`: the place i of one and the place j of two are reached.
+    let mut row = vec![false; two.len() + 1];
+    row[0] = true;
+    for i in 0..=one.len() {
+        let mut next = vec![false; two.len() + 1];
+        for j in 0..=two.len() {
+            if !row[j] {
+                continue;
+            }
+            let (a, b) = (one.get(i), two.get(j));
+            // A run may be empty.
+            if a == Some(&Step::Any) {
+                next[j] = true;
+            }
+            if b == Some(&Step::Any) {
+                row[j + 1] = true;
+            }
+            match (a, b) {
+                (Some(Step::Octet(a)), Some(Step::Octet(b))) if a == b => next[j + 1] = true,
+                // A run swallows the other's octet.
+                (Some(Step::Any), Some(Step::Octet(_))) => row[j + 1] = true,
+                (Some(Step::Octet(_)), Some(Step::Any)) => next[j] = true,
+                _ => {}
+            }
+        }
+        if i == one.len() {
+            return row[two.len()];
+        }
+        row = next;
+    }
+    false
+}

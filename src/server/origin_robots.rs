@@ -1,0 +1,297 @@
+//! The origins' own robots.txt files, brought to the sites that ask for them: who is due is asked in a thread of its own,
+//! a few at a time, and what is heard is put into force or held back. No request waits for any of it.
+
+use crate::clock::Clock;
+use crate::live::{Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY};
+use crate::origin::robots::{Heard, Life, Question, State, Store, Target, Targets, ask};
+use crate::policy::Policy;
+use crate::policy::compiled::SiteEntry;
+use crate::policy::origin::OriginFile;
+use crate::settings::OriginSettings;
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Fetches at the same time.
+const AT_ONCE: usize = 8;
+/// The longest sleep: the clock may be set while nothing happens.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long the start waits for copies that were never there, so that the first crawler finds a file.
+const START_LIMIT: Duration = Duration::from_secs(2);
+
+/// The copies of all sites, and when each is asked for next.
+pub struct OriginRobots {
+    live: Arc<Live>,
+    targets: Targets,
+    store: Store,
+    sites: BTreeMap<String, Watched>,
+    /// Copies from the state directory that no site has claimed yet.
+    kept: BTreeMap<String, Life>,
+}
+
+struct Watched {
+    life: Life,
+    /// The policy that it was last asked for: another one may let through what was held back.
+    policy: Arc<str>,
+    asked: bool,
+    told: Option<(State, Option<String>)>,
+}
+
+/// One site to be asked for.
+pub struct Errand {
+    site: String,
+    target: Option<Target>,
+    etag: Option<String>,
+    last_modified: Option<String>,
+    policy: Arc<Policy>,
+}
+
+/// What came of it.
+pub struct Answer {
+    site: String,
+    heard: Heard,
+}
+
+impl Errand {
+    /// Asks. Blocks until there is an answer, for 20 seconds at most.
+    pub fn run(self) -> Answer {
+        let heard = match &self.target {
+            None => Heard::Unreachable("no origin of the settings is for this site".into()),
+            Some(target) => ask(&Question {
+                target,
+                etag: self.etag.as_deref(),
+                last_modified: self.last_modified.as_deref(),
+                is_own: &|host| is_own(&self.policy, target, host),
+            }),
+        };
+        Answer { site: self.site, heard }
+    }
+}
+
+/// Whether a host that a redirect names is the site itself. A site for every host has the one that was asked for.
+fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    host.eq_ignore_ascii_case(&target.host)
+        || policy.hosts.iter().map(|host| &host.value).any(|pattern| match pattern.wildcard {
+            false => name.eq_ignore_ascii_case(&pattern.name),
+            true => name
+                .len()
+                .checked_sub(pattern.name.len() + 1)
+                .and_then(|dot| name.get(dot..))
+                .is_some_and(|end| end.starts_with('.') && end[1..].eq_ignore_ascii_case(&pattern.name)),
+        })
+}
+
+/// What the copies of a state directory tell a site at the start.
+pub fn known(state: Option<&Path>) -> BTreeMap<String, OriginKnown> {
+    let known = |life: Life| match life.copy() {
+        Some(copy) => OriginKnown::Copy(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
+        None => OriginKnown::AwaitedSince(life.wanted_since()),
+    };
+    Store::new(state).load().into_iter().map(|(site, life)| (site, known(life))).collect()
+}
+
+impl OriginRobots {
+    /// For the sites that are live.
+    pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>) -> OriginRobots {
+        let store = Store::new(state);
+        let kept = store.load();
+        OriginRobots { live, targets: Targets::new(origins), store, sites: BTreeMap::new(), kept }
+    }
+
+    /// Who is to be asked for now. Each errand must be followed by [`answered`](OriginRobots::answered).
+    pub fn due(&mut self, now: Timestamp) -> Vec<Errand> {
+        self.follow_sites(now);
+        let free = AT_ONCE.saturating_sub(self.sites.values().filter(|watched| watched.asked).count());
+        let snapshot = self.live.snapshot();
+        let mut due: Vec<(&String, &mut Watched)> =
+            self.sites.iter_mut().filter(|(_, watched)| !watched.asked && watched.life.due() <= now).collect();
+        due.sort_by_key(|(_, watched)| watched.life.due());
+        let mut errands = Vec::new();
+        for (name, watched) in due.into_iter().take(free) {
+            let Some(entry) = snapshot.site_named(name).map(|site| &snapshot.sites()[site]) else { continue };
+            watched.asked = true;
+            let (etag, last_modified) = watched.life.validators();
+            errands.push(Errand {
+                site: name.clone(),
+                target: self.targets.target(host_of(&entry.site.policy).as_deref()),
+                etag: etag.map(str::to_owned),
+                last_modified: last_modified.map(str::to_owned),
+                policy: entry.site.policy.clone(),
+            });
+        }
+        errands
+    }
+
+    /// An errand is done. `jitter` is a number from 0 to 1.
+    pub fn answered(&mut self, answer: Answer, now: Timestamp, jitter: f64) {
+        let Some(watched) = self.sites.get_mut(&answer.site) else { return };
+        watched.asked = false;
+        if let Some(copy) = watched.life.heard(answer.heard, now, jitter) {
+            let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
+            match self.live.origin_says(&answer.site, file, now) {
+                Ok(()) => watched.life.taken(copy, now),
+                Err(findings) => watched.life.held_back(findings.join("; ")),
+            }
+        }
+        self.store.keep(&answer.site, &watched.life);
+        self.tell(now);
+    }
+
+    /// How long nothing is to be done, if nothing happens: no answer comes and no policy changes.
+    pub fn rest(&self, now: Timestamp) -> Duration {
+        if self.sites.values().filter(|watched| watched.asked).count() >= AT_ONCE {
+            return LONGEST_WAIT;
+        }
+        let due = self.sites.values().filter(|watched| !watched.asked).map(|watched| watched.life.due()).min();
+        due.map_or(LONGEST_WAIT, |due| due.since(now)).min(LONGEST_WAIT)
+    }
+
+    /// Takes up sites that are new and lets go of those that are gone or do not ask any more.
+    fn follow_sites(&mut self, now: Timestamp) {
+        let snapshot = self.live.snapshot();
+        let wanted: BTreeMap<&str, &SiteEntry> = snapshot
+            .sites()
+            .iter()
+            .filter(|entry| entry.site.policy.reads_origin())
+            .map(|entry| (entry.site.name.as_str(), entry))
+            .collect();
+        let without_policy = self.sites.get(WITHOUT_POLICY).map(|watched| watched.life.clone());
+        let gone: Vec<String> = self.sites.keys().filter(|name| !wanted.contains_key(name.as_str())).cloned().collect();
+        for name in gone {
+            self.sites.remove(&name);
+            self.store.forget(&name);
+        }
+        for (name, entry) in wanted {
+            let policy = &entry.site.policy.source.text;
+            match self.sites.get_mut(name) {
+                Some(watched) if watched.policy == *policy => {}
+                Some(watched) => {
+                    watched.policy = policy.clone();
+                    watched.life.ask_now(now);
+                }
+                None => {
+                    // The first policy takes over the copy of the site without one.
+                    let inherited = without_policy.clone().filter(|_| entry.site.origin.is_some());
+                    let mut life = self.kept.remove(name).or(inherited).unwrap_or_else(|| Life::new(now));
+                    life.ask_now(now);
+                    let watched = Watched { life, policy: policy.clone(), asked: false, told: None };
+                    self.sites.insert(name.to_owned(), watched);
+                }
+            }
+        }
+        self.tell(now);
+    }
+
+    /// Brings the status up to date, and says in the log what is news.
+    fn tell(&mut self, now: Timestamp) {
+        let mut reports = BTreeMap::new();
+        for (site, watched) in &mut self.sites {
+            let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
+            let problem = life.problem().map(str::to_owned);
+            reports.insert(
+                site.clone(),
+                OriginRobotsStatus {
+                    state: state.name().into(),
+                    url: life.copy().map(|copy| copy.url.clone()),
+                    last_success: life.last_success(),
+                    problem: problem.clone(),
+                },
+            );
+            let news = Some((state, problem));
+            if watched.told == news {
+                continue;
+            }
+            let reason = life.problem().unwrap_or_default();
+            match state {
+                State::Current | State::Absent => {
+                    tracing::info!(%site, state = state.name(), "the origin's robots.txt is known");
+                }
+                State::Awaited if reason.is_empty() => {}
+                State::Awaited => {
+                    tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: ours is answered 503 for up to an hour");
+                }
+                State::Kept => {
+                    tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: the last good copy stays");
+                }
+                State::HeldBack => {
+                    tracing::error!(%site, %reason, "the origin's robots.txt is held back");
+                }
+                State::Missing => {
+                    tracing::error!(%site, %reason, "the origin's robots.txt could never be read: the policy stands alone");
+                }
+            }
+            watched.told = news;
+        }
+        self.live.report_origins(reports);
+    }
+}
+
+/// The host that stands for a site: its first name, else a name below its first wildcard.
+fn host_of(policy: &Policy) -> Option<String> {
+    let hosts = || policy.hosts.iter().map(|host| &host.value);
+    let host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?;
+    let mut exact = host.clone();
+    exact.wildcard = false;
+    if host.wildcard {
+        exact.name = format!("www.{}", exact.name);
+    }
+    Some(exact.to_string())
+}
+
+enum Message {
+    Changed,
+    Answered(Answer),
+}
+
+/// Runs in a thread of its own from now on. Waits a little for what was never there.
+///
+/// # Errors
+/// No thread can be started.
+pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
+    let (sender, messages) = sync_channel(AT_ONCE * 2);
+    let changed = sender.clone();
+    // One message that waits says as much as many.
+    robots.live.on_change(move || drop(changed.try_send(Message::Changed)));
+    let (first_round, is_over) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("origin-robots".into())
+        .spawn(move || run(robots, &clock, &sender, &messages, first_round))?;
+    let _ = is_over.recv_timeout(START_LIMIT);
+    Ok(())
+}
+
+fn run(
+    mut robots: OriginRobots,
+    clock: &Clock,
+    sender: &SyncSender<Message>,
+    messages: &Receiver<Message>,
+    ready: SyncSender<()>,
+) {
+    let (random, began) = (RandomState::new(), Instant::now());
+    let mut ready = Some(ready);
+    loop {
+        for errand in robots.due(clock.now().into()) {
+            let (site, answers) = (errand.site.clone(), sender.clone());
+            let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
+            let started = thread.spawn(move || drop(answers.send(Message::Answered(errand.run()))));
+            if let Err(error) = started {
+                let heard = Heard::Unreachable(format!("no thread can be started: {error}"));
+                robots.answered(Answer { site, heard }, clock.now().into(), 1.0);
+            }
+        }
+        if robots.sites.values().all(|watched| !watched.asked || watched.life.copy().is_some())
+            && let Some(ready) = ready.take()
+        {
+            let _ = ready.try_send(());
+        }
+        if let Ok(Message::Answered(answer)) = messages.recv_timeout(robots.rest(clock.now().into())) {
+            let jitter = (random.hash_one((&answer.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
+            robots.answered(answer, clock.now().into(), jitter);
+        }
+    }
+}

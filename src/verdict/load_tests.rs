@@ -1,0 +1,43 @@
+//! Loading at a moment: what a policy does by the clock is refused early, and judged when it is asked.
+
+use super::load_at;
+use crate::crawlers::Registry;
+use crate::time::Timestamp;
+use crate::yaml::Source;
+
+const RETIRED: &str = r#"
+purposes: { training: disallow }
+robots: { origin: replace, groups: [{ agents: [Googlebot, Applebot], disallow: /g/ }] }
+retire:
+  - { paths: [/old/, "/*?v=1"], noindex_from: 2026-11-20, disallow_after: 14d }
+  - { paths: /later/, noindex_from: 2027-01-01 }
+tests:
+  - { agent: Googlebot, path: /old/1, expect: { verdict: allowed, tag: [] } }
+  - { agent: Googlebot, path: /old/1, at: 2026-11-20T00:00:00Z, expect: { verdict: allowed, tag: noindex } }
+  - { agent: Bingbot, path: "/a?v=1", at: 2026-12-04T00:00:00Z, expect: { verdict: disallowed } }
+"#;
+
+#[test]
+fn cases_are_judged_at_their_moment_whenever_they_are_run() {
+    for moment in ["2026-01-01", "2026-11-25", "2030-01-01"] {
+        let source = Source { name: "shop.yaml".into(), text: RETIRED.into() };
+        let now = Timestamp::parse(moment).expect("a day");
+        let (site, found) = load_at("shop", &source, Registry::builtin(), now);
+        assert!(site.is_some(), "{moment}: {found:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_ends_in_a_closed_site_is_refused_from_the_start() {
+    let text = "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2030-01-01 }\n";
+    let ids = |text: &str| {
+        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let now = Timestamp::parse("2026-11-21").expect("a day");
+        let (site, found) = load_at("shop", &source, Registry::builtin(), now);
+        (site.is_some(), found.items.iter().map(|item| item.id).collect::<Vec<_>>())
+    };
+    let (usable, found) = ids(text);
+    assert!(!usable && found.contains(&"site-disallowed") && found.contains(&"site-noindex"), "{found:?}");
+    let (usable, found) = ids(&format!("acknowledge: [site_disallowed, site_noindex]\n{text}"));
+    assert!(usable, "{found:?}");
+}

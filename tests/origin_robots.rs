@@ -1,0 +1,445 @@
+//! The origin's own robots.txt, from an origin that says what a test wants: through its whole life with a clock of ours,
+//! and with the real binary.
+
+#![cfg(feature = "proxy")]
+
+mod support;
+
+use crawlgate::crawlers::Registry;
+use crawlgate::live::{Live, LiveOptions};
+use crawlgate::server::{OriginRobots, known_origins};
+use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crawlgate::time::Timestamp;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use support::{Gate, Origin, Received, Setup, eventually, run};
+
+const RULES: &str = "User-agent: *\nDisallow: /a/\n";
+
+/// An origin that says the same until it is told otherwise. `{etag}` in what it says answers a condition with 304.
+#[derive(Clone)]
+struct Script(Arc<Mutex<Vec<u8>>>);
+
+impl Script {
+    fn start(first: &str) -> (Script, Origin) {
+        let script = Script(Arc::new(Mutex::new(first.as_bytes().to_vec())));
+        let answers = script.clone();
+        let origin = Origin::start(move |request, stream| {
+            let answer = answers.0.lock().expect("no panic").clone();
+            if answer.is_empty() {
+                // Says nothing, for as long as anybody waits.
+                std::thread::park_timeout(support::PATIENCE);
+                return false;
+            }
+            let etag = String::from_utf8_lossy(&answer)
+                .lines()
+                .find_map(|line| line.strip_prefix("ETag: ").map(str::to_owned));
+            if etag.is_some() && request.field("if-none-match") == etag.as_deref() {
+                return stream.write_all(b"HTTP/1.1 304 Not Modified\r\n\r\n").is_ok();
+            }
+            let _ = stream.write_all(&answer);
+            // The answer ends where the connection does.
+            false
+        });
+        (script, origin)
+    }
+
+    fn says(&self, answer: impl Into<Vec<u8>>) {
+        *self.0.lock().expect("no panic") = answer.into();
+    }
+}
+
+fn ok(body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn status(status: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+fn redirect(location: &str) -> String {
+    format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+/// A site, its copies, and the time.
+struct World {
+    live: Arc<Live>,
+    robots: OriginRobots,
+    now: i64,
+}
+
+impl World {
+    fn new(directory: &Path, origin: &Origin, policy: &str, now: i64) -> World {
+        let (policies, state) = (directory.join("policies"), directory.join("state"));
+        fs::create_dir_all(&policies).expect("a folder");
+        fs::write(policies.join("shop.yaml"), policy).expect("a policy");
+        let options = LiveOptions {
+            policies,
+            state: Some(state.clone()),
+            strict: false,
+            may_be_missing: false,
+            origins: known_origins(Some(&state)),
+        };
+        let live = Live::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"));
+        let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
+        // Short, so that an origin that hangs fails a fetch and not the test.
+        let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };
+        let origins = [OriginSettings { hosts: Vec::new(), servers: vec![server], timeouts }];
+        let robots = OriginRobots::new(live.clone(), &origins, Some(&state));
+        World { live, robots, now }
+    }
+
+    /// Some seconds later: whoever is due is asked. Says how many were.
+    fn after(&mut self, seconds: i64) -> usize {
+        self.now += seconds;
+        let errands = self.robots.due(Timestamp(self.now));
+        let asked = errands.len();
+        for errand in errands {
+            self.robots.answered(errand.run(), Timestamp(self.now), 0.0);
+        }
+        asked
+    }
+
+    /// What is served; nothing while robots.txt is answered 503.
+    fn served(&self) -> Option<String> {
+        let snapshot = self.live.snapshot();
+        let file = &snapshot.sites()[0].site.robots_txt;
+        file.awaits_origin(Timestamp(self.now)).is_none().then(|| String::from_utf8_lossy(&file.body).into_owned())
+    }
+
+    fn state(&mut self) -> String {
+        // Nobody is due; the status is brought up to date all the same.
+        let status = self.live.status(Timestamp(self.now));
+        status.sites[0].origin_robots.as_ref().expect("a state").state.clone()
+    }
+
+    fn problem(&self) -> String {
+        let status = self.live.status(Timestamp(self.now));
+        status.sites[0].origin_robots.clone().and_then(|robots| robots.problem).unwrap_or_default()
+    }
+
+    /// Says what the origin says from now on, and looks at what came of it with the next fetch.
+    fn hears(&mut self, script: &Script, answer: impl Into<Vec<u8>>) -> String {
+        script.says(answer);
+        let asked = self.after(661);
+        assert_eq!(asked, 1, "one fetch is due within eleven minutes");
+        self.state()
+    }
+}
+
+const MERGE: &str = "hosts: [shop.test, www.shop.test]\npurposes: { training: disallow }\n";
+
+#[test]
+fn the_whole_life_of_an_origin() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&status("503 Service Unavailable"));
+    let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
+    // Never there.
+    assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
+    assert_eq!(origin.last_own().line, "GET /robots.txt HTTP/1.1");
+    assert_eq!(origin.last_own().field("host"), Some("shop.test"), "asked as the site, not as the upstream");
+    assert_eq!(world.after(1), 0, "not asked at every look");
+    script.says(ok(RULES).replace("Connection", "ETag: \"1\"\r\nConnection"));
+    assert_eq!((world.after(5), world.state()), (1, "current".into()));
+    let served = world.served().expect("a file");
+    assert!(served.contains("Disallow: /a/") && served.contains("User-agent: GPTBot\nDisallow: /\n"), "{served}");
+    // Unchanged.
+    assert_eq!((world.after(600), world.state()), (1, "current".into()));
+    assert_eq!(origin.last_own().field("if-none-match"), Some("\"1\""));
+    assert_eq!(world.live.snapshot().sites()[0].held.len(), 0, "what was never served is held by nobody");
+
+    // Trouble of every kind: the last good copy stays.
+    let huge = format!("HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nConnection: close\r\n\r\n{RULES}");
+    for answer in [
+        status("500 Internal Server Error"),
+        status("429 Too Many Requests"),
+        ok("<!DOCTYPE html><title>Maintenance</title>"),
+        huge,
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nUser-".into(),
+        "no HTTP at all".into(),
+        String::new(),
+    ] {
+        assert_eq!(world.hears(&script, answer.clone()), "kept", "{answer}");
+        assert_eq!(world.served().as_ref(), Some(&served), "{answer}");
+        assert!(!world.problem().is_empty(), "{answer}");
+    }
+    // A UTF-16 file, which has no rules for anybody.
+    let utf16: Vec<u8> = RULES.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", utf16.len());
+    assert_eq!(world.hears(&script, [head.into_bytes(), utf16].concat()), "kept");
+
+    // A restart in the middle of it.
+    drop(world);
+    let now = 20_000;
+    let mut world = World::new(directory.path(), &origin, MERGE, now);
+    assert_eq!(world.served().as_ref(), Some(&served), "from the state directory, before anybody is asked");
+    assert_eq!((world.after(0), world.state()), (1, "kept".into()));
+
+    // Forbidden, once and then ten minutes later; in between a flap that nobody sees.
+    assert_eq!(world.hears(&script, status("403 Forbidden")), "kept");
+    assert_eq!(world.hears(&script, ok(RULES)), "current");
+    assert_eq!(world.hears(&script, status("404 Not Found")), "kept");
+    assert_eq!(world.served().as_ref(), Some(&served));
+    assert_eq!((world.after(601), world.state()), (1, "absent".into()));
+    let alone = world.served().expect("a file");
+    assert!(!alone.contains("/a/") && alone.contains("User-agent: GPTBot"), "{alone}");
+    assert!(world.live.snapshot().sites()[0].held.iter().any(|held| held.former.body.as_ref() == served.as_bytes()));
+
+    // Huge: what crawlers read of it.
+    let lines: String = (0..40_000).map(|line| format!("Disallow: /some/long/path/{line}\n")).collect();
+    let long = format!("{RULES}{lines}Disallow: /end/\n");
+    world.hears(&script, ok(&long));
+    assert_eq!(world.state(), "held_back", "more than fits into what is served");
+    assert!(world.problem().contains("KiB"), "{}", world.problem());
+    let long = format!("{RULES}{}Disallow: /end/\n", "# nothing to see here\n".repeat(40_000));
+    assert_eq!(world.hears(&script, ok(&long)), "current");
+    let served = world.served().expect("a file");
+    assert!(served.contains("/a/") && !served.contains("/end/"), "{served}");
+}
+
+#[test]
+fn redirects_are_followed_to_the_origin_to_other_hosts_and_not_for_ever() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (elsewhere, other) = Script::start(&ok("User-agent: *\nDisallow: /elsewhere/\n"));
+    let (script, origin) = Script::start(&redirect(&format!("http://{}/files/robots.txt", other.address)));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    assert!(world.served().is_some_and(|text| text.contains("/elsewhere/")));
+    assert_eq!(other.last_own().target(), "/files/robots.txt");
+    assert_eq!(other.last_own().field("host"), Some(other.address.to_string().as_str()));
+    // Back to ourselves.
+    elsewhere.says(ok(RULES).replace("Connection", "Server: crawlgate\r\nConnection"));
+    world.after(700);
+    assert_eq!(world.state(), "kept");
+    assert!(world.problem().contains("back to crawlgate"), "{}", world.problem());
+
+    // To the public name: that is this origin.
+    let public = Origin::start(|request: &Received, stream| {
+        let _ = stream.write_all(
+            match (request.field("host"), request.field("x-forwarded-proto"), request.target()) {
+                (Some("www.shop.test"), Some("https"), "/r.txt?x=1") => ok("User-agent: *\nDisallow: /public/\n"),
+                (Some("www.shop.test"), Some("https"), "/") => redirect("r.txt?x=1#fragment"),
+                _ => redirect("https://www.shop.test/"),
+            }
+            .as_bytes(),
+        );
+        false
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = World::new(directory.path(), &public, MERGE, 0);
+    world.after(0);
+    assert!(world.served().is_some_and(|text| text.contains("/public/")), "{}", world.problem());
+
+    // Ten are followed, eleven are none (RFC 9309 section 2.3.1.2); then there is no file.
+    for (redirects, state) in [(10, "current"), (11, "absent")] {
+        let chain = Origin::start(move |request: &Received, stream| {
+            let step: u32 = request.target().trim_start_matches("/step").parse().unwrap_or(0);
+            let answer = if step == redirects { ok(RULES) } else { redirect(&format!("/step{}", step + 1)) };
+            let _ = stream.write_all(answer.as_bytes());
+            false
+        });
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = World::new(directory.path(), &chain, MERGE, 0);
+        world.after(0);
+        assert_eq!(world.state(), state, "{redirects}");
+    }
+    // Nowhere that anybody could follow.
+    script.says(redirect("ftp://elsewhere.test/robots.txt"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    assert_eq!(world.state(), "absent");
+}
+
+#[test]
+fn what_would_close_the_site_is_held_back_until_the_owner_says_that_it_is_meant() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let served = world.served();
+    let closed = "User-agent: Googlebot\nDisallow: /\n";
+    assert_eq!(world.hears(&script, ok(closed)), "held_back");
+    assert!(
+        world.problem().contains("/robots.txt:2") && world.problem().contains("site-disallowed"),
+        "{}",
+        world.problem()
+    );
+    assert_eq!(world.served(), served);
+    // Said, it is asked for at once.
+    let file = directory.path().join("policies/shop.yaml");
+    fs::write(&file, format!("{MERGE}acknowledge: [site_disallowed]\n")).expect("a policy");
+    world.live.reload(Timestamp(world.now));
+    assert_eq!((world.after(0), world.state()), (1, "current".into()));
+    assert!(world.served().is_some_and(|text| text.contains("User-agent: Googlebot\nDisallow: /\n")));
+    // And taken back, the policy is refused, with the line of the origin.
+    fs::write(&file, MERGE).expect("a policy");
+    let report = world.live.reload(Timestamp(world.now));
+    assert!(report.sites[0].findings[0].contains("/robots.txt:2"), "{report:?}");
+}
+
+#[test]
+fn a_test_of_the_policy_holds_back_what_breaks_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, origin) = Script::start(&ok("User-agent: *\nDisallow: /press/\n"));
+    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let mut world = World::new(directory.path(), &origin, &policy, 0);
+    world.after(0);
+    assert_eq!(world.state(), "held_back");
+    assert!(world.problem().contains("test-failed"), "{}", world.problem());
+}
+
+#[test]
+fn without_a_copy_ever_the_policy_stands_alone_after_an_hour_through_restarts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&status("502 Bad Gateway"));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    drop(world);
+    let mut world = World::new(directory.path(), &origin, MERGE, 3_000);
+    world.after(599);
+    assert_eq!((world.served(), world.state()), (None, "awaited".into()));
+    world.after(1);
+    assert!(world.served().is_some_and(|text| text.contains("GPTBot")), "an hour, restarts included");
+    world.after(600);
+    assert_eq!(world.state(), "missing");
+    // When it comes at last, who got the policy alone may hold that.
+    assert_eq!(world.hears(&script, ok(RULES)), "current");
+    assert_eq!(world.live.snapshot().sites()[0].held.len(), 1);
+}
+
+#[test]
+fn a_policy_that_asks_no_more_forgets_its_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let copy = directory.path().join("state/origin-robots/shop.copy");
+    assert!(copy.exists());
+    fs::write(directory.path().join("policies/shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
+    world.live.reload(Timestamp(1));
+    assert_eq!(world.after(10_000), 0);
+    assert!(!copy.exists());
+    assert!(world.served().is_some_and(|text| !text.contains("/a/")));
+}
+
+// ---- the binary --------------------------------------------------------------------------------------------------------
+
+fn robots_txt(gate: &Gate) -> support::Response {
+    gate.get("site.test", "/robots.txt", "")
+}
+
+#[test]
+fn robots_txt_is_503_until_the_origin_s_is_known() {
+    let (script, origin) = Script::start(&status("503 Service Unavailable"));
+    let gate = Setup::before(origin.address).policy("site", "purposes: { training: disallow }\n").start();
+    let waiting = robots_txt(&gate);
+    assert_eq!(waiting.status, 503);
+    assert!(
+        waiting
+            .field("retry-after")
+            .and_then(|seconds| seconds.parse::<u32>().ok())
+            .is_some_and(|seconds| seconds <= 60)
+    );
+    assert_eq!(waiting.field("cache-control"), Some("no-store"));
+    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="awaited"}"#, 1.0);
+    let said = gate.command(&["status"]);
+    assert!(String::from_utf8_lossy(&said.stdout).contains("is awaited"), "{said:?}");
+    script.says(ok(RULES));
+    eventually("the merged file", || robots_txt(&gate).text().contains("/a/").then_some(()));
+    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="current"}"#, 1.0);
+    assert!(gate.metrics().contains(r#"crawlgate_origin_robots_last_success_timestamp_seconds{site="site"} 1"#));
+    // What it keeps, others may ask.
+    let state = gate.path("state").display().to_string();
+    let policies = gate.setup.policies().display().to_string();
+    let explained = run(&[
+        "explain",
+        "--json",
+        "--policies",
+        &policies,
+        "--state",
+        &state,
+        "--host",
+        "x",
+        "--user-agent",
+        "bingbot",
+        "/a/b",
+    ]);
+    let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+    assert_eq!(explained["rule"]["source"], format!("http://{}/robots.txt:2", origin.address));
+    let rendered = run(&["render", "--host", "x", "--policies", &policies, "--state", &state]);
+    assert_eq!(rendered.stdout, robots_txt(&gate).body);
+}
+
+#[test]
+fn offline_commands_say_what_they_assume() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    fs::create_dir(directory.path().join("policies")).expect("a folder");
+    fs::write(path("policies/shop.yaml"), MERGE).expect("a policy");
+    fs::write(path("robots.txt"), RULES).expect("a file");
+    let policies = path("policies");
+    let rendered = run(&["render", "--host", "shop.test", "--policies", &policies]);
+    assert!(String::from_utf8_lossy(&rendered.stderr).contains("without its rules"), "{rendered:?}");
+    assert!(!String::from_utf8_lossy(&rendered.stdout).contains("/a/"));
+    let rendered =
+        run(&["render", "--host", "shop.test", "--policies", &policies, "--origin-robots", &path("robots.txt")]);
+    assert!(rendered.stderr.is_empty(), "{rendered:?}");
+    assert!(String::from_utf8_lossy(&rendered.stdout).contains("Disallow: /a/"));
+    let checked = run(&["check", &policies]);
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("not known here"), "{checked:?}");
+    let checked = run(&["check", &policies, "--json", "--origin-robots", &path("robots.txt")]);
+    let checked: serde_json::Value = serde_json::from_slice(&checked.stdout).expect("JSON");
+    assert_eq!(checked["sites"][0]["origin_robots"], format!("as in {}", path("robots.txt")));
+    // What running would hold back, checking finds.
+    fs::write(path("closed.txt"), "User-agent: *\nDisallow: /\n").expect("a file");
+    let checked = run(&["check", &policies, "--origin-robots", &path("closed.txt")]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("closed.txt:2"), "{checked:?}");
+    // Without a policy there is still something to explain.
+    let explained = run(&[
+        "explain",
+        "--policies",
+        &path("nowhere"),
+        "--origin-robots",
+        &path("robots.txt"),
+        "--host",
+        "any.test",
+        "--user-agent",
+        "bingbot",
+        "/a/",
+    ]);
+    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(text.contains("robots.txt:2") && text.contains("observed only"), "{explained:?}");
+}
+
+#[test]
+fn one_flag_is_enough() {
+    let (_script, origin) = Script::start(&ok("User-agent: bingbot\nDisallow: /a/\n"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+        .args(["run", "--origin", &format!("http://{}", origin.address)])
+        .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--control", "off", "--state", "state"])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().expect("piped")));
+    let first = lines.next().expect("a line").expect("text");
+    let address =
+        first.strip_prefix("listening on http://").unwrap_or_else(|| panic!("{first}")).parse().expect("an address");
+    let mut connection = support::Connection::open(address);
+    connection.send("GET /robots.txt HTTP/1.1\r\nHost: any.test\r\nConnection: close\r\n\r\n");
+    let served = connection.response("GET");
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(served.text().contains("User-agent: bingbot\nDisallow: /a/\n"), "{served:?}");
+}
