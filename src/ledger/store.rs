@@ -120,12 +120,12 @@ impl Store {
         }
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
         // that was served before it is written.
-        if changed || last || self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP) {
-            if let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
-                && self.write_file(&self.stamp_file(), &bytes)
-            {
-                self.stamped = Some(now);
-            }
+        let due = self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP);
+        if (changed || last || due)
+            && let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
+            && self.write_file(&self.stamp_file(), &bytes)
+        {
+            self.stamped = Some(now);
         }
     }
 

@@ -26,12 +26,12 @@ impl Sites {
         };
         let Past { mut held, mut forgotten, in_force } = past;
         let since = match &in_force {
-            Some((known, since, _)) if *known == version => *since,
+            Some(known) if known.version == version => known.since,
             _ => now,
         };
         // A version is its bytes: whoever holds these holds what is in force, and a crawler that the owner names under
         // `enforcement` is held to them at once.
-        if let Some((superseded, since, body)) = in_force.filter(|(known, ..)| *known != version) {
+        if let Some(InForce { version: superseded, since, body }) = in_force.filter(|known| known.version != version) {
             held.retain(|older| ![version, superseded].contains(&older.former.version));
             match body {
                 Some(body) => {
@@ -66,7 +66,7 @@ impl Sites {
         }
         let in_force = self.memory.since.get(name).and_then(|(version, since)| {
             let version = Version::parse(version)?;
-            Some((version, *since, self.state.version(version).map(Arc::from)))
+            Some(InForce { version, since: *since, body: self.state.version(version).map(Arc::from) })
         });
         Past { held, forgotten, in_force }
     }
@@ -135,13 +135,19 @@ struct Past {
     held: Vec<Held>,
     forgotten: Option<Timestamp>,
     /// What is in force until now, and since when; no bytes when they are lost.
-    in_force: Option<(Version, Timestamp, Option<Arc<[u8]>>)>,
+    in_force: Option<InForce>,
+}
+
+struct InForce {
+    version: Version,
+    since: Timestamp,
+    body: Option<Arc<[u8]>>,
 }
 
 impl Past {
     fn of(before: SiteEntry) -> Past {
         let file = &before.site.robots_txt;
-        let in_force = Some((file.version, before.since, Some(file.body.clone())));
+        let in_force = Some(InForce { version: file.version, since: before.since, body: Some(file.body.clone()) });
         Past { held: before.held, forgotten: before.forgotten, in_force }
     }
 }
