@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 use std::net::TcpStream;
 use support::{Gate, Origin, PATIENCE, Setup};
 
