@@ -7,7 +7,6 @@ mod support;
 
 use std::fmt::Write as _;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -571,7 +570,7 @@ impl Stage {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).expect("a socket");
         socket.set_recv_buffer_size(1).expect("a small window");
         socket.set_tcp_mss(536).expect("small segments");
-        socket.connect(&SocketAddr::from(self.gate.address).into()).expect("a connection");
+        socket.connect(&self.gate.address.into()).expect("a connection");
         let mut stream = std::net::TcpStream::from(socket);
         std::io::Write::write_all(
             &mut stream,

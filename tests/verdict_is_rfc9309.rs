@@ -3,9 +3,9 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::origin::{Origin, OriginFile};
-use crawlgate::policy::{self, SiteEntry, Snapshot};
+use crawlgate::policy::{self, Former, Held, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, decide, explain};
+use crawlgate::verdict::{Conduct, Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, asker_of, decide, explain, explain_for};
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -302,6 +302,39 @@ proptest! {
             let lines = snapshot.sites()[0].site.tags.tags(&decision.path_rules, status, Some(b"text/html"));
             prop_assert_eq!(explanation.x_robots_tag, lines.map(|lines| lines.lines.clone()).unwrap_or_default());
         }
+    }
+
+    #[test]
+    fn a_former_version_judged_by_its_bytes_says_what_it_said_while_it_was_in_force(policy in policy(), token in 0usize..4, target in text().prop_map(|text| format!("/{text}"))) {
+        let before = snapshot(&policy);
+        let (site, registry) = (&before.sites()[0].site, Registry::builtin());
+        let now = snapshot("robots: { origin: replace, groups: [{ agents: '*', disallow: [/] }, { agents: HouseBot, disallow: [/] }] }\n");
+        let user_agent = format!("Mozilla/5.0 (compatible; {}/1.0; +https://example.org/)", TOKENS[token]);
+        let facts = facts(&user_agent, &target);
+        let then = decide(&before, registry, &facts, &Holdings::default(), &mut Scratch::default());
+        let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+        let holdings = Holdings { versions: &held, held: 1, watched: true, fetched: true, forgotten: false };
+        let decision = decide(&now, registry, &facts, &holdings, &mut Scratch::default());
+        let expected = if then.verdict == Verdict::Allowed { Kind::StaleCopy } else { Kind::Violation };
+        prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", TOKENS[token], target, String::from_utf8_lossy(&site.robots_txt.body));
+        let said = explain_for(&now, registry, &Question { facts, status: 200, content_type: None }, asker_of(&now, registry, &facts), &holdings, Conduct::default(), &[]);
+        prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
+    }
+
+    #[test]
+    fn explain_says_what_decide_does_for_any_holdings(policy in policy(), former in policy(), token in 0usize..4, target in text().prop_map(|text| format!("/{text}")), bits in 0u64..4, flags in any::<[bool; 3]>()) {
+        let (snapshot, former) = (snapshot(&policy), snapshot(&former));
+        let (site, registry) = (&former.sites()[0].site, Registry::builtin());
+        let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+        let [forgotten, fetched, watched] = flags;
+        let holdings = Holdings { versions: &held, held: bits, forgotten, fetched, watched };
+        let user_agent = format!("{}/1.0", TOKENS[token]);
+        let facts = facts(&user_agent, &target);
+        let decision = decide(&snapshot, registry, &facts, &holdings, &mut Scratch::default());
+        let said = explain_for(&snapshot, registry, &Question { facts, status: 200, content_type: None }, asker_of(&snapshot, registry, &facts), &holdings, Conduct::default(), &[]);
+        prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
+        prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
+        prop_assert!(!decision.never_fetched || decision.kind == Kind::Violation && !fetched);
     }
 
     #[test]

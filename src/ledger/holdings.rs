@@ -1,6 +1,6 @@
 //! The definition: from what was served to what may be held. Reads no clock and no lock.
 
-use super::visits::{ANYONE, Host, Served, Visit};
+use super::visits::{ANYONE, Host};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::time::Timestamp;
@@ -56,19 +56,25 @@ pub fn holdings<'a>(
 
     // Who was told apart otherwise within the window was served in another's name.
     let name = if now.since(entry.names_since) >= window { asker.name } else { ANYONE };
-    let served = host.into_iter().flat_map(|host| host.crawlers.get(name).into_iter().chain([&host.everyone]));
     let within = |moment: Timestamp| now.since(moment) <= window;
-    let visits = || served.clone().flat_map(|served: &Served| &served.versions).filter(|visit| within(visit.at));
-
+    let (mut held, mut forgotten, mut fetched) = (0, false, entry.site.behind_cache.is_some());
+    if unseen {
+        let reached = |moment: Timestamp| now.since(moment) <= reach;
+        held = bits(&entry.held, |held| reached(held.superseded_at));
+        forgotten = entry.forgotten.is_some_and(reached);
+    }
     let current = entry.site.robots_txt.version;
-    let known =
-        |visit: &Visit| visit.version == current || entry.held.iter().any(|held| held.former.version == visit.version);
-    let held = bits(&entry.held, |held| {
-        visits().any(|visit| visit.version == held.former.version) || unseen && now.since(held.superseded_at) <= reach
-    });
-    let forgotten = visits().any(|visit| !known(visit))
-        || served.clone().any(|served| served.lost.is_some_and(within))
-        || unseen && entry.forgotten.is_some_and(|moment| now.since(moment) <= reach);
-    let fetched = entry.site.behind_cache.is_some() || visits().next().is_some();
+    for served in host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten() {
+        for visit in served.versions.iter().filter(|visit| within(visit.at)) {
+            fetched = true;
+            if visit.version != current {
+                match entry.held.iter().take(64).position(|held| held.former.version == visit.version) {
+                    Some(place) => held |= 1 << place,
+                    None => forgotten = true,
+                }
+            }
+        }
+        forgotten |= served.lost.is_some_and(within);
+    }
     Holdings { versions: &entry.held, held, forgotten, fetched, watched }
 }

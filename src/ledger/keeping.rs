@@ -121,7 +121,7 @@ impl Ledger {
             || self.new_host(entry, host, now),
             |host| {
                 for name in [asker.name, ANYONE] {
-                    Visits::serve(host, name, version, now);
+                    host.crawler_mut(name).add(version, now);
                 }
             },
         );
@@ -173,7 +173,7 @@ impl Ledger {
         let mut all = Vec::new();
         self.visits.each(|key, host| {
             let Some((_, name)) = split(key).filter(|(of, _)| *of == site.as_bytes()) else { return };
-            for (crawler, served) in host.crawlers.iter().filter(|(crawler, _)| &***crawler != ANYONE) {
+            for (crawler, served) in host.crawlers().filter(|(crawler, _)| *crawler != ANYONE) {
                 all.push(CrawlerVisits {
                     host: String::from_utf8_lossy(name).into_owned(),
                     watched_since: host.since(),

@@ -96,7 +96,7 @@ impl Store {
             let mut host = Host::new(written.since, written.seen, written.named);
             host.everyone = written.everyone.read()?;
             for (name, served) in written.crawlers {
-                host.crawlers.insert(name.into(), served.read()?);
+                *host.crawler_mut(&name) = served.read()?;
             }
             visits.change(&key, || host, |_| {});
         }
@@ -120,12 +120,12 @@ impl Store {
         }
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
         // that was served before it is written.
-        if changed || last || self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP) {
-            if let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
-                && self.write_file(&self.stamp_file(), &bytes)
-            {
-                self.stamped = Some(now);
-            }
+        let due = self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP);
+        if (changed || last || due)
+            && let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
+            && self.write_file(&self.stamp_file(), &bytes)
+        {
+            self.stamped = Some(now);
         }
     }
 
@@ -190,11 +190,7 @@ fn table(visits: &Visits) -> Vec<u8> {
             seen: host.seen(),
             named: host.named(),
             everyone: WrittenServed::of(&host.everyone),
-            crawlers: host
-                .crawlers
-                .iter()
-                .map(|(name, served)| (name.to_string(), WrittenServed::of(served)))
-                .collect(),
+            crawlers: host.crawlers().map(|(name, served)| (name.to_owned(), WrittenServed::of(served))).collect(),
         });
     });
     // Text and numbers: there is nothing in it that has no spelling in JSON.

@@ -391,7 +391,7 @@ fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
     let now = |number: i64| Timestamp(number);
     let named = key("shop", b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {
-        visits.change(key, || Host::new(at, at, named), |host| Visits::serve(host, "bingbot", version, at));
+        visits.change(key, || Host::new(at, at, named), |host| host.crawler_mut("bingbot").add(version, at));
     };
     serve(&named, true, now(0));
     for number in 0..200_000 {

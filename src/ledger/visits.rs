@@ -5,7 +5,7 @@ use crate::policy::Version;
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -91,7 +91,36 @@ pub struct Host {
     named: bool,
     /// What any crawler may have been served without our knowing: around a crash.
     pub everyone: Served,
-    pub crawlers: HashMap<Box<str>, Served>,
+    /// By the hash of the name; the names are ours and the policy's, and one that met another's would share with it.
+    crawlers: HashMap<u64, (Box<str>, Served), Prehashed>,
+}
+
+/// The keys are hashes already.
+type Prehashed = BuildHasherDefault<Identity>;
+
+#[derive(Debug, Default)]
+pub struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// FNV-1a, and a turn: tables take the upper bits as well as the lower.
+fn hash_of(name: &str) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, fold).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 impl Host {
@@ -111,6 +140,21 @@ impl Host {
 
     pub fn named(&self) -> bool {
         self.named
+    }
+
+    /// What was served to a crawler.
+    pub fn crawler(&self, name: &str) -> Option<&Served> {
+        self.crawlers.get(&hash_of(name)).map(|(_, served)| served)
+    }
+
+    /// The same, to be changed; nothing when it is new.
+    pub fn crawler_mut(&mut self, name: &str) -> &mut Served {
+        &mut self.crawlers.entry(hash_of(name)).or_insert_with(|| (name.into(), Served::default())).1
+    }
+
+    /// All of them, by name.
+    pub fn crawlers(&self) -> impl Iterator<Item = (&str, &Served)> {
+        self.crawlers.values().map(|(name, served)| (&**name, served))
     }
 
     /// Whether nobody came for so long that it may have been somebody else's meanwhile: a host that is announced to
@@ -133,7 +177,8 @@ impl Host {
 
 #[derive(Debug, Default)]
 struct Shard {
-    hosts: HashMap<Box<[u8]>, Host>,
+    /// By the keyed hash of the key, which nobody outside can foresee.
+    hosts: HashMap<u64, (Box<[u8]>, Host), Prehashed>,
     crawlers: usize,
 }
 
@@ -158,7 +203,9 @@ impl Visits {
 
     /// Looks at a host. The lock is held for that long: `look` must not wait for anything.
     pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<&Host>) -> T) -> T {
-        look(read(self.shard(key)).hosts.get(key))
+        let hash = self.hasher.hash_one(key);
+        let shard = read(self.shard(hash));
+        look(shard.hosts.get(&hash).filter(|(known, _)| **known == *key).map(|(_, host)| host))
     }
 
     /// The same, for somebody who asks for the host.
@@ -174,14 +221,17 @@ impl Visits {
 
     /// Changes a host, putting it into the table if need be.
     pub fn change(&self, key: &[u8], new: impl FnOnce() -> Host, change: impl FnOnce(&mut Host)) {
-        let mut shard = write(self.shard(key));
-        if !shard.hosts.contains_key(key) {
+        let hash = self.hasher.hash_one(key);
+        let mut shard = write(self.shard(hash));
+        if shard.hosts.get(&hash).is_none_or(|(known, _)| **known != *key) {
             shard.make_room(self.bounds);
             let host = new();
             shard.crawlers += host.crawlers.len();
-            shard.hosts.insert(key.into(), host);
+            if let Some((_, other)) = shard.hosts.insert(hash, (key.into(), host)) {
+                shard.crawlers -= other.crawlers.len();
+            }
         }
-        let Some(host) = shard.hosts.get_mut(key) else { return };
+        let Some((_, host)) = shard.hosts.get_mut(&hash) else { return };
         let before = host.crawlers.len();
         change(host);
         let more = host.crawlers.len() - before;
@@ -189,18 +239,10 @@ impl Visits {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// A version was served, on a host that is in the table.
-    pub fn serve(host: &mut Host, crawler: &str, version: Version, at: Timestamp) {
-        match host.crawlers.get_mut(crawler) {
-            Some(served) => served.add(version, at),
-            None => host.crawlers.entry(crawler.into()).or_default().add(version, at),
-        }
-    }
-
     /// See [`Served::prolong`].
     pub fn prolong(host: &mut Host, crawler: &str, window: Duration, at: Timestamp) {
-        if let Some(served) = host.crawlers.get_mut(crawler) {
-            served.prolong(window, at);
+        if host.crawler(crawler).is_some() {
+            host.crawler_mut(crawler).prolong(window, at);
         }
     }
 
@@ -213,12 +255,12 @@ impl Visits {
     pub fn keep_sites(&self, keep: impl Fn(&[u8]) -> bool) {
         let gone = |key: &[u8]| !split(key).is_some_and(|(site, _)| keep(site));
         for shard in &self.shards {
-            if !read(shard).hosts.keys().any(|key| gone(key)) {
+            if !read(shard).hosts.values().any(|(key, _)| gone(key)) {
                 continue;
             }
             let mut shard = write(shard);
-            shard.hosts.retain(|key, _| !gone(key));
-            shard.crawlers = shard.hosts.values().map(|host| host.crawlers.len()).sum();
+            shard.hosts.retain(|_, (key, _)| !gone(key));
+            shard.crawlers = shard.hosts.values().map(|(_, host)| host.crawlers.len()).sum();
             self.changed.store(true, Ordering::Release);
         }
     }
@@ -226,7 +268,7 @@ impl Visits {
     /// Every host with its key; one part of the table after the other is locked against changes.
     pub fn each(&self, mut look: impl FnMut(&[u8], &Host)) {
         for shard in &self.shards {
-            read(shard).hosts.iter().for_each(|(key, host)| look(key, host));
+            read(shard).hosts.values().for_each(|(key, host)| look(key, host));
         }
     }
 
@@ -240,10 +282,9 @@ impl Visits {
         self.changed.store(true, Ordering::Release);
     }
 
-    fn shard(&self, key: &[u8]) -> &RwLock<Shard> {
-        let hash = self.hasher.hash_one(key);
-        // The remainder is below the number of shards.
-        &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or(0)]
+    /// By bits that the table inside does not begin with.
+    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+        &self.shards[(hash >> 32) as usize % SHARDS]
     }
 }
 
@@ -254,11 +295,11 @@ impl Shard {
         if self.hosts.len() < bounds.hosts && self.crawlers < bounds.crawlers {
             return;
         }
-        let mut order: Vec<(bool, Timestamp, Box<[u8]>)> =
-            self.hosts.iter().map(|(key, host)| (host.named, host.seen(), key.clone())).collect();
+        let mut order: Vec<(bool, Timestamp, u64)> =
+            self.hosts.iter().map(|(hash, (_, host))| (host.named, host.seen(), *hash)).collect();
         order.sort_unstable();
-        for (.., key) in order.iter().take(self.hosts.len().div_ceil(8)) {
-            if let Some(host) = self.hosts.remove(key) {
+        for (.., hash) in order.iter().take(self.hosts.len().div_ceil(8)) {
+            if let Some((_, host)) = self.hosts.remove(hash) {
                 self.crawlers -= host.crawlers.len();
             }
         }
@@ -273,7 +314,9 @@ pub fn key(site: &str, host: &[u8]) -> Option<Key> {
     }
     let mut key = Key::from_slice(site.as_bytes());
     key.push(0);
-    key.extend(name.iter().map(u8::to_ascii_lowercase));
+    let start = key.len();
+    key.extend_from_slice(name);
+    key[start..].make_ascii_lowercase();
     // robots.txt is for a scheme, a host and a port (RFC 9309 section 2.3); the usual ports are one host.
     if let Some(port) = port.filter(|port| ![80, 443].contains(port)) {
         key.push(b':');
