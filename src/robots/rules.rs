@@ -23,6 +23,8 @@ pub struct RuleSet {
     ranked: Box<[u32]>,
     /// Sorted by `text`, each once.
     beginnings: Box<[Beginning]>,
+    /// Their first octets, aligned with them.
+    keys: Box<[u128]>,
     /// Ranks, by beginning, rising.
     ranks: Box<[u32]>,
     windows: Windows,
@@ -73,7 +75,8 @@ impl RuleSet {
             beginnings.push(Beginning { text: text.into(), first, end, shorter, best });
             first = end;
         }
-        RuleSet { ranked: ranked.into(), beginnings: beginnings.into(), ranks: ranks.into(), windows, rules }
+        let keys = beginnings.iter().map(|beginning| first_octets(&beginning.text)).collect();
+        RuleSet { keys, ranked: ranked.into(), beginnings: beginnings.into(), ranks: ranks.into(), windows, rules }
     }
 
     /// The rules in the order they were given.
@@ -84,7 +87,7 @@ impl RuleSet {
     /// The index of the rule that decides about a normalised target: the longest, Allow before Disallow, the first of
     /// equals. `None` when no rule matches: allowed. Neither allocates nor locks.
     pub fn find(&self, target: &[u8]) -> Option<usize> {
-        let after = self.beginnings.partition_point(|beginning| &*beginning.text <= target);
+        let after = self.after(target);
         let mut next = after.checked_sub(1).map(|nearest| &self.beginnings[nearest]);
         // All that follow are beginnings of the nearest: the target begins with those that are no longer than this.
         let common = next.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
@@ -111,7 +114,7 @@ impl RuleSet {
     /// Calls `found` with the index of every rule that matches a normalised target: in no order, and of some more than
     /// once. Neither allocates nor locks.
     pub fn each(&self, target: &[u8], mut found: impl FnMut(usize)) {
-        let after = self.beginnings.partition_point(|beginning| &*beginning.text <= target);
+        let after = self.after(target);
         let mut next = after.checked_sub(1).map(|nearest| &self.beginnings[nearest]);
         let common = next.map_or(0, |nearest| nearest.text.iter().zip(target).take_while(|(a, b)| a == b).count());
         while let Some(beginning) = next {
@@ -131,9 +134,26 @@ impl RuleSet {
         });
     }
 
+    /// How many beginnings sort before the target or are it. Most are told apart by their first octets, which stand
+    /// together in memory.
+    fn after(&self, target: &[u8]) -> usize {
+        let key = first_octets(target);
+        let below = self.keys.partition_point(|other| *other < key);
+        let same = self.keys[below..].partition_point(|other| *other == key);
+        below + self.beginnings[below..below + same].partition_point(|beginning| &*beginning.text <= target)
+    }
+
     fn rule(&self, rank: u32) -> &Rule {
         &self.rules[self.ranked[rank as usize] as usize]
     }
+}
+
+/// A number that sorts as the first octets of a text do; equal ones may still differ.
+fn first_octets(text: &[u8]) -> u128 {
+    let mut octets = [0; 16];
+    let length = text.len().min(octets.len());
+    octets[..length].copy_from_slice(&text[..length]);
+    u128::from_be_bytes(octets)
 }
 
 /// Parts ranks in order of their beginnings: those that stay, and those that fit the other index and begin like too many.

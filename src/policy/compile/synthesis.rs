@@ -191,7 +191,6 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 comments: vec![format!("From purposes: {} {word}.", purpose.name())],
                 source: source.clone(),
                 allowed_by_purpose: stance.value == Stance::Allow,
-                ..Draft::nothing()
             });
         }
     }

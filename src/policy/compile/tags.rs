@@ -213,8 +213,10 @@ impl TagPlan {
         self.anywhere.iter().for_each(|rule| select(*rule));
         self.patterns.each(target.sent, |pattern| select(self.owners[pattern]));
         // Combinations are remembered by the rules in their order; a rule of several patterns may be here twice.
-        selected.sort_unstable_by_key(|selected| selected.rule);
-        selected.dedup_by_key(|selected| selected.rule);
+        if selected.len() > 1 {
+            selected.sort_unstable_by_key(|selected| selected.rule);
+            selected.dedup_by_key(|selected| selected.rule);
+        }
         selected
     }
 
