@@ -293,3 +293,72 @@ fn refusals_are_for_the_client_in_the_form_it_asks_for_and_carry_no_secret() {
     let headers = headers.replace("application/json", "text/html");
     assert!(gate.get("shop.example", "/", &headers).text().starts_with("<!DOCTYPE html>"));
 }
+
+#[test]
+fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and_api() {
+    let origin = Origin::plain();
+    let settings = "trusted_proxies: [127.0.0.1]\nlogs: { events: events.log }";
+    let setup = Setup::before(origin.address).policy("shop", &without_pace()).settings(settings);
+    let mut gate = setup.with_clock().start();
+    let (client, gptbot) = ("203.0.113.1", "GPTBot/1.2");
+    let told = |gate: &Gate, target: &str, kind: &str, never_fetched: bool| {
+        let before = explained(gate, client, gptbot, target);
+        let answer = from(gate, client, gptbot, target);
+        let after = explained(gate, client, gptbot, target);
+        assert_eq!(answer.status, 403, "{target}");
+        for told in [&before, &after] {
+            let mark = told["never_fetched"] == true;
+            assert_eq!((&told["kind"], mark), (&kind.into(), never_fetched), "{target}");
+            assert_eq!((&told["action"]["kind"], &told["action"]["status"]), (&"block".into(), &403.into()));
+        }
+        let counted = if never_fetched { "never_fetched" } else { kind };
+        let series = format!("crawlgate_violations_total{{crawler=\"gptbot\",kind=\"{counted}\",site=\"shop\"}}");
+        gate.wait_for_metric(&series, 1.0);
+        let told = api(gate, "/api/crawlers?site=shop&crawler=gptbot")["crawlers"][0].clone();
+        assert_eq!(told["violations"][counted], 1, "{told}");
+        let events = events(gate, "gptbot", kind, target);
+        for event in &events {
+            assert_eq!(event["never_fetched"] == true, never_fetched, "{event}");
+            assert_eq!((&event["version"], &event["status"]), (&before["version"], &403.into()), "{event}");
+        }
+        (events, told)
+    };
+    told(&gate, "/cart/1", "unproven", false);
+    // Longer than a copy may be used, and never a day without a crawler: the host is watched.
+    for _ in 0..5 {
+        gate.live_through(5 * 3_600);
+        assert_eq!(from(&gate, "203.0.113.9", "Googlebot/2.1", "/").status, 200);
+    }
+    let (events, crawler) = told(&gate, "/cart/2", "violation", true);
+    assert_eq!((&events[0]["held"], &crawler["holds"]), (&serde_json::json!([]), &serde_json::json!([])));
+
+    assert_eq!(from(&gate, client, gptbot, "/robots.txt").status, 200);
+    let former = explained(&gate, client, gptbot, "/")["version"].clone();
+    let (_, crawler) = told(&gate, "/cart/3", "violation", false);
+    let holds = &crawler["holds"][0];
+    assert_eq!((&holds["host"], &holds["watched"]), (&"shop.example".into(), &true.into()), "{crawler}");
+    assert_eq!((&holds["in_force"], &holds["versions"]), (&true.into(), &serde_json::json!([])), "{crawler}");
+    assert_eq!(holds["last_fetch"], crawler["last_fetch"], "{crawler}");
+
+    gate.write_policy("shop", &without_pace().replace("[/cart/]", "[/cart/, /new/]"));
+    assert!(gate.command(&["reload"]).status.success());
+    assert_eq!(explained(&gate, client, gptbot, "/new/")["kind"], "stale_copy");
+    assert_eq!(from(&gate, client, gptbot, "/new/").status, 200, "it goes by the copy it was given");
+    assert_eq!(from(&gate, client, gptbot, "/cart/4").status, 403);
+    for event in self::events(&gate, "gptbot", "violation", "/cart/4") {
+        assert_eq!(event["held"], serde_json::json!([former]), "{event}");
+    }
+    let crawlers = api(&gate, "/api/crawlers?site=shop&crawler=gptbot");
+    let holds = &crawlers["crawlers"][0]["holds"][0];
+    assert_eq!((&holds["in_force"], &holds["versions"]), (&false.into(), &serde_json::json!([former])), "{crawlers}");
+
+    // And it is remembered who fetched what, whoever comes after a restart.
+    let ledger = gate.path("state/ledger/visits.json");
+    eventually("the visit on disk", || read(&ledger).contains("gptbot").then_some(()));
+    let gate = gate.killed_and_started_again();
+    let crawlers = api(&gate, "/api/crawlers?site=shop&crawler=gptbot");
+    let crawler = &crawlers["crawlers"][0];
+    assert_eq!((&crawler["requests"], &crawler["last_fetch"].is_null()), (&0.into(), &false), "{crawlers}");
+    assert_eq!(crawler["holds"][0]["versions"], serde_json::json!([former]), "{crawlers}");
+    assert_eq!(from(&gate, client, gptbot, "/new/").status, 200, "it still holds that copy");
+}

@@ -5,7 +5,9 @@ use crawlgate::crawlers::Registry;
 use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, Former, Held, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Conduct, Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, asker_of, decide, explain, explain_for};
+use crawlgate::verdict::{
+    Conduct, Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, asker_of, decide, explain, explain_for,
+};
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
 use std::sync::Arc;

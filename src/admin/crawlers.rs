@@ -1,13 +1,19 @@
 //! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
 
 use super::Operations;
-use crate::crawlers::Registry;
-use crate::telemetry::Event;
+use crate::clock::Moment;
+use crate::crawlers::{Claim, Registry};
+use crate::ledger::{CrawlerVisits, Ledger};
+use crate::policy::SiteEntry;
+use crate::telemetry::{CrawlerCounts, Event};
 use crate::time::Timestamp;
-use crate::verdict::claim_of;
+use crate::verdict::{claim_label, claim_of};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Hosts that are listed of one crawler: those where it was served last.
+const MAX_HOSTS: usize = 50;
 
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
@@ -35,8 +41,10 @@ struct CrawlerOnSite {
     crawler: String,
     requests: u64,
     robots_txt_requests: u64,
-    /// When it was last served robots.txt.
+    /// When it was last served robots.txt, by this process or as the ledger remembers.
     last_fetch: Option<Timestamp>,
+    /// What it, or whoever shares its cache, was served, by host.
+    holds: Vec<HeldOnHost>,
     kinds: BTreeMap<String, u64>,
     actions: BTreeMap<String, u64>,
     violations: BTreeMap<String, u64>,
@@ -46,6 +54,20 @@ struct CrawlerOnSite {
     pace: Option<PaceOfCrawler>,
     /// Addresses under this name that are marked for a trap.
     trapped: usize,
+}
+
+/// What a crawler may hold on one host.
+#[derive(Serialize)]
+struct HeldOnHost {
+    host: String,
+    watched_since: Timestamp,
+    /// Whether it is watched for long enough to call anybody a violator.
+    watched: bool,
+    last_fetch: Option<Timestamp>,
+    /// Whether it may hold the version in force.
+    in_force: bool,
+    /// The superseded versions that it may hold.
+    versions: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -75,13 +97,39 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
         *marks.entry((mark.site, mark.crawler)).or_default() += 1;
     }
     let is = |name: &str, value: &str| parameter(query, name).is_none_or(|wanted| wanted == value);
-    let counts = operations.metrics.by_crawler().into_iter();
-    let counts = counts.filter(|counts| is("site", &counts.site) && is("crawler", &counts.crawler));
+    let mut counts = operations.metrics.by_crawler();
+    let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
+        .sites()
+        .iter()
+        .map(|entry| entry.site.name.as_str())
+        .filter(|site| is("site", site))
+        .map(|site| (site, operations.ledger.visits(site)))
+        .collect();
+    // Who came before a restart, and not since.
+    for (site, visits) in &visits {
+        let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
+        for name in visits.iter().map(|visits| visits.crawler.as_str()) {
+            let claim = claim_of(name, registry, Some(&entry.site));
+            let is_its_own = claim_label(claim, registry, Some(&entry.site)) == Some(name);
+            if is_its_own && !counts.iter().any(|counts| counts.site == *site && counts.crawler == name) {
+                let (site, crawler) = (site.to_string(), name.to_owned());
+                counts.push(CrawlerCounts { site, crawler, ..CrawlerCounts::default() });
+            }
+        }
+    }
+    counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
+    let counts = counts.into_iter().filter(|counts| is("site", &counts.site) && is("crawler", &counts.crawler));
+    let moment = operations.moment();
     let crawlers = counts.map(|counts| {
-        let site = snapshot.site_named(&counts.site).map(|index| &*snapshot.sites()[index].site);
-        let standing = site.map(|site| site.standing(claim_of(&counts.crawler, registry, Some(site))));
+        let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
+        let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
+        let standing = entry.map(|entry| entry.site.standing(claim));
+        let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
+        let holds = entry.map(|entry| held(&operations.ledger, registry, entry, claim, visits, moment));
+        let holds = holds.unwrap_or_default();
         let too_fast = counts.kinds.get("too_fast").copied().unwrap_or_default();
         let pace = standing.and_then(|standing| standing.pace);
+        let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
             pace: pace.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
             trapped: marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default(),
@@ -91,13 +139,42 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
             crawler: counts.crawler,
             requests: counts.requests,
             robots_txt_requests: counts.robots_txt,
-            last_fetch: counts.last_fetch.map(Timestamp),
+            last_fetch: counts.last_fetch.map(Timestamp).max(last_fetch),
+            holds,
             kinds: counts.kinds,
             actions: counts.actions,
             violations: counts.violations,
         }
     });
     Crawlers { crawlers: crawlers.collect() }
+}
+
+/// By host, the last served first.
+fn held(
+    ledger: &Ledger,
+    registry: &Registry,
+    entry: &SiteEntry,
+    claim: Claim,
+    visits: &[CrawlerVisits],
+    moment: Moment,
+) -> Vec<HeldOnHost> {
+    let name = Ledger::name(registry, entry, claim);
+    let last = |visits: &CrawlerVisits| visits.versions.iter().map(|visit| visit.at).max();
+    let mut hosts: Vec<&CrawlerVisits> = visits.iter().filter(|visits| visits.crawler == name).collect();
+    hosts.sort_by_key(|visits| std::cmp::Reverse(last(visits)));
+    let host = |visits: &CrawlerVisits| {
+        let holdings = ledger.peek(registry, entry, visits.host.as_bytes(), claim, moment);
+        let current = entry.site.robots_txt.version;
+        HeldOnHost {
+            host: visits.host.clone(),
+            watched_since: visits.watched_since,
+            watched: holdings.watched,
+            last_fetch: last(visits),
+            in_force: holdings.fetched && visits.versions.iter().any(|visit| visit.version == current),
+            versions: holdings.former().map(|held| held.former.version.to_string()).collect(),
+        }
+    };
+    hosts.into_iter().take(MAX_HOSTS).map(host).collect()
 }
 
 /// A value of a query. Names of sites, crawlers and kinds need no escapes.

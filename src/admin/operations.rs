@@ -1,6 +1,6 @@
 //! What an operator can do, with its traces in metrics and logs.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::ledger::{Conducts, Ledger, Mark};
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
@@ -174,6 +174,11 @@ impl Operations {
         status
     }
 
+    /// Now, by both measures.
+    pub(super) fn moment(&self) -> Moment {
+        self.clock.moment()
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::from(self.clock.now())
     }
@@ -194,7 +199,7 @@ impl Operations {
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         let (snapshot, registry) = (self.live.snapshot(), Registry::builtin());
         let since_1970 = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let moment = self.clock.moment();
+        let moment = self.moment();
         let mut asked = Question {
             facts: Facts {
                 host: question.host.as_bytes(),

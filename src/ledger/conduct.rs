@@ -26,7 +26,7 @@ struct Subject<'a> {
 fn subject<'a>(snapshot: &'a Snapshot, registry: &'a Registry, facts: &Facts<'_>, asker: Asker) -> Option<Subject<'a>> {
     let site = &*snapshot.sites().get(asker.site?)?.site;
     let standing = site.standing(asker.claim);
-    if !conduct_counts(&standing, facts.target) {
+    if !conduct_counts(site, &standing, facts.target) {
         return None;
     }
     Some(Subject { site, crawler: claim_label(asker.claim, registry, Some(site))?, standing })

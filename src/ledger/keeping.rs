@@ -168,6 +168,11 @@ impl Ledger {
         store.problem().map(str::to_owned)
     }
 
+    /// The name under which a crawler stands in [`Ledger::visits`].
+    pub fn name<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
+        Asker::of(claim, registry, entry).name
+    }
+
     /// What was served to the crawlers of a site, by host and name.
     pub fn visits(&self, site: &str) -> Vec<CrawlerVisits> {
         let mut all = Vec::new();

@@ -671,3 +671,36 @@ fn a_copy_that_is_awaited_again_costs_no_version() {
         "another was served before the restart"
     );
 }
+
+#[test]
+fn whatever_changes_the_bytes_makes_a_version_that_may_be_held() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let retire = "retire: [{ paths: [/old/], noindex_from: 1970-01-01, disallow_after: 20d }]\n";
+    let policy = format!("hosts: a.example\n{retire}");
+    write(directory.path(), "a.yaml", &policy);
+    let live = start(directory.path(), Some(state.path()), 0);
+    let version = |live: &Live| entry(live).site.robots_txt.version;
+    let held = |live: &Live| -> Vec<_> { entry(live).held.iter().map(|held| held.former.version).collect() };
+
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
+    let first = version(&live);
+    assert_eq!(held(&live), [], "what was never served nobody holds");
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(20 * DAY - 9)).expect("fine");
+    let second = version(&live);
+    assert_eq!(held(&live), [first], "the origin changed its file");
+    assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
+    let third = version(&live);
+    assert_eq!(held(&live), [second, first], "a path came to its next stage");
+    write(directory.path(), "a.yaml", &policy.replace("hosts:", "robots: { content_signal: { search: yes } }\nhosts:"));
+    live.reload(Timestamp(20 * DAY + 1));
+    let fourth = version(&live);
+    assert_eq!(held(&live), [third, second, first], "a signal");
+    assert_eq!([first, second, third, fourth].iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    // Each by its own bytes, through a restart, while the origin's copy is lost and nothing is served at all.
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 20 * DAY + 2);
+    assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(20 * DAY + 2)).is_some());
+    assert_eq!(held(&live), [fourth, third, second, first]);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(20 * DAY + 3)).expect("fine");
+    assert_eq!((version(&live), held(&live)), (fourth, vec![third, second, first]));
+}

@@ -68,10 +68,11 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a request of this standing is looked at beyond its rules. robots.txt is free for everybody.
-pub fn conduct_counts(standing: &Standing, target: &[u8]) -> bool {
+/// Whether a request of this standing is looked at beyond its rules. What the gate itself hands out is free for everybody.
+pub fn conduct_counts(site: &Site, standing: &Standing, target: &[u8]) -> bool {
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-    standing.judged && !standing.exempt && standing.mode != Mode::Off && path != b"/robots.txt"
+    let free = path == b"/robots.txt" || site.signals.has_at(path);
+    standing.judged && !standing.exempt && standing.mode != Mode::Off && !free
 }
 
 #[cfg(test)]

@@ -222,6 +222,32 @@ fn added(draft: &Draft, origin: &OriginGroup, budget: &mut usize, notes: &mut Ve
     added
 }
 
+/// Leaves out each Allow of the origin that could defeat one of these Disallow rules, whatever group it is in.
+pub fn leave_out_allows(drafts: &mut [Draft], disallows: &[Rule]) {
+    let mut budget = BUDGET;
+    for Draft { rules, comments, .. } in drafts {
+        let mut allows = 0_usize;
+        rules.retain(|(rule, source)| {
+            if !rule.allow || !matches!(source, RuleSource::Origin(_)) {
+                return true;
+            }
+            let could_defeat = |ours: &&Rule| {
+                ours.pattern.priority() <= rule.pattern.priority() && rule.pattern.overlaps(&ours.pattern, &mut budget)
+            };
+            let Some(ours) = disallows.iter().find(could_defeat) else { return true };
+            allows += 1;
+            if allows <= NOTED {
+                let (theirs, ours) = (written(rule), written(ours));
+                comments.push(format!("Left out of {ORIGIN}: `{theirs}`, which could defeat `{ours}`."));
+            }
+            false
+        });
+        if let Some(more) = allows.checked_sub(NOTED).filter(|more| *more > 0) {
+            comments.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
+        }
+    }
+}
+
 fn written(rule: &Rule) -> String {
     format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }

@@ -49,6 +49,44 @@ fn rules_of_both_sides_bind_whoever_either_side_names() {
 }
 
 #[test]
+fn traps_stand_in_every_group_of_either_side_and_no_allow_of_the_origin_defeats_one() {
+    let origin = "User-agent: *\nAllow: /trap/way-out\nAllow: /\nDisallow: /tmp/\n\nUser-agent: CCBot\nAllow: /trap/*\n\n\
+                  User-agent: Yandex\nAllow: /trap\nDisallow: /\n\nUser-agent: HouseBot\nDisallow: /h/\n";
+    for mode in ["merge", "only"] {
+        let policy = format!("robots: {{ origin: {mode} }}\nenforcement: {{ traps: [/trap/] }}\n");
+        let text = served(&policy, origin);
+        for token in ["*", "CCBot", "Yandex", "HouseBot"] {
+            assert!(group(&text, token).contains(&"Disallow: /trap/".to_owned()), "{token}, {mode}:\n{text}");
+            for path in ["/trap/", "/trap/way-out"] {
+                assert!(!allows(&text, token, path), "{token}, {path}, {mode}:\n{text}");
+            }
+        }
+        assert!(
+            text.contains("Left out of the origin's robots.txt: `Allow: /trap/way-out`, which could defeat"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nAllow: /\n") && text.contains("\nAllow: /trap\n"),
+            "what is shorter defeats none:\n{text}"
+        );
+        assert!(site(&policy, origin).traps.find(b"/trap/x").is_some());
+    }
+}
+
+#[test]
+fn crawlers_of_the_policy_and_of_the_origin_are_told_by_their_own_tokens() {
+    let site = site(
+        "crawlers: [{ token: ShopBot, user_agent: [shop-reader] }]\n",
+        "User-agent: HouseBot\nDisallow: /h/\n\nUser-agent: ShopBot\nDisallow: /s/\n",
+    );
+    let whose = |user_agent: &[u8]| match Registry::builtin().identify_with(user_agent, &site.tokens) {
+        Claim::Token(index) => site.tokens.tokens()[usize::from(index)].as_str(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((whose(b"shop-reader/1.0"), whose(b"HouseBot/2.0")), ("ShopBot", "HouseBot"));
+}
+
+#[test]
 fn a_token_goes_by_the_group_of_the_token_that_its_crawler_goes_by_too() {
     let text = served(
         "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: Googlebot, disallow: /g/ }] }\n",

@@ -249,7 +249,12 @@ impl SignalPlan {
 
     /// Whether a request is for the file of TDMRep, with any query, and there is one.
     pub fn is_tdmrep(&self, target: Target<'_>) -> bool {
-        self.tdmrep.is_some() && path_of(target.sent) == TDMREP
+        self.has_at(path_of(target.sent))
+    }
+
+    /// The same of a path as it came.
+    pub fn has_at(&self, path: &[u8]) -> bool {
+        self.tdmrep.is_some() && path == TDMREP
     }
 
     /// Whether a request is for the terms themselves.

@@ -60,10 +60,7 @@ pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Regis
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
         (Environment::Production, OriginRobots::Merge, Some(origin)) => {
-            // Before it, so that no Allow of the origin defeats a trap.
-            let mut drafts = production(policy, registry);
-            set_traps(policy, &mut drafts);
-            merge::merge(drafts, origin, registry)
+            merge::merge(production(policy, registry), origin, registry)
         }
         (Environment::Production, OriginRobots::Only, Some(origin)) => {
             let mut drafts = merge::only(origin);
@@ -211,11 +208,12 @@ fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>) {
             ..Draft::nothing()
         });
     }
+    let rules: Vec<Rule> = traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
+    merge::leave_out_allows(drafts, &rules);
     for draft in drafts {
-        for trap in traps {
-            let rule = Rule { allow: false, pattern: Pattern::new(&trap.value) };
-            if !draft.rules.iter().any(|(present, _)| *present == rule) {
-                draft.rules.push((rule, RuleSource::Policy(trap.span)));
+        for (rule, trap) in rules.iter().zip(traps) {
+            if !draft.rules.iter().any(|(present, _)| present == rule) {
+                draft.rules.push((rule.clone(), RuleSource::Policy(trap.span)));
             }
         }
     }
