@@ -676,7 +676,6 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nenforcement: { unverified: forgive }",
     "robots: { origin: replace }\nenforcement: { exempt: '*' }",
     "robots: { origin: replace }\nenforcement: { agents: { GPTBot: { traps: /trap/ } } }",
-    "robots: { origin: replace }\nenforcement: { behind_cache: yes }",
     "robots: { origin: replace }\ncrawlers: { user_agent: IntranetBot }",
     "robots: { origin: replace }\ncrawlers: { token: IntranetBot, networks: intranet }",
     "robots: { origin: replace }\ncrawlers: { token: IntranetBot, purpose: own }",

@@ -18,7 +18,7 @@ const SHARE: u32 = 10;
 /// More than the largest table takes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct WrittenTable {
     hosts: Vec<WrittenHost>,
 }
@@ -179,11 +179,13 @@ impl WrittenServed {
     }
 }
 
+/// A [`WrittenTable`], host by host: the table as values and as text at once would take several times its memory.
 fn table(visits: &Visits) -> Vec<u8> {
-    let mut table = WrittenTable::default();
+    let mut bytes = b"{\"hosts\":[".to_vec();
+    let empty = bytes.len();
     visits.each(|key, host| {
         let Some((site, name)) = split(key) else { return };
-        table.hosts.push(WrittenHost {
+        let written = WrittenHost {
             site: String::from_utf8_lossy(site).into_owned(),
             host: String::from_utf8_lossy(name).into_owned(),
             since: host.since(),
@@ -191,10 +193,15 @@ fn table(visits: &Visits) -> Vec<u8> {
             named: host.named(),
             everyone: WrittenServed::of(&host.everyone),
             crawlers: host.crawlers().map(|(name, served)| (name.to_owned(), WrittenServed::of(served))).collect(),
-        });
+        };
+        if bytes.len() > empty {
+            bytes.push(b',');
+        }
+        // Text and numbers: there is nothing in it that has no spelling in JSON.
+        let _ = serde_json::to_writer(&mut bytes, &written);
     });
-    // Text and numbers: there is nothing in it that has no spelling in JSON.
-    serde_json::to_vec(&table).unwrap_or_default()
+    bytes.extend_from_slice(b"]}");
+    bytes
 }
 
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
