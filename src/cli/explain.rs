@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
     policies: PathBuf,
     /// Ask the running crawlgate: its policies, its versions, its memory of paces and traps
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["origin_robots", "state"])]
     live: bool,
     #[command(flatten)]
     control: control::Socket,

@@ -270,3 +270,26 @@ fn tests_of_a_policy_may_say_where_a_request_comes_from_and_what_is_proven() {
     assert!(!fails("ip: 203.0.113.1, identity: verified, expect: { kind: allowed }"));
     assert!(fails("ip: 10.1.1.1, expect: { kind: impostor }"));
 }
+
+#[test]
+fn a_licence_is_asked_last_and_is_no_matter_of_traps_paces_or_the_exempt() {
+    let text = "robots: { origin: replace, license: https://shop.example/l.xml, \
+                groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\
+                tdm: { paths: /, policy: https://shop.example/tdm.json }\n\
+                enforcement: { mode: enforce, unlicensed: 402, traps: [/trap/], exempt: [Applebot] }\n";
+    let asked = |user_agent: &str, target: &str, conduct: Conduct| {
+        let (decision, _) = decided(text, Identity::Unverified, user_agent, target, conduct);
+        (decision.kind, decision.action.name(), decision.sprung)
+    };
+    let calm = Conduct::default();
+    assert_eq!(asked("bingbot/2.0", "/", calm), (Kind::Allowed, "license", false));
+    assert_eq!(asked("bingbot/2.0", "/cart/", calm), (Kind::Unproven, "block", false));
+    assert_eq!(asked("bingbot/2.0", "/trap/", calm), (Kind::Trapped, "block", true));
+    assert_eq!(asked("Applebot/0.1", "/", calm), (Kind::Allowed, "pass", false));
+    let fast = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: false };
+    assert_eq!(asked("bingbot/2.0", "/", fast), (Kind::TooFast, "slow", false));
+    let trapped = Conduct { too_fast: None, trapped: true };
+    assert_eq!(asked("bingbot/2.0", "/", trapped), (Kind::Trapped, "block", false));
+    assert_eq!(asked("bingbot/2.0", "/.well-known/tdmrep.json", trapped), (Kind::Allowed, "tdmrep", false));
+    assert_eq!(asked("bingbot/2.0", "/robots.txt", trapped), (Kind::Allowed, "robots_txt", false));
+}
