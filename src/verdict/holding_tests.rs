@@ -275,7 +275,7 @@ fn tests_of_a_policy_may_say_where_a_request_comes_from_and_what_is_proven() {
 fn a_licence_is_asked_last_and_is_no_matter_of_traps_paces_or_the_exempt() {
     let text = "robots: { origin: replace, license: https://shop.example/l.xml, \
                 groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\
-                tdm: { paths: /, policy: https://shop.example/tdm.json }\n\
+                tdm: [{ reservation: yes, policy: https://shop.example/tdm.json }]\n\
                 enforcement: { mode: enforce, unlicensed: 402, traps: [/trap/], exempt: [Applebot] }\n";
     let asked = |user_agent: &str, target: &str, conduct: Conduct| {
         let (decision, _) = decided(text, Identity::Unverified, user_agent, target, conduct);
