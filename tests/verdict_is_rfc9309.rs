@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 // ---- the naive matcher -------------------------------------------------------------------------------------------------
 
-/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper case. In a target, raw `*`
-/// and `$` are spelled as escapes, which is what a rule means when it escapes them (figure 6).
+/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper case. In a target `*` and `$`,
+/// raw or escaped, are the characters that a rule means when it escapes them (figure 6): 1 and 2 here.
 fn normal(text: &[u8], target: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut index = 0;
@@ -26,8 +26,9 @@ fn normal(text: &[u8], target: bool) -> Vec<u8> {
         let (octet, was_escaped) = value.map_or((byte, false), |value| (value, true));
         index += if was_escaped { 3 } else { 1 };
         let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
-        let special = target && !was_escaped && (octet == b'*' || octet == b'$');
-        if unreserved || !was_escaped && octet.is_ascii_graphic() && !special && !b"\"<>\\^`{|}#".contains(&octet) {
+        if target && (octet == b'*' || octet == b'$') {
+            out.push(if octet == b'*' { 1 } else { 2 });
+        } else if unreserved || !was_escaped && octet.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&octet) {
             out.push(octet);
         } else {
             out.extend(format!("%{octet:02X}").bytes());
@@ -41,8 +42,11 @@ fn matches(pattern: &[u8], target: &[u8]) -> bool {
         [] => true,
         b"$" => target.is_empty(),
         [b'*', rest @ ..] => (0..=target.len()).any(|skip| matches(rest, &target[skip..])),
-        // A `$` that is not last is itself, which targets spell as an escape.
-        [b'$', rest @ ..] => target.strip_prefix(b"%24").is_some_and(|target| matches(rest, target)),
+        [b'%', b'2', b'A', rest @ ..] => target.strip_prefix(&[1]).is_some_and(|target| matches(rest, target)),
+        // A `$` that is not last is itself.
+        [b'%', b'2', b'4', rest @ ..] | [b'$', rest @ ..] => {
+            target.strip_prefix(&[2]).is_some_and(|target| matches(rest, target))
+        }
         [byte, rest @ ..] => target.first() == Some(byte) && matches(rest, &target[1..]),
     }
 }

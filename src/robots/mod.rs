@@ -20,6 +20,7 @@ pub use dialect::{Agent, Dialect, path_of_url};
 pub use document::{Document, Extension, Group, Rule};
 pub use file::{File, Key, Line, LineEnd, MAX_LINE, Oddity, Record, Shape, Spelling};
 pub use matcher::Matcher;
+pub use normal::LITERAL_STAR;
 pub use pattern::Pattern;
 pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
 pub use render::{MAX_BYTES, render, seconds};

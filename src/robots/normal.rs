@@ -8,16 +8,20 @@
 //! - A `%` that begins no escape stays `%`; the RFC is silent, and what counts is that both sides agree.
 //!
 //! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the raw characters of a
-//! URL. A target therefore spells both as escapes. A rule keeps them, for there the raw characters have a meaning.
+//! URL. A target therefore has one octet for each of them, however it was spelled: `$`, and [`LITERAL_STAR`] in place of the `*`
+//! that means something in a rule. (As escapes of three octets `/menu$` would end in a `4`, which it does not.)
 
 /// How `*` and `$` are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     /// They stay: the wildcard and the end of the URL.
     Pattern,
-    /// They are escaped: characters like others.
+    /// Characters like others, in either spelling one octet: [`LITERAL_STAR`] and `$`.
     Target,
 }
+
+/// The character `*` in what is compared. No control stands in a normal form, so nothing else is spelled like it.
+pub const LITERAL_STAR: u8 = 1;
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
@@ -26,7 +30,7 @@ const fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Octets that stand for themselves on both sides: unreserved and reserved ones but for `#`, `*`, `$`, `%`.
+/// Octets that stand for themselves on both sides: unreserved and reserved ones but for `#`, `*`, `%`.
 const VERBATIM: [bool; 256] = {
     let mut table = [false; 256];
     let mut octet = 0;
@@ -35,7 +39,21 @@ const VERBATIM: [bool; 256] = {
         table[octet] = is_unreserved(byte)
             || matches!(
                 byte,
-                b'/' | b'?' | b':' | b'@' | b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b'[' | b']'
+                b'/' | b'?'
+                    | b':'
+                    | b'@'
+                    | b'!'
+                    | b'$'
+                    | b'&'
+                    | b'\''
+                    | b'('
+                    | b')'
+                    | b'+'
+                    | b','
+                    | b';'
+                    | b'='
+                    | b'['
+                    | b']'
             );
         octet += 1;
     }
@@ -76,6 +94,7 @@ pub(super) fn is_normal_target(text: &[u8]) -> bool {
         match escape_at(&text[at..]) {
             Some(escaped)
                 if !is_unreserved(escaped)
+                    && !matches!(escaped, b'*' | b'$')
                     && !text[at + 1].is_ascii_lowercase()
                     && !text[at + 2].is_ascii_lowercase() =>
             {
@@ -87,8 +106,8 @@ pub(super) fn is_normal_target(text: &[u8]) -> bool {
     true
 }
 
-/// Appends the normal form of `text` to `out`: ASCII without controls, blanks and `#`, at most three times as long.
-/// Normalising it again changes nothing.
+/// Appends the normal form of `text` to `out`: ASCII without controls (but for [`LITERAL_STAR`] in a target), blanks and `#`, at most
+/// three times as long. Normalising a pattern again changes nothing, nor a target, with its [`LITERAL_STAR`]s made `*` again.
 pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
     // Where in `out` the last `%` that begins no escape stands.
     let mut stray: Option<usize> = None;
@@ -100,6 +119,11 @@ pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
             continue;
         }
         match (octet, escape_at(&text[at..])) {
+            (b'%', Some(escaped @ (b'*' | b'$'))) if side == Side::Target => {
+                out.push(if escaped == b'*' { LITERAL_STAR } else { escaped });
+                at += 3;
+                continue;
+            }
             (b'%', Some(escaped)) => {
                 if is_unreserved(escaped) && !completes_an_escape(escaped, stray, out) {
                     out.push(escaped);
@@ -113,7 +137,7 @@ pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
                 stray = Some(out.len());
                 out.push(octet);
             }
-            (b'*' | b'$', _) if side == Side::Pattern => out.push(octet),
+            (b'*', _) => out.push(if side == Side::Pattern { octet } else { LITERAL_STAR }),
             _ => push_escape(octet, out),
         }
         at += 1;

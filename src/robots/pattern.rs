@@ -1,6 +1,6 @@
 //! A path pattern of an Allow or Disallow line.
 
-use super::normal::{Side, normalise_into};
+use super::normal::{LITERAL_STAR, Side, normalise_into};
 use memchr::{memchr, memmem};
 
 /// A pattern, normalised as a request target is (RFC 9309 section 2.2.2), so that both sides compare as bytes.
@@ -10,8 +10,8 @@ use memchr::{memchr, memmem};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern {
     normalised: Box<str>,
-    /// The spelling that is compared where it differs from `normalised`: a literal `$` as `%24`, as targets spell it.
-    /// Kept apart because the priority counts the octets that were written.
+    /// The spelling that is compared where it differs from `normalised`: the characters `*` and `$`, written `%2A` and `%24`,
+    /// as targets spell them. Kept apart because the priority counts the octets that were written.
     respelled: Option<Box<[u8]>>,
     /// Octets before the first `*`, or before the end.
     prefix: usize,
@@ -37,9 +37,11 @@ impl Pattern {
         normalise_into(written, Side::Pattern, &mut normalised);
         let mut pattern = Pattern::verbatim(&normalised);
         let body = pattern.literal();
-        if memchr(b'$', body).is_some() {
+        if memmem::find(body, b"%2").is_some() {
+            // Whatever looks like an escape in a normal form is one.
             let body: String = body.iter().copied().map(char::from).collect();
-            let respelled = body.replace('$', "%24").into_bytes().into_boxed_slice();
+            let respelled = body.replace("%24", "$").replace("%2A", &char::from(LITERAL_STAR).to_string());
+            let respelled = respelled.into_bytes().into_boxed_slice();
             pattern.prefix = memchr(b'*', &respelled).unwrap_or(respelled.len());
             pattern.respelled = Some(respelled);
         }

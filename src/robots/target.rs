@@ -6,7 +6,8 @@ use memchr::{memchr, memchr2};
 /// A target normalised for matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// Path and query as sent, in the normal form of RFC 9309 section 2.2.2; raw `*` and `$` are `%2A` and `%24`.
+    /// Path and query as sent, in the normal form of RFC 9309 section 2.2.2; `*` is the octet 1, however
+    /// it was spelled, and `%24` is `$`.
     pub sent: &'a [u8],
     /// The same with dot segments and doubled slashes of the path resolved, as many origins do; `None` when that
     /// changes nothing.

@@ -5,7 +5,7 @@ use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::decode::compile_path_regex;
 use crate::policy::model::{Conditions, Environment, OriginTags, Policy, StatusCondition};
 use crate::policy::retire::RetireStage;
-use crate::robots::{self, Pattern, RuleSet, Target};
+use crate::robots::{self, LITERAL_STAR, Pattern, RuleSet, Target};
 use crate::time::Timestamp;
 use crate::yaml::Located;
 use sha2::{Digest, Sha256};
@@ -293,7 +293,7 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
                 rest = &after[2..];
             }
             _ => {
-                path.push(*first);
+                path.push(if *first == LITERAL_STAR { b'*' } else { *first });
                 rest = after;
             }
         }

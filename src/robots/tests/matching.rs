@@ -246,3 +246,13 @@ fn among_a_thousand_rules_the_longest_is_found() {
     assert_eq!(deciding(&lines, &deep), Some(format!("Disallow: /{}", "d".repeat(498)).as_str()));
     assert_eq!(deciding(&lines, "/other"), None);
 }
+
+/// The characters `*` and `$` of a URL are one character each: no part of how they are escaped can be matched.
+#[test]
+fn what_is_not_in_a_url_does_not_match() {
+    for (pattern, url) in [("/*4$", "/menu$"), ("/*2", "/a$b"), ("/*2", "/a*b"), ("/*%", "/price$5"), ("/*A", "/**'")] {
+        assert!(!matches(pattern, url), "{pattern} {url}");
+    }
+    assert_matches("/*$b", &["/a$b", "/a%24b"], &["/a%2424b", "/ab"]);
+    assert_matches("/%2A%24$", &["/*$", "/%2a$", "/*%24"], &["/x", "/*", "/*$x"]);
+}

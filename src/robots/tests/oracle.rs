@@ -261,8 +261,9 @@ fn google_path(url: &[u8]) -> Vec<u8> {
 
 // ---- RFC 9309 ----------------------------------------------------------------------------------------------------------
 
-/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in upper case. A raw `*` or
-/// `$` of a URL is what a rule means by its escape (figure 6). Decoding must not make an escape that was not there.
+/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in upper case. A `*` or `$` of a
+/// URL, raw or escaped, is what a rule means by its escape (figure 6): one character, 1 or 2 here. Decoding must not make an
+/// escape that was not there.
 fn normal(text: &[u8], url: bool) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let mut at = 0;
@@ -272,13 +273,16 @@ fn normal(text: &[u8], url: bool) -> Vec<u8> {
         let octet = value.unwrap_or(text[at]);
         at += if value.is_some() { 3 } else { 1 };
         let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
+        if url && b"*$".contains(&octet) {
+            parts.push(vec![if octet == b'*' { 1 } else { 2 }]);
+            continue;
+        }
         let raw = match value {
             Some(_) => {
                 let stray = |back: usize| parts.len().checked_sub(back).is_some_and(|place| parts[place] == b"%");
                 let digit = parts.last().is_some_and(|part| part.len() == 1 && part[0].is_ascii_hexdigit());
                 unreserved && !(octet.is_ascii_hexdigit() && (stray(1) || digit && stray(2)))
             }
-            None if octet == b'*' || octet == b'$' => !url,
             None => octet == b'%' || octet.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&octet),
         };
         parts.push(if raw { vec![octet] } else { format!("%{octet:02X}").into_bytes() });
@@ -286,14 +290,21 @@ fn normal(text: &[u8], url: bool) -> Vec<u8> {
     parts.concat()
 }
 
-/// A `$` that is not at the end is a character, which URLs spell as its escape.
+/// A `$` that is not at the end is a character, as the escapes of `*` and `$` are.
 fn rfc_matches(path: &[u8], pattern: &[u8]) -> bool {
     let (body, end) = match pattern.strip_suffix(b"$") {
         Some(body) => (body, &b"$"[..]),
         None => (pattern, &b""[..]),
     };
-    let literal: Vec<u8> =
-        body.iter().flat_map(|&octet| if octet == b'$' { b"%24".to_vec() } else { vec![octet] }).collect();
+    let mut literal = Vec::new();
+    let mut rest = body;
+    while let [first, after @ ..] = rest {
+        (rest, _) = match rest {
+            [b'%', b'2', b'A', after @ ..] => (after, literal.push(1)),
+            [b'%', b'2', b'4', after @ ..] | [b'$', after @ ..] => (after, literal.push(2)),
+            _ => (after, literal.push(*first)),
+        };
+    }
     matches(path, &[&literal, end].concat())
 }
 
