@@ -28,6 +28,8 @@ pub fn run(dialect: Dialect) -> Result<(), Failure> {
             break;
         }
         let question = line.strip_suffix(b"\n").unwrap_or(&line);
+        // Written on Windows; no URL ends so.
+        let question = question.strip_suffix(b"\r").unwrap_or(question);
         let mut parts = question.splitn(3, |octet| *octet == b'\t');
         match (parts.next(), parts.next(), parts.next()) {
             (Some(file), Some(token), Some(url)) => match files.reading(file, dialect, &spaced) {

@@ -1,10 +1,11 @@
 //! Lints of User-agent lines.
 
 use super::catalogue as lints;
+use super::site::stands_in_browsers;
 use super::subject::Subject;
 use crate::crawlers::{Binds, Purpose, Registry};
 use crate::robots::{Agent, Dialect, TargetScratch};
-use crate::yaml::{Diagnostics, nearest};
+use crate::yaml::{Diagnostics, Severity, Span, nearest};
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
@@ -16,7 +17,22 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             );
             continue;
         }
-        unknown_token(agent, *span, registry, diagnostics);
+        if subject.is_policy || tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)) {
+            unknown_token(agent, *span, registry, diagnostics);
+        } else if stands_in_browsers(agent, registry) {
+            // In a policy it is an error, and said there: it would take people for crawlers.
+            let mut finding = lints::TOKEN_OF_BROWSERS
+                .at(*span, format!("`{agent}` stands in people's user agents, and no crawler looks for it"))
+                .help("browsers read no robots.txt; name the crawler that is meant, or remove the group");
+            finding.severity = Severity::Warning;
+            diagnostics.push(finding);
+        } else if !unknown_token(agent, *span, registry, diagnostics) {
+            diagnostics.push(
+                lints::UNLISTED_TOKEN
+                    .at(*span, format!("no crawler that crawlgate knows has the token `{agent}`"))
+                    .help("nothing is to be done if it is your own, or a new one"),
+            );
+        }
         if let Agent::Token(cut) = Dialect::Google.agent(agent.as_bytes(), &[])
             && cut.len() < agent.len()
             // What a crawler is called is not for a policy to mend.
@@ -42,21 +58,23 @@ fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.crawlers().iter().flat_map(|crawler| crawler.tokens.iter().map(String::as_str))
 }
 
-fn unknown_token(agent: &str, span: crate::yaml::Span, registry: &Registry, diagnostics: &mut Diagnostics) {
+/// Whether something was said.
+fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut Diagnostics) -> bool {
     let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
     // A crawler's name in place of its token has a lint of its own.
     if tokens(registry).chain(names()).any(|known| known.eq_ignore_ascii_case(agent)) {
-        return;
+        return false;
     }
     // Short names are near to each other by chance.
-    let near = nearest(agent, tokens(registry).filter(|token| token.len() > 5));
-    if let Some(near) = near.filter(|_| agent.len() > 5) {
+    let near = nearest(agent, tokens(registry).filter(|token| token.len() > 5)).filter(|_| agent.len() > 5);
+    if let Some(near) = &near {
         diagnostics.push(
             lints::UNKNOWN_TOKEN
                 .at(span, format!("no known crawler looks for `{agent}`"))
                 .help(format!("did you mean `{near}`?")),
         );
     }
+    near.is_some()
 }
 
 /// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed.

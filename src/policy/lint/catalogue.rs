@@ -71,6 +71,7 @@ lints! {
     HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
     RULE_NEVER_MATCHES: Warning "rule-never-matches", "a rule of `indexing` that no response can match";
     // Of agents.
+    UNLISTED_TOKEN: Note "unlisted-token", "a token that no known crawler uses";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
     TOKEN_CUT: Note "token-cut", "a token that Google's library cuts";

@@ -4,7 +4,9 @@ use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::Registry;
 use crate::policy::decode::parse_host;
-use crate::robots::{Dialect, File, Key, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling};
+use crate::robots::{
+    Dialect, File, Key, LITERAL_STAR, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling, TargetScratch,
+};
 use crate::yaml::{Diagnostics, Source, Span};
 use std::collections::HashSet;
 use std::ops::Range;
@@ -349,11 +351,14 @@ fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
         .flat_map(|octet| if *octet == b'*' { b"x".as_slice() } else { std::slice::from_ref(octet) })
         .copied()
         .collect();
-    if !plain.starts_with(b"/") {
-        return Vec::new();
-    }
-    let mut scratch = crate::robots::TargetScratch::default();
-    let sent = scratch.normalise(&plain).sent.to_vec();
+    let plain = match text.first() {
+        Some(b'/') => plain,
+        Some(b'*') => [b"/", plain.as_slice()].concat(),
+        _ => return Vec::new(),
+    };
+    let mut scratch = TargetScratch::default();
+    let sent = scratch.normalise(&plain).sent.iter();
+    let sent = sent.map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
     // The directory of an index page, which Google allows along with it.
     let directory = plain.iter().rposition(|octet| *octet == b'/').map(|slash| plain[..=slash].to_vec());
     [Some(sent), Some(plain), directory].into_iter().flatten().collect()
