@@ -4,6 +4,8 @@ use super::files::{below, json, path, settings, text, texts, yaml};
 use super::running::{Running, get};
 use super::schema;
 use crate::support::eventually;
+use crawlgate::crawlers::Registry;
+use crawlgate::yaml::Source;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -92,6 +94,21 @@ fn selectors_ports_and_volumes_fit_together() {
     for (volume, file) in [("state", settings.state.unwrap()), ("run", settings.control.unwrap())] {
         let (directory, volume) = mount(volume);
         assert!(file.starts_with(&directory) && volume["emptyDir"].is_object(), "{} is not in it", file.display());
+    }
+}
+
+/// Pods share no record of who was served what, so one would call a violator who fetched robots.txt from another.
+#[test]
+fn several_pods_take_what_another_served_for_held() {
+    if manifest("deployment")["spec"]["replicas"].as_u64().expect("a number") > 1 {
+        let policies = below("deploy/kubernetes/policies");
+        assert!(!policies.is_empty());
+        for name in policies {
+            let source = Source { name: name.as_str().into(), text: text(&name).into() };
+            let (site, _) = crawlgate::verdict::load("site", &source, Registry::builtin());
+            let site = site.unwrap_or_else(|| panic!("{name} is refused"));
+            assert!(site.behind_cache.is_some(), "{name}: more than one replica needs `behind_cache`");
+        }
     }
 }
 

@@ -46,6 +46,16 @@ fn systemd_understands_every_line_of_the_unit() {
 }
 
 #[test]
+fn what_the_unit_names_as_its_documentation_is_installed_with_it() {
+    let page = value("Documentation").strip_prefix("file:").expect("a file").to_owned();
+    let page = Path::new(&page);
+    let directory = page.parent().expect("its directory").display();
+    let commands = text("docs/deploy.md");
+    assert!(commands.lines().any(|line| line == format!("install -m 0644 docs/*.md {directory}/")), "{directory}");
+    assert!(path("docs").join(page.file_name().expect("a name")).is_file(), "{}", page.display());
+}
+
+#[test]
 fn systemd_finds_the_service_well_shut_in() {
     let (_directory, file) = installed();
     let threshold = format!("--threshold={EXPOSURE}");
