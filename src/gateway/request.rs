@@ -75,7 +75,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
     if decision.sprung {
         gateway.conducts.remember(&decision, snapshot, registry, &facts);
     }
-    (ctx.identity, ctx.held) = (facts.identity, holdings.held);
+    (ctx.identity, ctx.held, ctx.in_force) = (facts.identity, holdings.held, holdings.in_force);
     decision
 }
 
@@ -95,7 +95,7 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
     let mut reply = match decision.action {
         Action::Pass => return Ok(None),
-        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now())?,
+        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now(), ctx.in_force)?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
         Action::License { status } => signals::license_wanted(status, gateway.registry, entry, decision, request)?,
         Action::TdmRep => match entry.site.signals.tdmrep() {

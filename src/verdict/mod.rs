@@ -65,6 +65,9 @@ pub struct Holdings<'a> {
     pub forgotten: bool,
     /// Whether it was served any version at all.
     pub fetched: bool,
+    /// Whether it itself was served the version in force on this host. Never of bots that no list knows, who share a name,
+    /// nor behind a cache.
+    pub in_force: bool,
     /// Whether the host was watched without a gap for the whole time, so that nothing it holds is unknown.
     pub watched: bool,
 }
