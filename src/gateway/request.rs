@@ -69,7 +69,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
         gateway.ledger.holdings(registry, entry, facts.host, asker.claim, ctx.moment())
     });
     let since_1970 = ctx.arrived.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, since_1970);
+    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, &holdings, since_1970);
     let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
     let decision = SCRATCH.with_borrow_mut(judged);
     if decision.sprung {

@@ -7,7 +7,7 @@ mod load;
 mod suite;
 
 pub use conduct::{Asker, Conduct, conduct_counts, identity_by_policy};
-pub use decide::{decide, decide_for};
+pub use decide::{decide, decide_for, pace};
 pub use explain::{
     ActionReport, EffectiveReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for,
     explain_response, group_place, report, rule_place,
