@@ -4,7 +4,7 @@
 
 mod support;
 
-use support::{Gate, Origin, Response, Setup, eventually};
+use support::{BINGBOT, Gate, Origin, Response, Setup, eventually};
 
 const GPTBOT: &str = "User-Agent: Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.3; \
                       +https://openai.com/gptbot)\r\n";
@@ -85,7 +85,8 @@ fn head_of_robots_txt_has_the_same_header_and_no_body() {
 fn a_crawler_that_has_the_copy_in_force_is_told_so() {
     let origin = Origin::plain();
     let gate = shop(&origin);
-    let first = gate.get("shop.example", "/robots.txt", "");
+    let bingbot = format!("User-Agent: {BINGBOT}\r\n");
+    let first = gate.get("shop.example", "/robots.txt", &bingbot);
     let (etag, modified) = (first.field("etag").unwrap(), first.field("last-modified").unwrap());
     for condition in [
         format!("If-None-Match: {etag}\r\n"),
@@ -93,12 +94,17 @@ fn a_crawler_that_has_the_copy_in_force_is_told_so() {
         "If-None-Match: *\r\n".to_string(),
         format!("If-Modified-Since: {modified}\r\n"),
     ] {
-        let again = gate.get("shop.example", "/robots.txt", &condition);
+        let again = gate.get("shop.example", "/robots.txt", &(bingbot.clone() + &condition));
         assert_eq!((again.status, again.body.len()), (304, 0), "{condition}");
         assert_eq!((again.field("etag"), again.field("last-modified")), (Some(etag), Some(modified)));
     }
     let outdated = format!("If-None-Match: \"x\"\r\nIf-Modified-Since: {modified}\r\n");
-    assert_eq!(gate.get("shop.example", "/robots.txt", &outdated).status, 200);
+    assert_eq!(gate.get("shop.example", "/robots.txt", &(bingbot.clone() + &outdated)).status, 200);
+    // A date alone says nothing where it may be that of another site's file.
+    let later = format!("{bingbot}If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT\r\n");
+    assert_eq!(gate.get("shop.example", "/robots.txt", &later).status, 200);
+    let never_served = format!("User-Agent: Googlebot/2.1\r\nIf-Modified-Since: {modified}\r\n");
+    assert_eq!(gate.get("shop.example", "/robots.txt", &never_served).status, 200);
 }
 
 #[test]

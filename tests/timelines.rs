@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::panic::catch_unwind;
@@ -57,6 +58,8 @@ enum Event {
     Fetch(&'static str, &'static str),
     /// It asks whether its copy is good, and hears that it is.
     Confirm(&'static str, &'static str),
+    /// It asks with the date of the copy that it has, and this is the answer.
+    Revalidate(&'static str, &'static str, u16),
     /// It asks with HEAD.
     Head(&'static str, &'static str),
     /// It hangs up in the middle of it.
@@ -215,6 +218,29 @@ fn timelines() -> Vec<Timeline> {
                 Ask(BINGBOT, APEX, "/a/", STALE),
                 Pass(2),
                 Ask(BINGBOT, APEX, "/a/", NEVER),
+            ],
+        ),
+        timeline(
+            "304 to a date",
+            vec![
+                day(),
+                Fetch(BINGBOT, APEX),
+                Revalidate(BINGBOT, APEX, 304),
+                Policy(WithoutA),
+                Revalidate(BINGBOT, APEX, 200),
+                Revalidate(BINGBOT, APEX, 304),
+            ],
+        ),
+        timeline(
+            "no 304 to a date that the clock has yet to come to",
+            vec![
+                day(),
+                Fetch(BINGBOT, APEX),
+                SetClock(-3 * HOUR),
+                Noticed,
+                Policy(WithoutA),
+                // Its copy is the newer one by its date, and is not what is in force.
+                Revalidate(BINGBOT, APEX, 200),
             ],
         ),
         timeline(
@@ -451,6 +477,8 @@ struct Stage {
     gate: Gate,
     enforcement: &'static str,
     asked: usize,
+    /// Last-Modified of the copies that crawlers have, by crawler and host.
+    dates: HashMap<(&'static str, &'static str), String>,
 }
 
 impl Stage {
@@ -482,6 +510,11 @@ impl Stage {
                 let etag = etag.field("etag").expect("an entity tag");
                 let conditional = format!("If-None-Match: {etag}\r\n");
                 assert_eq!(self.request("GET", agent, host, "/robots.txt", &conditional), 304, "{name}");
+            }
+            Revalidate(agent, host, status) => {
+                let date = self.dates.get(&(agent, host)).expect("it has a copy").clone();
+                let conditional = format!("If-Modified-Since: {date}\r\n");
+                assert_eq!(self.request("GET", agent, host, "/robots.txt", &conditional), status, "{name}");
             }
             Head(agent, host) => {
                 assert_eq!(self.request("HEAD", agent, host, "/robots.txt", ""), 200, "{name}");
@@ -532,16 +565,19 @@ impl Stage {
     }
 
     /// The status; returns when the request is over for crawlgate too.
-    fn request(&mut self, method: &str, agent: &str, host: &str, target: &str, headers: &str) -> u16 {
+    fn request(&mut self, method: &str, agent: &'static str, host: &'static str, target: &str, headers: &str) -> u16 {
         self.asked += 1;
         let target = format!("{target}?request={}", self.asked);
         let response = self.gate.ask(method, host, &target, &format!("User-Agent: {agent}\r\n{headers}"));
         self.record(&target);
+        if let Some(date) = response.field("last-modified").filter(|_| method == "GET") {
+            self.dates.insert((agent, host), date.to_owned());
+        }
         response.status
     }
 
     /// What the access log calls a request.
-    fn ask(&mut self, agent: &str, host: &str, path: &str) -> String {
+    fn ask(&mut self, agent: &'static str, host: &'static str, path: &str) -> String {
         let status = self.request("GET", agent, host, path, "");
         let record = self.record(&format!("{path}?request={}", self.asked));
         let kind = record["kind"].as_str().expect("a kind").to_owned();
@@ -589,7 +625,7 @@ fn play(timeline: &Timeline) -> Stage {
     let setup = Setup::before(origin.address).policy("shop", &policy(Open, timeline.enforcement)).with_clock();
     let log = setup.policies().parent().expect("a directory").join("access.log");
     let gate = setup.argument("--access-log").argument(log.display()).start();
-    let mut stage = Stage { gate, enforcement: timeline.enforcement, asked: 0 };
+    let mut stage = Stage { gate, enforcement: timeline.enforcement, asked: 0, dates: HashMap::new() };
     // The host is in use from now on.
     for host in [APEX, WWW] {
         stage.ask(BYSTANDER, host, "/");

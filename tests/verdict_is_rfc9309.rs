@@ -319,7 +319,7 @@ proptest! {
         let facts = facts(&user_agent, &target);
         let then = decide(&before, registry, &facts, &Holdings::default(), &mut Scratch::default());
         let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
-        let holdings = Holdings { versions: &held, held: 1, watched: true, fetched: true, forgotten: false };
+        let holdings = Holdings { versions: &held, held: 1, watched: true, fetched: true, ..Holdings::default() };
         let decision = decide(&now, registry, &facts, &holdings, &mut Scratch::default());
         let expected = if then.verdict == Verdict::Allowed { Kind::StaleCopy } else { Kind::Violation };
         prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", TOKENS[token], target, String::from_utf8_lossy(&site.robots_txt.body));
@@ -333,7 +333,7 @@ proptest! {
         let (site, registry) = (&former.sites()[0].site, Registry::builtin());
         let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
-        let holdings = Holdings { versions: &held, held: bits, forgotten, fetched, watched };
+        let holdings = Holdings { versions: &held, held: bits, forgotten, fetched, in_force: false, watched };
         let user_agent = format!("{}/1.0", TOKENS[token]);
         let facts = facts(&user_agent, &target);
         let decision = decide(&snapshot, registry, &facts, &holdings, &mut Scratch::default());

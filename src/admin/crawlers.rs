@@ -127,7 +127,8 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
         let holds = entry.map(|entry| held(&operations.ledger, registry, entry, claim, visits, moment));
         let holds = holds.unwrap_or_default();
-        let too_fast = counts.kinds.get("too_fast").copied().unwrap_or_default();
+        let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
+        let too_fast = did("slow") + did("would_slow");
         let pace = standing.and_then(|standing| standing.pace);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {

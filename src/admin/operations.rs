@@ -221,7 +221,7 @@ impl Operations {
         let holdings = entry.map_or_else(Holdings::default, |entry| {
             self.ledger.peek(registry, entry, asked.facts.host, asker.claim, moment)
         });
-        let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, since_1970);
+        let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, &holdings, since_1970);
         let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct, &question.origin_tags);
         LiveAnswer {
             text: explanation.to_text(&snapshot, question.colour),

@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let versions = former.as_ref().map_or(&[][..], |former| &former[..]);
             let held_bits = u64::from(!versions.is_empty());
             let holdings =
-                Holdings { versions, held: held_bits, watched: true, fetched: held != "none", forgotten: false };
+                Holdings { versions, held: held_bits, watched: true, fetched: held != "none", ..Holdings::default() };
             explain_for(&snapshot, registry, &question, asker, &holdings, Conduct::default(), tags)
         }
     };

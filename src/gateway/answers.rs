@@ -39,7 +39,9 @@ impl Reason {
     pub(super) fn new(registry: &Registry, entry: &SiteEntry, decision: &Decision) -> Reason {
         let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
         let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
-        let written = match decision.kind {
+        // Also where nobody calls it a violation.
+        let kind = if matches!(decision.action, Action::Slow { .. }) { Kind::TooFast } else { decision.kind };
+        let written = match kind {
             Kind::TooFast => {
                 group.and_then(|group| group.crawl_delay).map(|delay| format!("Crawl-delay: {}", seconds(delay)))
             }
@@ -52,7 +54,7 @@ impl Reason {
             crawler: crawler_name(registry, entry, decision.claim),
             group: group.filter(|_| written.is_some()).map(|group| group.agents.join(", ")),
             rule: written,
-            kind: decision.kind,
+            kind,
             retry_after: match decision.action {
                 Action::Slow { retry_after, .. } => Some(retry_after),
                 _ => None,

@@ -4,7 +4,11 @@ use crate::time::Timestamp;
 use http::{HeaderMap, header};
 
 /// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110 section 13.2.2).
-pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Timestamp) -> bool {
+///
+/// `since` is the date that the client can only have from the version in force; `None` where it can have it from another. A
+/// later date proves nothing: it is that of another site's file, or of a clock that was set back since. So the date
+/// must be the same, as section 13.1.3 lets an origin server ask.
+pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return same_entity(headers, etag);
     }
@@ -12,7 +16,7 @@ pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Timestamp) ->
         .get(header::IF_MODIFIED_SINCE)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| Timestamp::from_http_date(value.trim()))
-        .is_some_and(|copy| since <= copy)
+        .is_some_and(|copy| since == Some(copy))
 }
 
 /// Whether `If-None-Match` has this entity tag: the whole condition for what has no date.
@@ -51,7 +55,7 @@ mod tests {
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
         }
-        not_modified(&headers, ETAG, Timestamp(784_111_777))
+        not_modified(&headers, ETAG, Some(Timestamp(784_111_777)))
     }
 
     #[test]
@@ -72,9 +76,14 @@ mod tests {
     #[test]
     fn the_date_counts_only_without_an_entity_tag() {
         let (same, earlier) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT");
+        let later = "Sun, 06 Nov 1994 08:49:38 GMT";
         assert!(asked(&[(header::IF_MODIFIED_SINCE, same)]));
         assert!(!asked(&[(header::IF_MODIFIED_SINCE, earlier)]));
+        assert!(!asked(&[(header::IF_MODIFIED_SINCE, later)]), "it is another file's");
         assert!(!asked(&[(header::IF_MODIFIED_SINCE, "yesterday")]));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_MODIFIED_SINCE, HeaderValue::from_static(same));
+        assert!(!not_modified(&headers, ETAG, None), "the date is that of several versions");
         assert!(!asked(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_MODIFIED_SINCE, same)]));
         assert!(!asked(&[]));
     }

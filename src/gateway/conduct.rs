@@ -51,7 +51,8 @@ pub(super) fn event(
     let site = &entry.site;
     let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
     let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
-    let delay = group.filter(|_| decision.kind == Kind::TooFast).and_then(|group| group.crawl_delay);
+    let too_fast = [Some(decision.action), decision.would].iter().any(|it| matches!(it, Some(Action::Slow { .. })));
+    let delay = group.filter(|_| too_fast).and_then(|group| group.crawl_delay);
     let retry_after = match (decision.action, decision.would) {
         (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
         _ => None,

@@ -31,6 +31,8 @@ pub struct RequestContext {
     pub(super) identity: Identity,
     /// Which superseded versions it may hold, by their place in the site's entry.
     pub(super) held: u64,
+    /// Whether it was served the version in force on this host.
+    pub(super) in_force: bool,
     /// Whether the request is for `/robots.txt`.
     pub(super) robots_txt: bool,
     /// Whether an answer of our own was written whole.
@@ -72,6 +74,7 @@ impl RequestContext {
             decision: None,
             identity: Identity::Unverified,
             held: 0,
+            in_force: false,
             robots_txt: false,
             answered: false,
             origin: None,

@@ -28,7 +28,7 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
 }
 
 /// Notes who got which robots.txt: a copy that was written whole, or word that the one it has is good. HEAD gives nobody a
-/// copy. A 304 to a date counts as one to an entity tag: either way the crawler goes on by what it has.
+/// copy. A 304 to a date is only sent to whom the ledger knows to have the version in force.
 fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let request = session.req_header();
     if !ctx.robots_txt || !ctx.answered || request.method != http::Method::GET {

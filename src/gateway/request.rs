@@ -69,13 +69,13 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
         gateway.ledger.holdings(registry, entry, facts.host, asker.claim, ctx.moment())
     });
     let since_1970 = ctx.arrived.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, since_1970);
+    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, &holdings, since_1970);
     let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
     let decision = SCRATCH.with_borrow_mut(judged);
     if decision.sprung {
         gateway.conducts.remember(&decision, snapshot, registry, &facts);
     }
-    (ctx.identity, ctx.held) = (facts.identity, holdings.held);
+    (ctx.identity, ctx.held, ctx.in_force) = (facts.identity, holdings.held, holdings.in_force);
     decision
 }
 
@@ -95,7 +95,7 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
     let mut reply = match decision.action {
         Action::Pass => return Ok(None),
-        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now())?,
+        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now(), ctx.in_force)?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
         Action::License { status } => signals::license_wanted(status, gateway.registry, entry, decision, request)?,
         Action::TdmRep => match entry.site.signals.tdmrep() {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 /// While the origin's own file is awaited: crawlers that hear 503 stay away and come again (RFC 9309 section 2.3.1.4).
 const RETRY_AFTER: u32 = 60;
 
-pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader, now: Timestamp) -> Result<Reply> {
+/// `in_force` says whether the ledger knows that the client was served the version in force on this host: a date alone says
+/// that its copy is good to nobody else, for it may have it from another site's file.
+pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader, now: Timestamp, in_force: bool) -> Result<Reply> {
     if request.method != Method::GET && request.method != Method::HEAD {
         return answers::method_not_allowed("GET, HEAD", request);
     }
@@ -21,7 +23,8 @@ pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader, now: Timestamp) 
     if let Some(seconds) = file.awaits_origin(now) {
         return answers::awaited(u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, RETRY_AFTER), request);
     }
-    let fresh = not_modified(&request.headers, &file.etag, entry.since);
+    let date = Some(entry.since).filter(|_| in_force && entry.is_told_by_its_date());
+    let fresh = not_modified(&request.headers, &file.etag, date);
     let mut header = ResponseHeader::build(if fresh { 304 } else { 200 }, Some(10))?;
     header.insert_header(header::SERVER, answers::SERVER)?;
     header.insert_header(header::ETAG, file.etag.as_str())?;

@@ -4,7 +4,7 @@ use super::{Pace, Traps};
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
 use crate::policy::compiled::{Site, Standing};
-use crate::verdict::{Asker, Conduct, Decision, Facts, Identity, claim_label, conduct_counts};
+use crate::verdict::{Asker, Conduct, Decision, Facts, Holdings, Identity, claim_label, conduct_counts, pace};
 use std::time::Duration;
 
 /// The memory of how crawlers conduct themselves.
@@ -42,11 +42,12 @@ impl Conducts {
         registry: &Registry,
         facts: &Facts<'_>,
         asker: Asker,
+        holdings: &Holdings<'_>,
         now: Duration,
     ) -> Conduct {
         let Some(subject) = subject(snapshot, registry, facts, asker) else { return Conduct::default() };
         let trapped = self.trapped(&subject, facts);
-        let paced = subject.standing.pace.filter(|_| !trapped);
+        let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings) };
         let site = &subject.site.name;
         let too_fast = paced.and_then(|delay| self.pace.ask(site, subject.crawler, facts.identity, delay, now));
         Conduct { too_fast, trapped }
@@ -59,11 +60,12 @@ impl Conducts {
         registry: &Registry,
         facts: &Facts<'_>,
         asker: Asker,
+        holdings: &Holdings<'_>,
         now: Duration,
     ) -> Conduct {
         let Some(subject) = subject(snapshot, registry, facts, asker) else { return Conduct::default() };
         let trapped = self.trapped(&subject, facts);
-        let paced = subject.standing.pace.filter(|_| !trapped);
+        let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings) };
         let site = &subject.site.name;
         let too_fast = paced.and_then(|delay| self.pace.look(site, subject.crawler, facts.identity, delay, now));
         Conduct { too_fast, trapped }

@@ -224,17 +224,27 @@ crawlers:
   - { token: ShopBot, crawl_delay: yes, networks: [198.51.100.0/24] }
 "#;
 
+/// A version that another took the place of at the beginning.
+fn held(policy: String) -> Held {
+    let former = Arc::new(Former::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
+    Held { former, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
+}
+
 struct Timeline {
     conducts: Conducts,
     snapshot: Snapshot,
     /// Versions that may be held besides the one in force.
-    held: Vec<crate::policy::compiled::Held>,
+    held: Vec<Held>,
+    /// Whether the host was watched for long enough.
+    watched: bool,
+    /// Whether who asks was served the version in force.
+    in_force: bool,
 }
 
 impl Timeline {
     fn new(policy: &str) -> Timeline {
         let snapshot = Snapshot::new(vec![SiteEntry::new(site(policy), Timestamp(0))], 1);
-        Timeline { conducts: Conducts::default(), snapshot, held: Vec::new() }
+        Timeline { conducts: Conducts::default(), snapshot, held: Vec::new(), watched: true, in_force: false }
     }
 
     fn ask(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
@@ -254,11 +264,17 @@ impl Timeline {
         let registry = Registry::builtin();
         let asker = Asker::of(&self.snapshot, registry, &facts);
         let now = Duration::from_secs_f64(seconds);
-        let looked = self.conducts.look(&self.snapshot, registry, &facts, asker, now);
-        let conduct = self.conducts.take_in(&self.snapshot, registry, &facts, asker, now);
-        assert_eq!(looked, conduct, "what is said without taking it in is what is said when it is");
         let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
-        let holdings = Holdings { versions: &self.held, held, ..Holdings::default() };
+        let holdings = Holdings {
+            versions: &self.held,
+            held,
+            watched: self.watched,
+            in_force: self.in_force,
+            ..Holdings::default()
+        };
+        let looked = self.conducts.look(&self.snapshot, registry, &facts, asker, &holdings, now);
+        let conduct = self.conducts.take_in(&self.snapshot, registry, &facts, asker, &holdings, now);
+        assert_eq!(looked, conduct, "what is said without taking it in is what is said when it is");
         let scratch = &mut Scratch::default();
         let decision = decide_for(&self.snapshot, registry, &facts, asker, &holdings, conduct, scratch);
         self.conducts.remember(&decision, &self.snapshot, registry, &facts);
@@ -303,16 +319,11 @@ fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_rep
 #[test]
 fn who_may_hold_a_version_without_the_trap_is_not_marked() {
     let mut time = Timeline::new(POLICY);
-    let held = |policy: String| Held {
-        former: Arc::new(Former::read(site(&policy).robots_txt.body.clone(), Registry::builtin())),
-        since: Timestamp(0),
-        superseded_at: Timestamp(0),
-    };
     time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::StaleCopy);
     // It was disallowed by another rule: against the rules, but of the trap it could not know.
     time.held = vec![held(POLICY.replace("traps: [/trap/], ", "").replace("/cart/", "/tra"))];
-    assert_eq!(time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::Unproven);
+    assert_eq!(time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::Violation);
     assert!(time.conducts.traps.is_empty());
     assert_eq!(
         time.ask(90_000.0, "192.0.2.1", BINGBOT, "/trap/").kind,
@@ -356,4 +367,62 @@ fn the_retry_after_is_kept_by_who_waits_that_long() {
     assert_eq!(retry_after, 9, "whole seconds, up");
     now += f64::from(retry_after);
     assert_eq!(time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").kind, Kind::Allowed);
+}
+
+#[test]
+fn a_delay_that_was_raised_or_introduced_counts_when_nobody_may_hold_the_version_before() {
+    let bot = "ShopBot/1.0";
+    let mut time = Timeline::new(POLICY);
+    time.held = vec![held(POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"))];
+    for seconds in [1_000.0, 1_002.0, 1_004.0] {
+        assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it keeps the delay that it knows");
+    }
+    assert_eq!(time.ask(1_005.0, "192.0.2.1", bot, "/").kind, Kind::TooFast, "nor did any version allow this");
+    assert_eq!(time.ask(90_000.0, "192.0.2.1", bot, "/").kind, Kind::Allowed);
+    assert_eq!(time.ask(90_002.0, "192.0.2.1", bot, "/").kind, Kind::TooFast, "a day later it has the new one");
+
+    for before in [", crawl_delay: 10s", "[\"*\"], disallow: [/cart/], crawl_delay: 10s"] {
+        let after = if before.starts_with('[') { "[Nobodybot], disallow: [/cart/]" } else { "" };
+        let mut time = Timeline::new(POLICY);
+        time.held = vec![held(POLICY.replace(before, after).replace("traps: [/trap/], ", ""))];
+        for seconds in [1_000.0, 1_000.5, 1_001.0] {
+            assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "there was none");
+        }
+    }
+    let mut time = Timeline::new(&POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"));
+    time.held = vec![held(POLICY.to_owned())];
+    time.ask(1_000.0, "192.0.2.1", bot, "/");
+    assert_eq!(time.ask(1_002.0, "192.0.2.1", bot, "/").kind, Kind::Allowed, "the shorter one is in force at once");
+}
+
+#[test]
+fn on_a_host_just_started_nobody_is_called_too_fast() {
+    let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
+    time.watched = false;
+    for seconds in [1_000.0, 1_000.5] {
+        assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it may never have heard of a delay");
+    }
+    time.in_force = true;
+    time.ask(2_000.0, "192.0.2.1", bot, "/");
+    let slowed = time.ask(2_001.0, "192.0.2.1", bot, "/");
+    assert_eq!((slowed.kind, slowed.action.name()), (Kind::Unproven, "slow"), "it knows, and may hold another one");
+}
+
+#[test]
+fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before() {
+    let mut time = Timeline::new(POLICY);
+    time.watched = false;
+    assert_eq!(time.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Unproven);
+    assert_eq!(time.ask(1_001.0, "192.0.2.1", "Googlebot/2.1", "/").kind, Kind::Allowed, "it is not shut out");
+    assert!(time.conducts.traps.is_empty());
+    time.in_force = true;
+    assert_eq!(
+        time.ask(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind,
+        Kind::Trapped,
+        "the line was shown to it"
+    );
+    let mut later = Timeline::new(POLICY);
+    assert_eq!(later.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Trapped, "no copy is unknown");
+    later.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
+    assert_eq!(later.ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/").kind, Kind::StaleCopy);
 }

@@ -1,11 +1,14 @@
 //! The definition: from what was served to what may be held. Reads no clock and no lock.
 
-use super::visits::{ANYONE, Host};
+use super::visits::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::time::Timestamp;
 use crate::verdict::{Holdings, bits};
 use std::time::Duration;
+
+/// Bots that no list knows.
+const OTHER: &str = "other";
 
 /// Whose holdings are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +26,9 @@ impl<'a> Asker<'a> {
             Claim::Known(index) => registry.robots_cache(index),
             Claim::Token(index) => {
                 let token = entry.site.tokens.tokens().get(usize::from(index));
-                (token.map_or("other", String::as_str), Duration::ZERO)
+                (token.map_or(OTHER, String::as_str), Duration::ZERO)
             }
-            Claim::Other => ("other", Duration::ZERO),
+            Claim::Other => (OTHER, Duration::ZERO),
             Claim::Nobody => (ANYONE, Duration::ZERO),
         };
         Asker { name, kept }
@@ -76,5 +79,10 @@ pub fn holdings<'a>(
         }
         forgotten |= served.lost.is_some_and(within);
     }
-    Holdings { versions: &entry.held, held, forgotten, fetched, watched }
+    // Bots that no list knows share a name, and behind a cache it is the cache that is served.
+    let apart = asker.name != OTHER && entry.site.behind_cache.is_none();
+    let own = host.and_then(|host| host.crawler(asker.name)).filter(|_| apart);
+    let is_current = |visit: &Visit| visit.version == current && visit.at >= entry.names_since;
+    let in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
+    Holdings { versions: &entry.held, held, forgotten, fetched, in_force, watched }
 }

@@ -545,3 +545,51 @@ fn a_clock_that_is_set_makes_nobody_a_violator() {
         }
     }
 }
+
+/// What the ledger knows of bingbot: whether a date can say to it that its copy is good.
+fn knows_its_copy(world: &World, entry: &SiteEntry) -> bool {
+    let claim = Registry::builtin().identify(b"bingbot/2.0");
+    let moment = world.moment();
+    world.ledger.peek(Registry::builtin(), entry, b"a.example", claim, moment).in_force && entry.is_told_by_its_date()
+}
+
+#[test]
+fn two_versions_of_one_second_are_not_told_apart_by_their_date() {
+    let mut world = settled(None);
+    world.publish(1);
+    world.fetch(0, 0);
+    assert!(knows_its_copy(&world, &world.entry));
+    world.publish(2);
+    world.fetch(0, 0);
+    assert!(!knows_its_copy(&world, &world.entry), "its date is that of the version before, too");
+    world.now += 1;
+    world.publish(3);
+    assert!(!knows_its_copy(&world, &world.entry), "it was not served this one");
+    world.fetch(0, 0);
+    assert!(knows_its_copy(&world, &world.entry));
+}
+
+#[test]
+fn a_copy_of_another_site_of_the_same_second_is_not_taken_for_this_site_s() {
+    let world = settled(None);
+    world.fetch(0, 0);
+    let (other, _) = load(
+        "other",
+        &Source { name: "other.yaml".into(), text: "hosts: [a.example]\nrobots: { origin: replace }\n".into() },
+        Registry::builtin(),
+    );
+    let names_since = world.entry.names_since;
+    let other = SiteEntry { names_since, ..SiteEntry::new(other.expect("a policy"), world.entry.since) };
+    assert!(knows_its_copy(&world, &world.entry));
+    assert!(!knows_its_copy(&world, &other), "the host went to another site with the same Last-Modified");
+}
+
+#[test]
+fn unlisted_bots_share_a_name_and_no_copy() {
+    let world = settled(None);
+    world.fetch(4, 0);
+    let claim = Registry::builtin().identify(agent(4).as_bytes());
+    assert_eq!(claim, Claim::Other);
+    let holdings = world.ledger.peek(Registry::builtin(), &world.entry, b"a.example", claim, world.moment());
+    assert!(holdings.fetched && !holdings.in_force);
+}

@@ -297,6 +297,12 @@ impl SiteEntry {
         SiteEntry { site, since, held, forgotten: None, names_since: since, tag_ages: TagAges::default(), pauses }
     }
 
+    /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two were
+    /// saved within a second, or after the clock was set back to the same second, or where not all are known any more.
+    pub fn is_told_by_its_date(&self) -> bool {
+        self.forgotten.is_none() && self.held.iter().all(|held| held.since != self.since)
+    }
+
     /// Whether what is said about pages of a path changed so lately that crawlers must see the page whole.
     pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
         let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;

@@ -3,9 +3,10 @@
 use super::compile::standings::{binding, names};
 use super::compiled::{Binding, Version};
 use crate::crawlers::{Binds, Claim, Registry, TokenMarks};
-use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Matcher, Reading, Rule};
+use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, Rule};
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The bytes, ready for verdicts.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub struct Former {
     pub body: Arc<[u8]>,
     /// Their groups.
     pub matcher: Matcher,
+    /// The crawl delay of each group; what no number can be made of is none.
+    pub delays: Vec<Option<Duration>>,
     /// The tokens that they name and the registry does not know.
     pub tokens: TokenMarks,
 }
@@ -26,7 +29,7 @@ impl Former {
         let version = Version::of(&body);
         let file = File::parse(body.clone());
         let reading = Reading::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-        let document = Document { groups: groups(&reading), ..Document::default() };
+        let document = Document { groups: groups(&file, &reading), ..Document::default() };
         let mut unlisted: Vec<String> = Vec::new();
         for agent in document.groups.iter().flat_map(|group| &group.agents).filter(|agent| *agent != "*") {
             let is = |name: &str| name.eq_ignore_ascii_case(agent);
@@ -36,7 +39,8 @@ impl Former {
                 unlisted.push(agent.clone());
             }
         }
-        Former { version, body, matcher: Matcher::new(&document), tokens: TokenMarks::new(unlisted) }
+        let delays = document.groups.iter().map(|group| group.crawl_delay).collect();
+        Former { version, body, matcher: Matcher::new(&document), delays, tokens: TokenMarks::new(unlisted) }
     }
 
     /// The group that binds a claim; a token's index is that of [`Former::tokens`], and `binds` is what is known of the
@@ -55,7 +59,7 @@ impl Former {
 }
 
 /// The groups with their rules; an agent that stands in several has the rules of all (RFC 9309 section 2.2.1).
-fn groups(reading: &Reading) -> Vec<Group> {
+fn groups(file: &File, reading: &Reading) -> Vec<Group> {
     let name = |agent: &AgentLine| if agent.star { "*".to_owned() } else { agent.token.clone() };
     let rules = |group: &FileGroup| -> Vec<Rule> { group.rules.iter().map(|line| line.rule.clone()).collect() };
     let mut seen = HashSet::new();
@@ -64,6 +68,7 @@ fn groups(reading: &Reading) -> Vec<Group> {
         let group = |group: &FileGroup| Group {
             agents: group.agents.iter().map(name).collect(),
             rules: rules(group),
+            crawl_delay: delay(file, group),
             ..Group::default()
         };
         return reading.groups().iter().map(group).collect();
@@ -72,10 +77,26 @@ fn groups(reading: &Reading) -> Vec<Group> {
     for group in reading.groups() {
         for agent in group.agents.iter().map(name) {
             match groups.iter_mut().find(|known| known.agents[0].eq_ignore_ascii_case(&agent)) {
-                Some(known) => known.rules.extend(rules(group)),
-                None => groups.push(Group { agents: vec![agent], rules: rules(group), ..Group::default() }),
+                Some(known) => {
+                    known.rules.extend(rules(group));
+                    known.crawl_delay = known.crawl_delay.into_iter().chain(delay(file, group)).min();
+                }
+                None => groups.push(Group {
+                    agents: vec![agent],
+                    rules: rules(group),
+                    crawl_delay: delay(file, group),
+                    ..Group::default()
+                }),
             }
         }
     }
     groups
+}
+
+/// The shortest that is written in a group; none where that is no wait at all.
+fn delay(file: &File, group: &FileGroup) -> Option<Duration> {
+    let records = group.others.iter().filter_map(|number| file.line(*number)?.record.as_ref());
+    let delays = records.filter(|record| record.key == Key::CrawlDelay);
+    let delays = delays.filter_map(|record| Duration::try_from_secs_f64(file.text(&record.value).parse().ok()?).ok());
+    delays.min().filter(|delay| !delay.is_zero())
 }

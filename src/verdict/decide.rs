@@ -9,6 +9,7 @@ use crate::policy::compiled::{
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
+use std::time::Duration;
 
 /// Certificates must renew through any pause (RFC 8555 section 8.3).
 const ACME: &[u8] = b"/.well-known/acme-challenge/";
@@ -95,7 +96,7 @@ pub fn decide_for(
     if impostor {
         found.refuse(Kind::Impostor, Action::Block(standing.impostor));
     } else if held && !standing.exempt {
-        found = held_to(standing, verdict, kind, facts.identity, sprung, conduct);
+        found = held_to(standing, verdict, kind, facts.identity, sprung, conduct, holdings.watched);
         found.refusal = found.refusal.or_else(|| license_wanted(site, standing, signals, target));
     }
     let Found { kind, refusal, mode } = found;
@@ -141,6 +142,7 @@ fn held_to(
     identity: Identity,
     sprung: bool,
     conduct: Conduct,
+    watched: bool,
 ) -> Found {
     let not_verified = identity == Identity::Unverified;
     let mode = match standing.unverified {
@@ -164,7 +166,9 @@ fn held_to(
         _ => {
             if let Some(wait) = conduct.too_fast {
                 let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
-                found.refuse(Kind::TooFast, Action::Slow { answer: standing.too_fast, retry_after });
+                // It may go by a version with a shorter delay, or none, that nobody here knows of.
+                let kind = if watched { Kind::TooFast } else { Kind::Unproven };
+                found.refuse(kind, Action::Slow { answer: standing.too_fast, retry_after });
             }
         }
     }
@@ -172,7 +176,8 @@ fn held_to(
 }
 
 /// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks the
-/// trap in what it says to this crawler.
+/// trap in what it says to this crawler. Where it may hold one from before the watch, it must have been served the one in
+/// force on this host.
 fn springs(
     registry: &Registry,
     facts: &Facts<'_>,
@@ -181,6 +186,9 @@ fn springs(
     target: Target<'_>,
     holdings: &Holdings<'_>,
 ) -> bool {
+    if !holdings.watched && !holdings.in_force {
+        return false;
+    }
     let Some(trap) = current.traps.find(target.sent).and_then(|trap| current.traps.rules().get(trap)) else {
         return false;
     };
@@ -190,6 +198,29 @@ fn springs(
             Binding::Group(group) => former.matcher.rules(usize::from(group)).rules().contains(trap),
             Binding::NoRules | Binding::NotBound => false,
         }
+    })
+}
+
+/// The crawl delay that a crawler is held to: the shortest of all versions that it may hold, and none where one of them has
+/// none. Where a version from before the watch may be held, only whoever was served the one in force is held to a
+/// delay, and what is sooner is not called a violation.
+pub fn pace(
+    registry: &Registry,
+    facts: &Facts<'_>,
+    claim: Claim,
+    current: &Site,
+    holdings: &Holdings<'_>,
+) -> Option<Duration> {
+    let now = current.standing(claim).pace?;
+    if holdings.forgotten || !holdings.watched && !holdings.in_force {
+        return None;
+    }
+    holdings.former().try_fold(now, |shortest, held| match binding_in(registry, facts, claim, current, &held.former) {
+        Binding::Group(group) => {
+            let delay = held.former.delays.get(usize::from(group)).copied().flatten();
+            delay.map(|delay| delay.min(shortest))
+        }
+        Binding::NoRules | Binding::NotBound => None,
     })
 }
 

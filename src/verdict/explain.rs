@@ -453,6 +453,9 @@ impl Explanation {
                 "disallowed, and it never fetched robots.txt here, though it was there all the time"
             }
             Kind::Violation => "disallowed by every copy of robots.txt that it may hold",
+            Kind::Unproven if self.verdict != Verdict::Disallowed => {
+                "sooner after the last request than crawl_delay says; which copies it may hold is not known"
+            }
             Kind::Unproven => "the longest rule that matches disallows it; which copies it may hold is not known",
             Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
             Kind::NotBound if self.verdict == Verdict::Disallowed => {

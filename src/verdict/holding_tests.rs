@@ -41,7 +41,7 @@ fn decided(text: &str, identity: Identity, user_agent: &str, target: &str, condu
         identity,
         now: Timestamp(0),
     };
-    let (registry, holdings) = (Registry::builtin(), Holdings::default());
+    let (registry, holdings) = (Registry::builtin(), Holdings { watched: true, ..Holdings::default() });
     let asker = Asker::of(&snapshot, registry, &facts);
     let scratch = &mut Scratch::default();
     let decision = decide_for(&snapshot, registry, &facts, asker, &holdings, conduct, scratch);
@@ -68,7 +68,7 @@ fn an_impostor_is_refused_whatever_it_asks_for_but_robots_txt_and_a_verified_cra
     assert_eq!(held(&text, Identity::Impostor, "bingbot/2.0", "/cart/"), (Kind::Impostor, Some(410)));
     assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/robots.txt"), (Kind::Allowed, None));
     assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/"), (Kind::Allowed, None));
-    assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/cart/"), (Kind::Unproven, Some(403)));
+    assert_eq!(held(&text, Identity::Verified, GOOGLEBOT, "/cart/"), (Kind::Violation, Some(403)));
     let off = with("{ mode: off }");
     assert_eq!(held(&off, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Allowed, None));
 }
@@ -85,7 +85,7 @@ fn the_unverified_are_treated_as_they_claim_observed_or_refused() {
     }
     let refuse = with("{ mode: enforce, unverified: refuse, agents: { Bingbot: { unverified: as_claimed } } }");
     assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Unverified, Some(403)));
-    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"), (Kind::Unproven, Some(403)));
+    assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/cart/"), (Kind::Violation, Some(403)));
     assert_eq!(held(&refuse, Identity::Verified, GOOGLEBOT, "/"), (Kind::Allowed, None));
     assert_eq!(held(&refuse, Identity::Unverified, "bingbot/2.0", "/"), (Kind::Allowed, None));
     assert_eq!(held(&refuse, Identity::Unverified, GOOGLEBOT, "/robots.txt"), (Kind::Allowed, None));
@@ -104,7 +104,7 @@ fn the_exempt_are_never_refused_unless_they_are_somebody_else() {
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
     assert_eq!((decision.kind, decision.action, decision.would), (Kind::Allowed, Action::Pass, None));
     assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(403)));
-    assert_eq!(held(&text, Identity::Unverified, "bingbot/2.0", "/cart/"), (Kind::Unproven, Some(403)));
+    assert_eq!(held(&text, Identity::Unverified, "bingbot/2.0", "/cart/"), (Kind::Violation, Some(403)));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn what_weighs_more_comes_first() {
     assert_eq!(retry_after, 5, "whole seconds, up");
     let fast = Conduct { trapped: false, ..both };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", fast);
-    assert_eq!(decision.kind, Kind::Unproven, "what is disallowed does not become allowed by waiting");
+    assert_eq!(decision.kind, Kind::Violation, "what is disallowed does not become allowed by waiting");
     let (decision, _) = decided(&text, Identity::Unverified, PERSON, "/", both);
     assert_eq!(decision.kind, Kind::NotACrawler);
 }
@@ -173,7 +173,7 @@ fn a_crawler_of_the_owner_s_own_is_known_by_its_marks_and_follows_its_purpose() 
     let robots = String::from_utf8_lossy(&site.robots_txt.body);
     assert!(robots.contains("User-agent: OurBot\nDisallow: /\n"), "{robots}");
     assert!(robots.contains("User-agent: Googlebot\nDisallow: /\n"), "a corrected purpose moves it: {robots}");
-    assert_eq!(held(text, Identity::Unverified, "our-reader", "/"), (Kind::Unproven, Some(403)));
+    assert_eq!(held(text, Identity::Unverified, "our-reader", "/"), (Kind::Violation, Some(403)));
     assert_eq!(site.holds_address(claim("our-reader"), "10.1.1.1".parse().expect("an address")), Some(true));
     assert_eq!(site.holds_address(google, "192.0.2.1".parse().expect("an address")), Some(false));
     assert_eq!(
@@ -283,7 +283,7 @@ fn a_licence_is_asked_last_and_is_no_matter_of_traps_paces_or_the_exempt() {
     };
     let calm = Conduct::default();
     assert_eq!(asked("bingbot/2.0", "/", calm), (Kind::Allowed, "license", false));
-    assert_eq!(asked("bingbot/2.0", "/cart/", calm), (Kind::Unproven, "block", false));
+    assert_eq!(asked("bingbot/2.0", "/cart/", calm), (Kind::Violation, "block", false));
     assert_eq!(asked("bingbot/2.0", "/trap/", calm), (Kind::Trapped, "block", true));
     assert_eq!(asked("Applebot/0.1", "/", calm), (Kind::Allowed, "pass", false));
     let fast = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: false };

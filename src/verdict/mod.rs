@@ -7,7 +7,7 @@ mod load;
 mod suite;
 
 pub use conduct::{Asker, Conduct, conduct_counts, identity_by_policy};
-pub use decide::{decide, decide_for};
+pub use decide::{decide, decide_for, pace};
 pub use explain::{
     ActionReport, EffectiveReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for,
     explain_response, group_place, report, rule_place,
@@ -65,6 +65,9 @@ pub struct Holdings<'a> {
     pub forgotten: bool,
     /// Whether it was served any version at all.
     pub fetched: bool,
+    /// Whether it itself was served the version in force on this host. Never of bots that no list knows, who share a name,
+    /// nor behind a cache.
+    pub in_force: bool,
     /// Whether the host was watched without a gap for the whole time, so that nothing it holds is unknown.
     pub watched: bool,
 }

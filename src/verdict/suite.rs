@@ -133,12 +133,12 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     let holdings = match &test.held {
         None => Holdings::default(),
         Some(HeldByTest::Nothing) => Holdings { watched: true, ..Holdings::default() },
-        Some(HeldByTest::InForce) => Holdings { watched: true, fetched: true, ..Holdings::default() },
+        Some(HeldByTest::InForce) => Holdings { watched: true, fetched: true, in_force: true, ..Holdings::default() },
         Some(HeldByTest::Former(text)) => {
             let body = Arc::from(text.as_bytes());
             let since = question.facts.now;
             former = [Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: since }];
-            Holdings { versions: &former, held: 1, watched: true, fetched: true, forgotten: false }
+            Holdings { versions: &former, held: 1, watched: true, fetched: true, ..Holdings::default() }
         }
     };
     let (asker, conduct) = (Asker { site, claim }, Conduct::default());
