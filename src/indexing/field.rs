@@ -6,6 +6,7 @@
 
 use super::date::moment;
 use super::directive::KEYS;
+use super::names::is_bots_name;
 use super::{Directive, Directives, Flag, Scope, Tags};
 use crate::time::Timestamp;
 
@@ -102,13 +103,6 @@ fn scoped(part: &str) -> (Option<&str>, &str) {
         // `bingbot: somethingnew`, `googlebot:` (the directives follow the comma), `googlebot: newkey: 3`.
         || is_bots_name(name);
     if is_directive { (Some(name), rest) } else { (None, part) }
-}
-
-/// Whether a name is that of a crawler whatever follows it.
-fn is_bots_name(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    ["bot", "spider", "crawler"].iter().any(|part| lower.contains(part))
-        || ["slurp", "yandex"].contains(&lower.as_str())
 }
 
 /// Whether a member would be read as one for another bot, were it not the first of its line.

@@ -222,6 +222,12 @@ fn dates_are_read_in_every_form_that_people_write() {
 }
 
 #[test]
+fn names_are_found_in_their_order() {
+    assert!(names_known().is_sorted());
+    assert!(is_bots_name("Google-Extended") && is_bots_name("SomeSpider") && !is_bots_name("max-foo"));
+}
+
+#[test]
 fn engines_say_what_they_honour() {
     use engines::{BOTS, Reads, Support, bot, is_retired_by_all};
     let of = |name: &str, directive: &str| {
