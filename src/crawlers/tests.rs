@@ -42,6 +42,18 @@ fn every_record_says_who_it_is_and_from_where_that_is_known() {
 }
 
 #[test]
+fn lines_of_x_robots_tag_may_address_every_token() {
+    let tokens =
+        || registry().crawlers().iter().flat_map(|crawler| &crawler.tokens).filter(|token| !token.contains(' '));
+    for token in tokens() {
+        assert!(crate::indexing::is_bots_name(token), "{token} is missing in src/indexing/names.rs");
+    }
+    for name in crate::indexing::names_known() {
+        assert!(tokens().any(|token| token.eq_ignore_ascii_case(name)), "{name} is no token of the registry");
+    }
+}
+
+#[test]
 fn every_example_is_its_own_record() {
     let mut wrong = Vec::new();
     for crawler in registry().crawlers().iter().filter(|crawler| !crawler.marks.is_empty()) {

@@ -79,14 +79,13 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What the content of a meta says; `None` when it cannot be told for sure. Unlike a field it has no scopes in it, and
-/// many pages separate by blanks.
+/// What the content of a meta says; `None` when it cannot be told for sure. It is read as a field is: `noindex nofollow`
+/// without its comma is one rule that no operator documents, and stays what it was. Unlike a field it has no scopes in it.
 pub(super) fn read(content: &str) -> Option<Directives> {
     if content.contains('&') || !content.is_ascii() {
         return None;
     }
-    let members: Vec<String> = content.split(',').map(separated).collect();
-    let tags = parse_lines([members.join(",").as_bytes()]);
+    let tags = parse_lines([content.as_bytes()]);
     let mut directives = Directives::default();
     for (scope, said) in tags.iter() {
         if *scope != Scope::All {
@@ -95,15 +94,4 @@ pub(super) fn read(content: &str) -> Option<Directives> {
         directives.extend(said);
     }
     Some(directives)
-}
-
-/// `noindex nofollow` and `noindex; nofollow` as two members, where each word is a directive.
-fn separated(member: &str) -> String {
-    let words: Vec<&str> =
-        member.split(|sign: char| sign.is_ascii_whitespace() || sign == ';').filter(|word| !word.is_empty()).collect();
-    if words.len() > 1 && words.iter().all(|word| Directives::parse(word).is_ok()) {
-        words.join(",")
-    } else {
-        member.to_owned()
-    }
 }

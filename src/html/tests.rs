@@ -110,8 +110,18 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
         ("none", "noarchive", "noindex, nofollow, noarchive"),
         ("max-snippet:10", "max-snippet: 50, noarchive", "noarchive, max-snippet: 10"),
         ("max-snippet:50", "max-snippet: 10", "max-snippet: 10"),
-        ("noindex nofollow", "noarchive", "noindex, nofollow, noarchive"),
-        ("NOINDEX;NOFOLLOW", "noarchive", "noindex, nofollow, noarchive"),
+        ("noindex nofollow", "noarchive", "noarchive, noindex nofollow"),
+        ("NOINDEX;NOFOLLOW", "noarchive", "noarchive, NOINDEX;NOFOLLOW"),
+        (
+            "unavailable_after: Tuesday, June 25, 2030 15:00:00 PST, nofollow",
+            "noarchive",
+            "nofollow, noarchive, unavailable_after: 2030-06-25T23:00:00Z",
+        ),
+        (
+            "unavailable_after: Tuesday, June 25, 2030 15:00 IST, nofollow",
+            "zoo",
+            "nofollow, zoo, unavailable_after: Tuesday, June 25, 2030 15:00 IST",
+        ),
         ("", "noindex", "noindex"),
         ("max-image-preview:large", "max-image-preview: none", "max-image-preview: none"),
     ] {

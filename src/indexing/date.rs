@@ -1,15 +1,50 @@
 //! The dates of `unavailable_after`, in the forms that Google's page names (RFC 822, RFC 850, ISO 8601) and as people
-//! write them. Reads only: dates are written as [`Timestamp`] writes itself, in ISO 8601.
+//! write them. What could be two moments (`06/07/2030`, a zone that two countries call so) is none. Reads only: dates are
+//! written as [`Timestamp`] writes itself, in ISO 8601.
 
 use crate::time::Timestamp;
-use chrono::{DateTime, NaiveDate, NaiveDateTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
 /// The longest date that anybody writes has some forty characters.
 const MAX_BYTES: usize = 64;
 
-const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-const LONG_MONTHS: [&str; 11] =
-    ["january", "february", "march", "april", "june", "july", "august", "september", "october", "november", "december"];
+const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+/// Zones that are called so in one part of the world only, in hours: those of RFC 822 section 5.1 and those of Europe.
+/// `BST`, `IST` and `CST` of elsewhere are why others are not here; RFC 822 has settled `CST`.
+const ZONES: [(&str, i64); 18] = [
+    ("UTC", 0),
+    ("GMT", 0),
+    ("UT", 0),
+    ("Z", 0),
+    ("EST", -5),
+    ("EDT", -4),
+    ("CST", -6),
+    ("CDT", -5),
+    ("MST", -7),
+    ("MDT", -6),
+    ("PST", -8),
+    ("PDT", -7),
+    ("WET", 0),
+    ("WEST", 1),
+    ("CET", 1),
+    ("CEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+];
 
 /// With an offset of their own.
 const WITH_OFFSET: [&str; 4] = ["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M%z", "%Y%m%dT%H%M%S%z"];
@@ -51,18 +86,111 @@ fn any_moment(text: &str) -> Option<Timestamp> {
     let bare = ["UTC", "GMT", "Z", "z"].iter().find_map(|zone| plain.strip_suffix(zone)).unwrap_or(&plain).trim_end();
     let moment = WITHOUT_OFFSET.iter().find_map(|form| NaiveDateTime::parse_from_str(bare, form).ok());
     let day = || DAYS.iter().find_map(|form| NaiveDate::parse_from_str(bare, form).ok()?.and_hms_opt(0, 0, 0));
-    moment.or_else(day).map(|moment| Timestamp(moment.and_utc().timestamp()))
+    moment.or_else(day).map(|moment| Timestamp(moment.and_utc().timestamp())).or_else(|| written_out(&plain))
+}
+
+/// A date in words: `Jun 25 2030 3:00 PM EST`, `25 Jun 2030 15:00 CEST`, `Jun 25 15:00:00 PST 2030`.
+fn written_out(plain: &str) -> Option<Timestamp> {
+    // Browsers write the zone's name behind its offset, in parentheses.
+    let plain = plain.split_once(" (").map_or(plain, |(date, _)| date);
+    let mut words: Vec<&str> = plain.split(' ').filter(|word| !word.is_empty()).collect();
+    if words.len() > 3 && words[2].contains(':') {
+        words[2..].rotate_right(1);
+    }
+    let (date, rest) = words.split_first_chunk::<3>()?;
+    let (day, month) = match (month(date[0]), month(date[1])) {
+        (Some(month), None) => (date[1], month),
+        (None, Some(month)) => (date[0], month),
+        _ => return None,
+    };
+    let day = ["st", "nd", "rd", "th"].iter().find_map(|end| day.strip_suffix(end)).unwrap_or(day);
+    let year = date[2].parse().ok().filter(|_| date[2].len() == 4)?;
+    let date = NaiveDate::from_ymd_opt(year, month, day.parse().ok()?)?;
+    let seconds = match rest.split_first() {
+        None => 0,
+        Some((time, rest)) => {
+            // `3:00PM`, `15:00Z`, `15:00:00+02:00`.
+            let end = time.find(|sign: char| !sign.is_ascii_digit() && sign != ':').unwrap_or(time.len());
+            let (time, attached) = time.split_at(end);
+            let rest = Some(attached).filter(|word| !word.is_empty()).into_iter().chain(rest.iter().copied());
+            seconds(time, &rest.collect::<Vec<_>>())?
+        }
+    };
+    Some(Timestamp(date.and_time(NaiveTime::MIN).and_utc().timestamp() + seconds))
+}
+
+/// From midnight in UTC: a time, then AM or PM, then a zone, the last two if they are there.
+fn seconds(time: &str, words: &[&str]) -> Option<i64> {
+    let half = words.first().filter(|word| ["am", "pm"].iter().any(|half| half.eq_ignore_ascii_case(word)));
+    let zone = match &words[usize::from(half.is_some())..] {
+        [] => 0,
+        [zone] => zone_seconds(zone)?,
+        _ => return None,
+    };
+    let digits = |part: &str| part.parse::<u32>().ok().filter(|_| part.len() <= 2);
+    let mut parts = time.split(':');
+    let hour = digits(parts.next()?)?;
+    let minute = match parts.next() {
+        Some(minute) => digits(minute)?,
+        None => half.map(|_| 0)?,
+    };
+    let second = parts.next().map_or(Some(0), digits)?;
+    let hour = match half {
+        None => hour,
+        Some(half) if (1..=12).contains(&hour) => hour % 12 + if half.eq_ignore_ascii_case("pm") { 12 } else { 0 },
+        Some(_) => return None,
+    };
+    if parts.next().is_some() {
+        return None;
+    }
+    NaiveTime::from_hms_opt(hour, minute, second)?;
+    Some(i64::from(hour * 3600 + minute * 60 + second) - zone)
+}
+
+/// `PST`, `+0200`, `+02:00`, `GMT+0200`: seconds east of UTC.
+fn zone_seconds(zone: &str) -> Option<i64> {
+    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
+        return Some(hours * 3600);
+    }
+    let offset = zone.strip_prefix("GMT").or_else(|| zone.strip_prefix("UTC")).unwrap_or(zone);
+    let (sign, digits) = match offset.split_at_checked(1)? {
+        ("+", digits) => (1, digits.replace(':', "")),
+        ("-", digits) => (-1, digits.replace(':', "")),
+        _ => return None,
+    };
+    if digits.len() != 4 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number: i64 = digits.parse().ok()?;
+    (number <= 1_400 && number % 100 < 60).then_some(sign * (number / 100 * 3600 + number % 100 * 60))
+}
+
+/// The number of a month, whole or by its first letters.
+fn month(word: &str) -> Option<u32> {
+    let lower = word.trim_end_matches('.').to_ascii_lowercase();
+    let known = (1..).zip(MONTHS).find(|(_, month)| month.starts_with(&lower));
+    known.map(|(number, _)| number).filter(|_| lower.len() >= 3)
+}
+
+/// Whether a member of a line can only be a piece of a date: a number, an offset, a month, a day of the week, half of a
+/// day or a zone comes first.
+pub(super) fn is_piece(member: &str) -> bool {
+    let first = member.split(|sign: char| !sign.is_ascii_alphanumeric()).next().unwrap_or("");
+    let known = || ZONES.iter().map(|(zone, _)| *zone).chain(["AM", "PM"]).any(|word| word.eq_ignore_ascii_case(first));
+    let number = member.strip_prefix(['+', '-']).unwrap_or(member);
+    number.starts_with(|sign: char| sign.is_ascii_digit()) || month(first).is_some() || is_weekday(first) || known()
+}
+
+fn is_weekday(word: &str) -> bool {
+    let lower = word.trim_end_matches('.').to_ascii_lowercase();
+    lower.len() >= 3 && WEEKDAYS.iter().any(|day| day.starts_with(&lower))
 }
 
 /// Without the day of the week, commas, runs of blanks, and the hyphens of `25-Jun-2010`; months in three letters.
 fn plain(text: &str) -> String {
     let mut words: Vec<String> =
         text.split([' ', ',', '\t']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    let is_weekday = |word: &String| {
-        let lower = word.to_ascii_lowercase();
-        word.bytes().all(|byte| byte.is_ascii_alphabetic()) && WEEKDAYS.iter().any(|day| lower.starts_with(day))
-    };
-    if words.len() > 1 && words.first().is_some_and(is_weekday) {
+    if words.len() > 1 && words.first().is_some_and(|word| is_weekday(word)) {
         words.remove(0);
     }
     if let Some(first) = words.first_mut()
@@ -72,7 +200,7 @@ fn plain(text: &str) -> String {
         *first = first.replace('-', " ");
     }
     for word in &mut words {
-        if LONG_MONTHS.iter().any(|month| month.eq_ignore_ascii_case(word)) {
+        if MONTHS.iter().any(|month| month.eq_ignore_ascii_case(word)) {
             word.truncate(3);
         }
     }

@@ -158,6 +158,8 @@ impl Directive {
             Directive::MaxSnippet(_) => 100,
             Directive::MaxImagePreview(_) => 101,
             Directive::MaxVideoPreview(_) => 102,
+            // Last: what follows it would be taken for a piece of it.
+            Directive::Unknown(key, _) if &**key == "unavailable_after" => 105,
             Directive::Unknown(..) => 103,
             Directive::UnavailableAfter(_) => 104,
         }

@@ -6,6 +6,7 @@
 
 use super::date::moment;
 use super::directive::KEYS;
+use super::names::is_bots_name;
 use super::{Directive, Directives, Flag, Scope, Tags};
 use crate::time::Timestamp;
 
@@ -64,22 +65,10 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
             known.into_iter().for_each(|directive| directives.insert(directive));
         } else if let Some((key, value)) = rest.split_once(':') {
             let key = key.trim();
-            if key.eq_ignore_ascii_case("unavailable_after")
-                && let Some((moment, used)) = dated(value, &parts[index..])
-            {
+            if key.eq_ignore_ascii_case("unavailable_after") {
+                let (directive, used) = unavailable_after(value, &parts[index..]);
                 index += used;
-                directives.insert(Directive::UnavailableAfter(moment));
-            } else if key.eq_ignore_ascii_case("unavailable_after") {
-                // A date that others may be able to read: what a comma cut off stays with it.
-                let mut text = value.trim().to_owned();
-                while let Some(next) = parts.get(index).map(|part| clean(part))
-                    && next.starts_with(|sign: char| sign.is_ascii_digit())
-                {
-                    text.push_str(", ");
-                    text.push_str(&next);
-                    index += 1;
-                }
-                directives.insert(Directive::Unknown("unavailable_after".into(), text.into()));
+                directives.insert(directive);
             } else {
                 directives.insert(Directive::valued(key, value).unwrap_or_else(|| match key {
                     // Without its colon it would be another directive.
@@ -116,13 +105,6 @@ fn scoped(part: &str) -> (Option<&str>, &str) {
     if is_directive { (Some(name), rest) } else { (None, part) }
 }
 
-/// Whether a name is that of a crawler whatever follows it.
-fn is_bots_name(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    ["bot", "spider", "crawler"].iter().any(|part| lower.contains(part))
-        || ["slurp", "yandex"].contains(&lower.as_str())
-}
-
 /// Whether a member would be read as one for another bot, were it not the first of its line.
 pub(super) fn begins_scope(member: &str) -> bool {
     scoped(member).0.is_some()
@@ -133,16 +115,48 @@ pub(super) fn names_scope(name: &str, member: &str) -> bool {
     scoped(&format!("{name}: {member}")).0 == Some(name)
 }
 
+/// What follows `unavailable_after:`, and how many members it takes beside its own. A date that cannot be read here may be
+/// read by others: it is kept as it was, in its order, with all that no directive and no bot's name parts from it.
+fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
+    if let Some((moment, used)) = dated(value, following) {
+        let mut rest = following[used..].iter().map(|part| clean(part)).take_while(|next| !ends_date(next));
+        if !rest.any(|next| super::date::is_piece(&next)) {
+            return (Directive::UnavailableAfter(moment), used);
+        }
+    }
+    let mut text = value.trim().to_owned();
+    let mut used = 0;
+    for next in following.iter().map(|part| clean(part)).take_while(|next| !ends_date(next)) {
+        used += 1;
+        if !next.is_empty() {
+            text.push_str(", ");
+            text.push_str(&next);
+        }
+    }
+    (Directive::Unknown("unavailable_after".into(), text.into()), used)
+}
+
+/// Whether a member is known to be something else than a piece of a date.
+fn ends_date(member: &str) -> bool {
+    let key = member.split(':').next().unwrap_or("").trim();
+    Directive::word(member).is_some()
+        || member.contains(':') && KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
+        || begins_scope(member)
+}
+
 /// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how
 /// many of them it used.
 pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
     let mut found = moment(value.trim()).map(|moment| (moment, 0));
     let mut text = value.trim().to_owned();
-    // `Friday, 25-Jun-10 15:00:00 PST` holds one comma; no form holds more than two.
-    for (used, part) in following.iter().take(2).enumerate() {
+    // `Tuesday, June 25, 2030, 3:00 PM` holds three commas; no form holds more than four.
+    for (used, part) in following.iter().take(4).enumerate() {
         text.push_str(", ");
         text.push_str(&clean(part));
-        if let Some(moment) = moment(text.trim()) {
+        // An empty member is no piece of a date.
+        if !part.trim().is_empty()
+            && let Some(moment) = moment(text.trim())
+        {
             found = Some((moment, used + 1));
         }
     }

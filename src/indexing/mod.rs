@@ -7,10 +7,14 @@ mod directive;
 mod emit;
 pub mod engines;
 mod field;
+mod names;
 mod tags;
 
 pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview};
 pub use field::{parse_lines, parse_whole};
+pub use names::is_bots_name;
+#[cfg(test)]
+pub use names::names_known;
 pub use tags::{Scope, Tags};
 
 #[cfg(test)]

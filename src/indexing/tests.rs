@@ -195,6 +195,15 @@ fn dates_are_read_in_every_form_that_people_write() {
         "2010-06-25 23:00:00",
         "2010-06-25 23:00:00 UTC",
         "20100625T230000Z",
+        "Friday, June 25, 2010 15:00:00 PST",
+        "Fri, Jun 25 2010 18:00:00 EST",
+        "June 25, 2010 11:00 PM",
+        "Jun 25 2010, 11:00PM GMT",
+        "25 June 2010 3 pm PST",
+        "Fri Jun 25 15:00:00 PST 2010",
+        "Fri Jun 26 2010 01:00:00 GMT+0200 (Central European Summer Time)",
+        "Sat, 26 Jun 2010 01:00 CEST",
+        "Saturday, June 26, 2010 01:00:00 +02:00",
     ] {
         assert_eq!(
             effective(&[&format!("unavailable_after: {date}")], "x"),
@@ -210,6 +219,12 @@ fn dates_are_read_in_every_form_that_people_write() {
         let read = effective(&[&format!("unavailable_after: {day}")], "x");
         assert_eq!(read, "unavailable_after: 2010-06-25T00:00:00Z", "{day}");
     }
+}
+
+#[test]
+fn names_are_found_in_their_order() {
+    assert!(names_known().is_sorted());
+    assert!(is_bots_name("Google-Extended") && is_bots_name("SomeSpider") && !is_bots_name("max-foo"));
 }
 
 #[test]
@@ -276,6 +291,25 @@ proptest! {
         let again = parse_lines(sent.iter().map(String::as_bytes));
         for bot in ["googlebot", "bingbot", "otherbot", "slurp", "robots", "max-foo", "x", "unnamedbot"] {
             prop_assert_eq!(again.effective(bot), read.effective(bot), "{} of {:?} sent as {:?}", bot, &text, &sent);
+        }
+    }
+
+    #[test]
+    fn no_date_is_torn_apart(
+        pieces in proptest::collection::vec(
+            "Tue(sday)?|Fri|Jun(e|\\.)? 25(th)?|25 Jun|2030|2030-06-25|06/25/2030|15:00(:00)?( ?PM)?|3 pm|PST|IST|CEST|[+]0200|when(ever)?|z|[a-z]{1,4} [0-9:]{1,5}",
+            1..6,
+        ),
+        next in "nofollow|none|googlebot: nofollow|max-snippet: 3|x: noindex",
+    ) {
+        let date = pieces.join(", ");
+        let read = read(&[&format!("unavailable_after: {date}, {next}")]);
+        let (_, said) = read.iter().next().expect("a date");
+        let kept = said.iter().find(|directive| directive.name() == "unavailable_after").expect("a date").clone();
+        let torn = |known: &Directive| known.name() != "unavailable_after" && super::date::is_piece(known.name());
+        prop_assert!(!said.iter().any(torn), "{:?}", said);
+        if let Directive::Unknown(_, text) = kept {
+            prop_assert_eq!(&*text, date);
         }
     }
 
