@@ -158,8 +158,63 @@ fn an_allow_that_could_defeat_a_disallow_of_the_policy_is_left_out_and_said() {
         "robots: { groups: [{ agents: '*', disallow: [/cart/, '/*.pdf$'] }] }\n",
         "User-agent: *\nAllow: /c\nAllow: /x/*.html$\nAllow: /manuals/\n",
     );
-    assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /*.pdf$", "Allow: /c", "Allow: /x/*.html$"]);
+    assert_eq!(
+        group(&text, "*"),
+        [
+            "Disallow: /cart/",
+            "Disallow: /*.pdf$",
+            "Allow: /c",
+            "Allow: /x/*.html$",
+            "Allow: /manuals/",
+            "Disallow: /manuals/*.pdf$"
+        ]
+    );
     assert!(!allows(&text, "AnyBot", "/manuals/a.pdf"));
+}
+
+#[test]
+fn an_allow_that_meets_a_disallow_of_the_policy_stays_open_elsewhere() {
+    let policy = "robots: { groups: [{ agents: '*', disallow: ['/*?sessionid=', '/*&sessionid='] }] }\n";
+    let origin = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n";
+    let text = served(policy, origin);
+    assert!(allows(&text, "AnyBot", "/wp-admin/admin-ajax.php?action=x"), "{text}");
+    for target in ["?sessionid=1", "?action=x&sessionid=1", "/b?sessionid=2"] {
+        assert!(!allows(&text, "AnyBot", &format!("/wp-admin/admin-ajax.php{target}")), "{target}\n{text}");
+    }
+    assert!(!allows(&text, "AnyBot", "/wp-admin/users.php"), "{text}");
+    assert!(text.contains("\nDisallow: /wp-admin/admin-ajax.php*?sessionid=\n"), "{text}");
+    assert!(
+        text.contains("# `Allow: /wp-admin/admin-ajax.php` of the origin's robots.txt, but not where it would defeat `Disallow: /*?sessionid=`."),
+        "{text}"
+    );
+    // What is said again in longer rules is no second rule to the policy's owner, and no finding.
+    let site = site(policy, origin);
+    let mut found = crate::yaml::Diagnostics::default();
+    crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+    assert!(found.items.is_empty(), "{found:?}");
+    // A longer one is needed than the Allow, also where the patterns are as long as each other.
+    let policy = "robots: { groups: [{ agents: '*', disallow: '/*/p/' }] }\n";
+    let text = served(policy, "User-agent: *\nAllow: /*/q*\nAllow: /a*$\n");
+    for (target, allowed) in [("/b/q/p/", false), ("/a/p/x", false), ("/p/p/q", false), ("/a/q", true)] {
+        assert_eq!(allows(&text, "AnyBot", target), allowed, "{target}\n{text}");
+    }
+}
+
+#[test]
+fn an_allow_that_no_few_rules_can_keep_is_left_out_and_a_finding_says_so() {
+    // Between the two the policy itself allows something: saying the Disallow longer would undo that.
+    let policy = "robots: { groups: [{ agents: '*', disallow: /a/, allow: '/a/b*/' }] }\n";
+    let site = site(policy, "User-agent: *\nDisallow: /x/\nAllow: /*/long/enough\n");
+    let text = String::from_utf8_lossy(&site.robots_txt.body);
+    assert!(!allows(&text, "AnyBot", "/a/long/enough") && allows(&text, "AnyBot", "/a/b/long/enough"), "{text}");
+    assert!(
+        text.contains("`Allow: /*/long/enough`, which could defeat `Disallow: /a/` in places that no few"),
+        "{text}"
+    );
+    let mut found = crate::yaml::Diagnostics::default();
+    crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+    let finding = found.items.iter().find(|finding| finding.id == "origin-allow-left-out").expect("a finding");
+    assert!(finding.message.contains("line 3"), "{finding:?}");
 }
 
 #[test]
