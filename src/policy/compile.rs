@@ -76,8 +76,9 @@ pub fn compile_with_origin(
     }
     let matcher = Matcher::new(&document);
     let mut unlisted = standings::unlisted_tokens(&policy, registry);
+    let checked = unlisted.len();
     standings::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
-    let tokens = own::marks(&policy, registry, unlisted);
+    let tokens = own::marks(&policy, registry, unlisted).checked_up_to(checked);
     let (standings, answers) = Standings::new(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();

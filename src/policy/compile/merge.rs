@@ -5,10 +5,11 @@
 
 use super::beside::{Beside, Bounds, beside};
 use super::origin_rules::{OriginGroup, OriginRules};
+use super::signals;
 use super::synthesis::Draft;
 use crate::crawlers::{Binds, Crawler, Registry};
 use crate::policy::compiled::{LeftOut, RuleSource};
-use crate::robots::{Pattern, Rule};
+use crate::robots::{Extension, Pattern, Rule};
 use std::collections::{HashMap, HashSet};
 
 /// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments fill
@@ -181,7 +182,9 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut B
     // Of lines with the same key the policy's are the owner's last word.
     let ours: HashSet<String> = draft.extensions.iter().map(|ours| ours.key.to_ascii_lowercase()).collect();
     let new = origin.extensions.iter().filter(|theirs| !ours.contains(&theirs.key.to_ascii_lowercase()));
-    draft.extensions.extend(new.cloned());
+    // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+    let is_signal = |line: &Extension| signals::KEYS.iter().any(|key| line.key.eq_ignore_ascii_case(key));
+    draft.extensions.extend(new.filter(|line| !(closed && is_signal(line))).cloned());
     draft
 }
 

@@ -271,6 +271,30 @@ fn sitemaps_are_united_and_other_lines_survive() {
 }
 
 #[test]
+fn signals_of_the_policy_are_the_only_ones_in_the_file() {
+    let origin = "License: https://origin.example/l.xml\ncontent-signal: ai-train=yes\n\nUser-agent: *\nContent-Signal: ai-train=yes\n\
+                  Content-Usage: train-ai=y\nDisallow: /a/\n\nUser-agent: GPTBot\nContent-Signal: ai-train=yes\nLicense: https://origin.example/g.xml\n\
+                  Content-Usage: train-ai=y\nDisallow: /g/\n";
+    let signals = "content_signal: { ai-train: no }, license: https://shop.example/l.xml";
+    for (policy, inside) in [
+        (format!("robots: {{ {signals} }}\n"), true),
+        (format!("robots: {{ {signals} }}\npurposes: {{ training: disallow }}\n"), true),
+        (format!("robots: {{ {signals}, origin: only }}\n"), true),
+        (format!("robots: {{ {signals}, signals: headers_only }}\n"), false),
+        ("robots: { license: https://shop.example/l.xml, groups: [{ agents: bingbot, content_signal: { ai-train: no } }] }\n".into(), true),
+    ] {
+        let text = served(&policy, origin);
+        assert!(!text.contains("ai-train=yes") && !text.contains("origin.example"), "{policy}{text}");
+        assert_eq!(text.contains("Content-Signal: ai-train=no\n"), inside, "{policy}{text}");
+        assert!(text.contains("for the policy has its own: Content-Signal, License.\n"), "{policy}{text}");
+        // What the policy does not speak of stays, but for whom nothing is open.
+        assert!(group(&text, "*").contains(&"Content-Usage: train-ai=y".to_owned()), "{policy}{text}");
+        let closed = policy.contains("purposes");
+        assert_eq!(group(&text, "GPTBot").contains(&"Content-Usage: train-ai=y".to_owned()), !closed, "{policy}{text}");
+    }
+}
+
+#[test]
 fn what_is_read_again_is_what_was_written_and_no_address_of_the_origin_gets_out() {
     let origin = "User-agent: a/b # x\nDisallow: /ä b\nDisallow:\nUser-agent:\nDisallow: /nobody\nUser-agent: *bot\nDisallow: private\n";
     for policy in [STAR, "robots: { origin: only }\n"] {
@@ -294,6 +318,45 @@ fn rules_know_their_lines_and_tokens_join_identification() {
         site.origin.as_ref().map(|origin| origin.place(6)).as_deref(),
         Some("http://10.0.0.7:3000/robots.txt:6")
     );
+}
+
+#[test]
+fn what_stands_in_a_browser_s_user_agent_is_no_crawler_because_the_origin_s_file_names_it() {
+    let apps = [
+        "TikTok",
+        "Vivaldi",
+        "Teams",
+        "UCBrowser",
+        "Epiphany",
+        "Kindle",
+        "PlayStation",
+        "MetaSr",
+        "SM-G991B",
+        "ShopScout",
+        "HouseBot",
+    ];
+    let origin: String = apps.iter().map(|app| format!("User-agent: {app}\n")).collect::<String>() + "Disallow: /a/\n";
+    let origin_alone = site("robots: { origin: only }\n", &origin);
+    let who = |site: &Site, user_agent: &str| Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
+    for app in &apps[..10] {
+        let person = format!(
+            "Mozilla/5.0 (Linux; Android 14; {app}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36 {app}/7.1"
+        );
+        assert_eq!(who(&origin_alone, &person), Claim::Nobody, "{person}");
+        // What has not the shape of a browser, or says that it is a bot, is who it says.
+        for bot in [
+            format!("{app}/1.0"),
+            format!("Mozilla/5.0 AppleWebKit/537.36 (compatible; {app}/1.0; bot/1.0; +https://x.example) Chrome/130.0"),
+        ] {
+            assert!(matches!(who(&origin_alone, &bot), Claim::Token(_)), "{bot}");
+        }
+    }
+    let bot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; HouseBot) Chrome/130.0 Safari/537.36";
+    assert!(matches!(who(&origin_alone, bot), Claim::Token(_)));
+    // A policy's owner named it.
+    let policy = site("robots: { groups: [{ agents: ShopScout, disallow: /b/ }] }\n", &origin);
+    let person = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 ShopScout/7.1";
+    assert!(matches!(who(&policy, person), Claim::Token(_)));
 }
 
 #[test]

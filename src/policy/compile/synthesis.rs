@@ -3,7 +3,7 @@
 use super::merge::{self, is_blanket};
 use super::origin_rules::OriginRules;
 use super::own::Corrected;
-use super::signals::{group_lines, group_lines_of_site, site_lines, star_without_group};
+use super::signals::{group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::{LeftOut, RuleSource};
 use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
@@ -62,7 +62,11 @@ impl Draft {
 }
 
 pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Registry, at: Timestamp) -> Synthesis {
-    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| OriginRules::read(origin, registry));
+    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| {
+        let mut origin = OriginRules::read(origin, registry);
+        origin.left_out = origin.leave_out(&said_keys(policy));
+        origin
+    });
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
         (Environment::Production, OriginRobots::Merge, Some(origin)) => {
@@ -316,6 +320,10 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         extensions: outranked(&origin.extensions, site_lines(policy)),
         sitemaps,
     };
+    if !origin.left_out.is_empty() {
+        let keys = origin.left_out.join(", ");
+        document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", merge::ORIGIN));
+    }
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
     let mut last_comments = Vec::new();
     for draft in drafts {
