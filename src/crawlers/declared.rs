@@ -15,6 +15,11 @@ pub fn is_hint(until: &[u8]) -> bool {
         && WORDS.iter().any(|word| ends_with(until, word))
 }
 
+/// Whether a token says by itself that it is a bot's.
+pub fn is_called_bot(token: &[u8]) -> bool {
+    WORDS.iter().any(|word| ends_with(token, word))
+}
+
 /// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has not the shape of a
 /// browser; or one of its product tokens ends in bot, crawler or spider and has a version right behind it
 /// (`FooBot/1.0`), or ends its part of the string with a page or a mail address somewhere after it.
@@ -61,7 +66,8 @@ pub fn names_somebody_else(before: &[u8]) -> bool {
     ends_with(before, b"like ") || ends_with(before, b"following ")
 }
 
-fn has_shape_of_browser(text: &[u8]) -> bool {
+/// Whether the string has what the strings of people's browsers have.
+pub fn has_shape_of_browser(text: &[u8]) -> bool {
     const ENGINES: [&[u8]; 8] =
         [b"chrome/", b"safari/", b"firefox/", b"gecko", b"applewebkit", b"msie ", b"trident/", b"presto/"];
     ENGINES.iter().any(|engine| contains(text, engine))

@@ -176,6 +176,8 @@ pub struct TokenMarks {
     tokens: Vec<String>,
     /// Whom each mark means.
     claims: Vec<Claim>,
+    /// Tokens of this index and later ones are of a file that nobody has checked.
+    unchecked: usize,
     automaton: Option<AhoCorasick>,
 }
 
@@ -195,7 +197,14 @@ impl TokenMarks {
         let automaton = (!marks.is_empty())
             .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&marks).ok())
             .flatten();
-        TokenMarks { tokens, claims, automaton }
+        TokenMarks { unchecked: tokens.len(), tokens, claims, automaton }
+    }
+
+    /// The same, of which only the first so many tokens are the owner's word. The others may be names of browsers and apps
+    /// (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end in bot, crawler or
+    /// spider, or the string says that it is a bot's.
+    pub fn checked_up_to(self, checked: usize) -> TokenMarks {
+        TokenMarks { unchecked: checked, ..self }
     }
 
     /// The tokens, by index.
@@ -206,6 +215,8 @@ impl TokenMarks {
     /// Whom the longest mark that stands in a user agent means, and its length.
     fn find(&self, text: &[u8]) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
+        // Found when first asked for: few strings have a token.
+        let mut is_person = None;
         for found in self.automaton.as_ref()?.find_overlapping_iter(text) {
             let (start, end) = (found.start(), found.end());
             let length = end - start;
@@ -215,6 +226,13 @@ impl TokenMarks {
             if stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
                 && let Some(claim) = self.claims.get(found.pattern().as_usize())
             {
+                if matches!(claim, Claim::Token(index) if usize::from(*index) >= self.unchecked)
+                    && !declared::is_called_bot(&text[start..end])
+                    && *is_person
+                        .get_or_insert_with(|| declared::has_shape_of_browser(text) && !declared::says_bot(text))
+                {
+                    continue;
+                }
                 best = Some((*claim, length));
             }
         }

@@ -3,6 +3,7 @@
 //! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts cannot
 //! drift apart.
 
+mod beside;
 pub mod combine;
 pub mod front_page;
 pub mod hosts;
@@ -63,7 +64,7 @@ pub fn compile_with_origin(
     at: Timestamp,
 ) -> Result<Site, CompileError> {
     let origin_file = origin.file().filter(|_| policy.reads_origin());
-    let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens } =
+    let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens, left_out } =
         synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at);
     if body.len() > MAX_BYTES {
         let span = policy.robots.span.unwrap_or_default();
@@ -75,8 +76,9 @@ pub fn compile_with_origin(
     }
     let matcher = Matcher::new(&document);
     let mut unlisted = standings::unlisted_tokens(&policy, registry);
+    let checked = unlisted.len();
     standings::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
-    let tokens = own::marks(&policy, registry, unlisted);
+    let tokens = own::marks(&policy, registry, unlisted).checked_up_to(checked);
     let (standings, answers) = Standings::new(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
@@ -94,6 +96,7 @@ pub fn compile_with_origin(
             },
         },
         origin: origin_file.cloned(),
+        left_out,
         document,
         matcher,
         rule_sources,

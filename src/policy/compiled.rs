@@ -3,7 +3,7 @@
 use super::model::{Audience, HostPattern, Mode, OriginTags, Policy, Unverified};
 use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Binds, Claim, TokenMarks};
-use crate::robots::{Document, Matcher, RuleSet};
+use crate::robots::{Document, Matcher, Pattern, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::Span;
 use sha2::{Digest, Sha256};
@@ -57,6 +57,17 @@ impl Version {
     }
 }
 
+/// An Allow of the origin that is not in the file: no few rules would keep it and the policy's Disallow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What it allows.
+    pub allow: Pattern,
+    /// Where it stands in the origin's file.
+    pub line: usize,
+    /// The Disallow that it could defeat.
+    pub disallow: Span,
+}
+
 /// One site, compiled.
 #[derive(Debug)]
 pub struct Site {
@@ -66,6 +77,8 @@ pub struct Site {
     pub policy: Arc<Policy>,
     /// The origin's robots.txt that it was compiled from, too.
     pub origin: Option<Arc<OriginFile>>,
+    /// Allow lines of it that could not be kept beside the policy's Disallow.
+    pub left_out: Vec<LeftOut>,
     /// The robots.txt that is served.
     pub robots_txt: RobotsTxt,
     /// The same as data; group and rule indexes of decisions point into it.

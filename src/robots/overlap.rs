@@ -49,12 +49,12 @@ impl Pattern {
 
 /// An octet, or any run of octets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Octet(u8),
     Any,
 }
 
-fn steps(pattern: &Pattern) -> Vec<Step> {
+pub(super) fn steps(pattern: &Pattern) -> Vec<Step> {
     let octets = pattern.literal().iter().map(|octet| if *octet == b'*' { Step::Any } else { Step::Octet(*octet) });
     // Without a `$` whatever follows is matched, too.
     let end = (!pattern.is_anchored()).then_some(Step::Any);

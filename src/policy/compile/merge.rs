@@ -1,25 +1,23 @@
 //! The policy's groups and the origin's made into one file.
 //!
 //! For each token that either side names: the effective rules of both (the group that names it, else the group of a
-//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds: an Allow of the
-//! origin that could defeat one is left out, and a comment says so. Nothing that the origin disallows goes away unsaid.
+//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds (`beside.rs`). Nothing that the origin disallows goes away unsaid.
 
+use super::beside::{Beside, Bounds, beside};
 use super::origin_rules::{OriginGroup, OriginRules};
+use super::signals;
 use super::synthesis::Draft;
 use crate::crawlers::{Binds, Crawler, Registry};
-use crate::policy::compiled::RuleSource;
-use crate::robots::{Pattern, Rule};
+use crate::policy::compiled::{LeftOut, RuleSource};
+use crate::robots::{Extension, Pattern, Rule};
 use std::collections::{HashMap, HashSet};
 
-/// What comparing patterns may cost for a whole file, in octets compared: some 100 ms. Beyond it every Allow of the
-/// origin is taken for one that could defeat a Disallow.
-const BUDGET: usize = 50_000_000;
-
-/// Allow lines of a group that are named when they are left out; the rest is counted, lest comments fill the file.
+/// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments fill
+/// the file.
 const NOTED: usize = 20;
 
 /// What names rules in comments: the file is public, an address of the origin is not.
-const ORIGIN: &str = "the origin's robots.txt";
+pub(super) const ORIGIN: &str = "the origin's robots.txt";
 
 /// The origin's file alone.
 pub fn only(origin: &OriginRules) -> Vec<Draft> {
@@ -34,7 +32,7 @@ pub fn only(origin: &OriginRules) -> Vec<Draft> {
             extensions,
             comments: vec![format!("From {ORIGIN}.")],
             source: RuleSource::Origin(line),
-            allowed_by_purpose: false,
+            ..Draft::nothing()
         }
     };
     tokens.map(draft).collect()
@@ -44,13 +42,13 @@ pub fn only(origin: &OriginRules) -> Vec<Draft> {
 pub fn merge(policy: Vec<Draft>, origin: &OriginRules, registry: &Registry) -> Vec<Draft> {
     let sides = Sides::new(&policy, origin, registry);
     let mut merged: HashMap<Pair, Draft> = HashMap::new();
-    let mut budget = BUDGET;
+    let mut bounds = Bounds::default();
     let mut drafts = Vec::new();
     for token in sides.tokens() {
         let pair = sides.pair(&token);
         let together = merged.entry(pair).or_insert_with(|| {
             let of_policy = pair.policy.map(|index| &policy[index]);
-            together(of_policy, pair.origin.map(|index| &origin.groups[index]), &mut budget)
+            together(of_policy, pair.origin.map(|index| &origin.groups[index]), &mut bounds)
         });
         // Where the group comes from is where the token is named, not where its rules are.
         let source = sides.named_by(&token).unwrap_or_else(|| together.source.clone());
@@ -151,7 +149,7 @@ fn follows_star(crawler: Option<&Crawler>) -> bool {
 }
 
 /// The rules of both sides for one token.
-fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, budget: &mut usize) -> Draft {
+fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut Bounds) -> Draft {
     let Some(origin) = origin else { return policy.cloned().unwrap_or_else(Draft::nothing) };
     let mut draft = policy.cloned().unwrap_or_else(Draft::nothing);
     let mut notes = Vec::new();
@@ -161,7 +159,7 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, budget: &mut u
             notes.push(format!("All is disallowed: what else {ORIGIN} says about it changes nothing."));
         }
     } else {
-        let added = added(&draft, origin, budget, &mut notes);
+        let added = added(&mut draft, origin, bounds, &mut notes);
         match draft.comments.first_mut() {
             Some(comment) if !added.is_empty() => comment.push_str(&format!(" And from {ORIGIN}.")),
             _ => {}
@@ -184,66 +182,125 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, budget: &mut u
     // Of lines with the same key the policy's are the owner's last word.
     let ours: HashSet<String> = draft.extensions.iter().map(|ours| ours.key.to_ascii_lowercase()).collect();
     let new = origin.extensions.iter().filter(|theirs| !ours.contains(&theirs.key.to_ascii_lowercase()));
-    draft.extensions.extend(new.cloned());
+    // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+    let is_signal = |line: &Extension| signals::KEYS.iter().any(|key| line.key.eq_ignore_ascii_case(key));
+    draft.extensions.extend(new.filter(|line| !(closed && is_signal(line))).cloned());
     draft
 }
 
 /// The origin's rules that join the policy's; of the others a note says why they do not.
-fn added(draft: &Draft, origin: &OriginGroup, budget: &mut usize, notes: &mut Vec<String>) -> Vec<(Rule, RuleSource)> {
-    let ours: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
-    let disallows: Vec<&Rule> = draft.rules.iter().map(|(rule, _)| rule).filter(|rule| !rule.allow).collect();
-    let (mut added, mut allows) = (Vec::new(), 0_usize);
+fn added(
+    draft: &mut Draft,
+    origin: &OriginGroup,
+    bounds: &mut Bounds,
+    notes: &mut Vec<String>,
+) -> Vec<(Rule, RuleSource)> {
+    let of_policy = draft.rules.clone();
+    let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
+    let mut allows = Allows::new(&of_policy, &of_policy);
+    let mut added = Vec::new();
     for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
+        if rule.allow {
+            allows.add(rule, source, bounds, &mut added, &mut draft.left_out, notes);
+            continue;
+        }
         let opposite = Rule { allow: true, pattern: rule.pattern.clone() };
-        let reason = if rule.allow {
-            let could_defeat = |ours: &&&Rule| {
-                ours.pattern.priority() <= rule.pattern.priority() && rule.pattern.overlaps(&ours.pattern, budget)
-            };
-            let defeated = disallows.iter().find(could_defeat);
-            defeated.map(|ours| format!("which could defeat `{}`", written(ours)))
-        } else if draft.allowed_by_purpose && is_blanket(&rule.pattern) {
-            Some("for the purpose is allowed".to_owned())
+        let reason = if draft.allowed_by_purpose && is_blanket(&rule.pattern) {
+            "for the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
             // Of two rules for the same pattern Allow wins: the line would be there and mean nothing.
-            Some(format!("which gives way to `{}`", written(&opposite)))
+            format!("which gives way to `{}`", written(&opposite))
         } else {
-            None
+            added.push((rule.clone(), source.clone()));
+            continue;
         };
-        allows += usize::from(rule.allow && reason.is_some());
-        match reason {
-            None => added.push((rule.clone(), source.clone())),
-            Some(_) if rule.allow && allows > NOTED => {}
-            Some(reason) => notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule))),
-        }
+        notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule)));
     }
-    if let Some(more) = allows.checked_sub(NOTED).filter(|more| *more > 0) {
-        notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
-    }
+    allows.count_the_rest(notes);
     added
 }
 
-/// Leaves out each Allow of the origin that could defeat one of these Disallow rules, whatever group it is in.
-pub fn leave_out_allows(drafts: &mut [Draft], disallows: &[Rule]) {
-    let mut budget = BUDGET;
-    for Draft { rules, comments, .. } in drafts {
-        let mut allows = 0_usize;
-        rules.retain(|(rule, source)| {
-            if !rule.allow || !matches!(source, RuleSource::Origin(_)) {
-                return true;
+/// Sees to it that no Allow of the origin defeats one of these Disallow rules, whatever group it is in.
+pub fn hold_against_origin(drafts: &mut [Draft], disallows: &[(Rule, RuleSource)]) {
+    let mut bounds = Bounds::default();
+    for Draft { rules, comments, left_out, .. } in drafts {
+        let of_policy: Vec<_> =
+            rules.iter().filter(|(_, source)| !matches!(source, RuleSource::Origin(_))).cloned().collect();
+        let mut allows = Allows::new(disallows, &of_policy);
+        let mut held = Vec::with_capacity(rules.len());
+        for (rule, source) in std::mem::take(rules) {
+            match rule.allow && matches!(source, RuleSource::Origin(_)) {
+                true => allows.add(&rule, &source, &mut bounds, &mut held, left_out, comments),
+                false => held.push((rule, source)),
             }
-            let could_defeat = |ours: &&Rule| {
-                ours.pattern.priority() <= rule.pattern.priority() && rule.pattern.overlaps(&ours.pattern, &mut budget)
-            };
-            let Some(ours) = disallows.iter().find(could_defeat) else { return true };
-            allows += 1;
-            if allows <= NOTED {
-                let (theirs, ours) = (written(rule), written(ours));
-                comments.push(format!("Left out of {ORIGIN}: `{theirs}`, which could defeat `{ours}`."));
+        }
+        *rules = held;
+        allows.count_the_rest(comments);
+    }
+}
+
+/// The Allow rules of the origin that come into one group, one after the other.
+struct Allows<'a> {
+    disallows: &'a [(Rule, RuleSource)],
+    of_policy: &'a [(Rule, RuleSource)],
+    left_out: usize,
+    cut: usize,
+}
+
+impl<'a> Allows<'a> {
+    fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Allows<'a> {
+        Allows { disallows, of_policy, left_out: 0, cut: 0 }
+    }
+
+    fn add(
+        &mut self,
+        rule: &Rule,
+        source: &RuleSource,
+        bounds: &mut Bounds,
+        rules: &mut Vec<(Rule, RuleSource)>,
+        left_out: &mut Vec<LeftOut>,
+        notes: &mut Vec<String>,
+    ) {
+        match beside(rule, self.disallows, self.of_policy, bounds) {
+            Beside::AsItIs => rules.push((rule.clone(), source.clone())),
+            Beside::Cut { by, held } => {
+                rules.push((rule.clone(), source.clone()));
+                for added in held {
+                    if !rules.iter().any(|(present, _)| *present == added.0) {
+                        rules.push(added);
+                    }
+                }
+                self.cut += 1;
+                if self.cut <= NOTED {
+                    let (theirs, ours) = (written(rule), written(by));
+                    notes.push(format!("`{theirs}` of {ORIGIN}, but not where it would defeat `{ours}`."));
+                }
             }
-            false
-        });
-        if let Some(more) = allows.checked_sub(NOTED).filter(|more| *more > 0) {
-            comments.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
+            Beside::Covered { by } => {
+                self.note(rule, &format!("which could defeat `{}`", written(&by.0)), notes);
+            }
+            Beside::LeftOut { by } => {
+                let reason = format!("which could defeat `{}` in places that no few rules can name", written(&by.0));
+                self.note(rule, &reason, notes);
+                if let (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) =
+                    (source, &by.1)
+                {
+                    left_out.push(LeftOut { allow: rule.pattern.clone(), line: *line, disallow: *span });
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, rule: &Rule, reason: &str, notes: &mut Vec<String>) {
+        self.left_out += 1;
+        if self.left_out <= NOTED {
+            notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule)));
+        }
+    }
+
+    fn count_the_rest(&self, notes: &mut Vec<String>) {
+        if let Some(more) = self.left_out.checked_sub(NOTED).filter(|more| *more > 0) {
+            notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
         }
     }
 }

@@ -158,8 +158,63 @@ fn an_allow_that_could_defeat_a_disallow_of_the_policy_is_left_out_and_said() {
         "robots: { groups: [{ agents: '*', disallow: [/cart/, '/*.pdf$'] }] }\n",
         "User-agent: *\nAllow: /c\nAllow: /x/*.html$\nAllow: /manuals/\n",
     );
-    assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /*.pdf$", "Allow: /c", "Allow: /x/*.html$"]);
+    assert_eq!(
+        group(&text, "*"),
+        [
+            "Disallow: /cart/",
+            "Disallow: /*.pdf$",
+            "Allow: /c",
+            "Allow: /x/*.html$",
+            "Allow: /manuals/",
+            "Disallow: /manuals/*.pdf$"
+        ]
+    );
     assert!(!allows(&text, "AnyBot", "/manuals/a.pdf"));
+}
+
+#[test]
+fn an_allow_that_meets_a_disallow_of_the_policy_stays_open_elsewhere() {
+    let policy = "robots: { groups: [{ agents: '*', disallow: ['/*?sessionid=', '/*&sessionid='] }] }\n";
+    let origin = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n";
+    let text = served(policy, origin);
+    assert!(allows(&text, "AnyBot", "/wp-admin/admin-ajax.php?action=x"), "{text}");
+    for target in ["?sessionid=1", "?action=x&sessionid=1", "/b?sessionid=2"] {
+        assert!(!allows(&text, "AnyBot", &format!("/wp-admin/admin-ajax.php{target}")), "{target}\n{text}");
+    }
+    assert!(!allows(&text, "AnyBot", "/wp-admin/users.php"), "{text}");
+    assert!(text.contains("\nDisallow: /wp-admin/admin-ajax.php*?sessionid=\n"), "{text}");
+    assert!(
+        text.contains("# `Allow: /wp-admin/admin-ajax.php` of the origin's robots.txt, but not where it would defeat `Disallow: /*?sessionid=`."),
+        "{text}"
+    );
+    // What is said again in longer rules is no second rule to the policy's owner, and no finding.
+    let site = site(policy, origin);
+    let mut found = crate::yaml::Diagnostics::default();
+    crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+    assert!(found.items.is_empty(), "{found:?}");
+    // A longer one is needed than the Allow, also where the patterns are as long as each other.
+    let policy = "robots: { groups: [{ agents: '*', disallow: '/*/p/' }] }\n";
+    let text = served(policy, "User-agent: *\nAllow: /*/q*\nAllow: /a*$\n");
+    for (target, allowed) in [("/b/q/p/", false), ("/a/p/x", false), ("/p/p/q", false), ("/a/q", true)] {
+        assert_eq!(allows(&text, "AnyBot", target), allowed, "{target}\n{text}");
+    }
+}
+
+#[test]
+fn an_allow_that_no_few_rules_can_keep_is_left_out_and_a_finding_says_so() {
+    // Between the two the policy itself allows something: saying the Disallow longer would undo that.
+    let policy = "robots: { groups: [{ agents: '*', disallow: /a/, allow: '/a/b*/' }] }\n";
+    let site = site(policy, "User-agent: *\nDisallow: /x/\nAllow: /*/long/enough\n");
+    let text = String::from_utf8_lossy(&site.robots_txt.body);
+    assert!(!allows(&text, "AnyBot", "/a/long/enough") && allows(&text, "AnyBot", "/a/b/long/enough"), "{text}");
+    assert!(
+        text.contains("`Allow: /*/long/enough`, which could defeat `Disallow: /a/` in places that no few"),
+        "{text}"
+    );
+    let mut found = crate::yaml::Diagnostics::default();
+    crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+    let finding = found.items.iter().find(|finding| finding.id == "origin-allow-left-out").expect("a finding");
+    assert!(finding.message.contains("line 3"), "{finding:?}");
 }
 
 #[test]
@@ -216,6 +271,30 @@ fn sitemaps_are_united_and_other_lines_survive() {
 }
 
 #[test]
+fn signals_of_the_policy_are_the_only_ones_in_the_file() {
+    let origin = "License: https://origin.example/l.xml\ncontent-signal: ai-train=yes\n\nUser-agent: *\nContent-Signal: ai-train=yes\n\
+                  Content-Usage: train-ai=y\nDisallow: /a/\n\nUser-agent: GPTBot\nContent-Signal: ai-train=yes\nLicense: https://origin.example/g.xml\n\
+                  Content-Usage: train-ai=y\nDisallow: /g/\n";
+    let signals = "content_signal: { ai-train: no }, license: https://shop.example/l.xml";
+    for (policy, inside) in [
+        (format!("robots: {{ {signals} }}\n"), true),
+        (format!("robots: {{ {signals} }}\npurposes: {{ training: disallow }}\n"), true),
+        (format!("robots: {{ {signals}, origin: only }}\n"), true),
+        (format!("robots: {{ {signals}, signals: headers_only }}\n"), false),
+        ("robots: { license: https://shop.example/l.xml, groups: [{ agents: bingbot, content_signal: { ai-train: no } }] }\n".into(), true),
+    ] {
+        let text = served(&policy, origin);
+        assert!(!text.contains("ai-train=yes") && !text.contains("origin.example"), "{policy}{text}");
+        assert_eq!(text.contains("Content-Signal: ai-train=no\n"), inside, "{policy}{text}");
+        assert!(text.contains("for the policy has its own: Content-Signal, License.\n"), "{policy}{text}");
+        // What the policy does not speak of stays, but for whom nothing is open.
+        assert!(group(&text, "*").contains(&"Content-Usage: train-ai=y".to_owned()), "{policy}{text}");
+        let closed = policy.contains("purposes");
+        assert_eq!(group(&text, "GPTBot").contains(&"Content-Usage: train-ai=y".to_owned()), !closed, "{policy}{text}");
+    }
+}
+
+#[test]
 fn what_is_read_again_is_what_was_written_and_no_address_of_the_origin_gets_out() {
     let origin = "User-agent: a/b # x\nDisallow: /ä b\nDisallow:\nUser-agent:\nDisallow: /nobody\nUser-agent: *bot\nDisallow: private\n";
     for policy in [STAR, "robots: { origin: only }\n"] {
@@ -239,6 +318,45 @@ fn rules_know_their_lines_and_tokens_join_identification() {
         site.origin.as_ref().map(|origin| origin.place(6)).as_deref(),
         Some("http://10.0.0.7:3000/robots.txt:6")
     );
+}
+
+#[test]
+fn what_stands_in_a_browser_s_user_agent_is_no_crawler_because_the_origin_s_file_names_it() {
+    let apps = [
+        "TikTok",
+        "Vivaldi",
+        "Teams",
+        "UCBrowser",
+        "Epiphany",
+        "Kindle",
+        "PlayStation",
+        "MetaSr",
+        "SM-G991B",
+        "ShopScout",
+        "HouseBot",
+    ];
+    let origin: String = apps.iter().map(|app| format!("User-agent: {app}\n")).collect::<String>() + "Disallow: /a/\n";
+    let origin_alone = site("robots: { origin: only }\n", &origin);
+    let who = |site: &Site, user_agent: &str| Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
+    for app in &apps[..10] {
+        let person = format!(
+            "Mozilla/5.0 (Linux; Android 14; {app}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0 Mobile Safari/537.36 {app}/7.1"
+        );
+        assert_eq!(who(&origin_alone, &person), Claim::Nobody, "{person}");
+        // What has not the shape of a browser, or says that it is a bot, is who it says.
+        for bot in [
+            format!("{app}/1.0"),
+            format!("Mozilla/5.0 AppleWebKit/537.36 (compatible; {app}/1.0; bot/1.0; +https://x.example) Chrome/130.0"),
+        ] {
+            assert!(matches!(who(&origin_alone, &bot), Claim::Token(_)), "{bot}");
+        }
+    }
+    let bot = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; HouseBot) Chrome/130.0 Safari/537.36";
+    assert!(matches!(who(&origin_alone, bot), Claim::Token(_)));
+    // A policy's owner named it.
+    let policy = site("robots: { groups: [{ agents: ShopScout, disallow: /b/ }] }\n", &origin);
+    let person = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36 ShopScout/7.1";
+    assert!(matches!(who(&policy, person), Claim::Token(_)));
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct OriginRules {
     pub sitemaps: Vec<String>,
     /// Lines that belong to no group.
     pub extensions: Vec<Extension>,
+    /// Keys of lines that were left out. See [`OriginRules::leave_out`].
+    pub left_out: Vec<&'static str>,
 }
 
 impl OriginRules {
@@ -54,6 +56,23 @@ impl OriginRules {
         }
         rules.whole_file(file, &reading);
         rules
+    }
+
+    /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two answers
+    /// would contradict each other. Says which there were.
+    pub fn leave_out(&mut self, keys: &[&'static str]) -> Vec<&'static str> {
+        let mut found = Vec::new();
+        let all = self.groups.iter_mut().map(|group| &mut group.extensions).chain([&mut self.extensions]);
+        for extensions in all {
+            extensions.retain(|line| {
+                let key = keys.iter().find(|key| line.key.eq_ignore_ascii_case(key));
+                found.extend(key);
+                key.is_none()
+            });
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// What is said once for the whole file: sitemaps, lines before the first group, and those that mean the whole host

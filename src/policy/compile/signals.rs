@@ -16,6 +16,20 @@ const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
 
 // ---- lines of robots.txt
 
+/// Keys of lines about the use of the content.
+pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
+
+/// Those of them that the policy speaks of, for the site or for a group, in the file or in headers.
+pub fn said_keys(policy: &Policy) -> Vec<&'static str> {
+    let (site, groups) = (&policy.robots.signals, policy.robots.groups.iter().map(|group| &group.signals));
+    let said = [
+        site.content_signal.is_some() || groups.clone().any(|group| group.content_signal.is_some()),
+        !site.content_usage.is_empty() || groups.clone().any(|group| !group.content_usage.is_empty()),
+        !site.licenses.is_empty() || groups.clone().any(|group| !group.licenses.is_empty()),
+    ];
+    KEYS.into_iter().zip(said).filter_map(|(key, said)| said.then_some(key)).collect()
+}
+
 /// Lines that belong to no group.
 pub fn site_lines(policy: &Policy) -> Vec<Extension> {
     let lines = policy.robots.signals.licenses.iter().map(|license| line("License", license.url.value.clone()));

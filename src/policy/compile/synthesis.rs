@@ -3,14 +3,15 @@
 use super::merge::{self, is_blanket};
 use super::origin_rules::OriginRules;
 use super::own::Corrected;
-use super::signals::{group_lines, group_lines_of_site, site_lines, star_without_group};
+use super::signals::{group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
-use crate::policy::compiled::RuleSource;
+use crate::policy::compiled::{LeftOut, RuleSource};
 use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
 use crate::policy::origin::OriginFile;
 use crate::policy::retire::RetireStage;
 use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
 use crate::time::Timestamp;
+use crate::yaml::Located;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ const SEPARATE_GROUPS_BYTES: usize = 64 * 1024;
 pub struct Synthesis {
     /// Tokens that the origin's file names.
     pub origin_tokens: Vec<String>,
+    /// Allow lines of the origin that are in no group of those they were written for.
+    pub left_out: Vec<LeftOut>,
     pub document: Document,
     pub body: String,
     pub group_sources: Vec<RuleSource>,
@@ -38,6 +41,8 @@ pub struct Draft {
     pub source: RuleSource,
     /// Follows from a purpose that is allowed.
     pub allowed_by_purpose: bool,
+    /// Allow lines of the origin that could not be kept.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Draft {
@@ -51,12 +56,17 @@ impl Draft {
             comments: Vec::new(),
             source: RuleSource::Origin(0),
             allowed_by_purpose: false,
+            left_out: Vec::new(),
         }
     }
 }
 
 pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Registry, at: Timestamp) -> Synthesis {
-    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| OriginRules::read(origin, registry));
+    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| {
+        let mut origin = OriginRules::read(origin, registry);
+        origin.left_out = origin.leave_out(&said_keys(policy));
+        origin
+    });
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
         (Environment::Production, OriginRobots::Merge, Some(origin)) => {
@@ -75,7 +85,14 @@ pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Regis
     }
     set_traps(policy, &mut drafts);
     let origin = origin.unwrap_or_default();
+    let mut left_out = Vec::new();
+    for one in drafts.iter().flat_map(|draft| &draft.left_out) {
+        if !left_out.contains(one) {
+            left_out.push(one.clone());
+        }
+    }
     let mut synthesis = written(policy, drafts, &origin);
+    synthesis.left_out = left_out;
     synthesis.origin_tokens = origin.tokens.into_iter().map(|(token, ..)| token).collect();
     synthesis
 }
@@ -188,6 +205,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 comments: vec![format!("From purposes: {} {word}.", purpose.name())],
                 source: source.clone(),
                 allowed_by_purpose: stance.value == Stance::Allow,
+                ..Draft::nothing()
             });
         }
     }
@@ -208,12 +226,13 @@ fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>) {
             ..Draft::nothing()
         });
     }
-    let rules: Vec<Rule> = traps.iter().map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
-    merge::leave_out_allows(drafts, &rules);
+    let rule = |trap: &Located<String>| Rule { allow: false, pattern: Pattern::new(&trap.value) };
+    let rules: Vec<_> = traps.iter().map(|trap| (rule(trap), RuleSource::Policy(trap.span))).collect();
+    merge::hold_against_origin(drafts, &rules);
     for draft in drafts {
-        for (rule, trap) in rules.iter().zip(traps) {
+        for (rule, source) in &rules {
             if !draft.rules.iter().any(|(present, _)| present == rule) {
-                draft.rules.push((rule.clone(), RuleSource::Policy(trap.span)));
+                draft.rules.push((rule.clone(), source.clone()));
             }
         }
     }
@@ -301,6 +320,10 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         extensions: outranked(&origin.extensions, site_lines(policy)),
         sitemaps,
     };
+    if !origin.left_out.is_empty() {
+        let keys = origin.left_out.join(", ");
+        document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", merge::ORIGIN));
+    }
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
     let mut last_comments = Vec::new();
     for draft in drafts {
@@ -319,5 +342,5 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         rule_sources.push(sources);
     }
     let body = render(&document);
-    Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new() }
+    Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new(), left_out: Vec::new() }
 }

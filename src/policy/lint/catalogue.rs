@@ -51,6 +51,7 @@ lints! {
     NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
     UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that nobody can verify yet";
+    ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";
     // Of signals.
     SIGNAL_CONTRADICTS_RULES: Warning "signal-contradicts-rules", "a signal and a rule of which one makes the other pointless";
     SIGNALS_DISAGREE: Warning "signals-disagree", "two signals that say the opposite";

@@ -25,6 +25,21 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     refusing_the_unverified(site, diagnostics);
     names_that_are_no_tokens(site, registry, diagnostics);
     tokens_of_browsers(site, registry, diagnostics);
+    allows_left_out(site, diagnostics);
+}
+
+/// What the origin opens and a rule of the policy closes on the way.
+fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
+    for left_out in &site.left_out {
+        let (allow, line) = (left_out.allow.as_str(), left_out.line);
+        let message = format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
+        let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
+        diagnostics.push(
+            finding
+                .label("it could defeat this rule in places that no few rules can name")
+                .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
+        );
+    }
 }
 
 fn acknowledged(site: &Site, what: Acknowledgement) -> bool {

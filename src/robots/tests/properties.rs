@@ -296,3 +296,29 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+    #[test]
+    fn the_intersection_of_two_patterns_matches_what_both_match(one in "/[ab*]{0,5}[$]?", two in "/[ab*]{0,5}[$]?", targets in vec("/[ab]{0,7}", 1..20), longer in 0usize..9) {
+        let (one, two) = (Pattern::new(&one), Pattern::new(&two));
+        let limits = crate::robots::IntersectionLimits { ways: 1_000, octets: 100 };
+        let both = one.intersection(&two, limits, &mut 1_000_000).expect("within the limits");
+        prop_assert_eq!(!both.is_empty(), one.overlaps(&two, &mut 1_000_000));
+        for target in &targets {
+            let target = target.as_bytes();
+            let expected = one.matches(target) && two.matches(target);
+            prop_assert_eq!(both.iter().any(|pattern| pattern.matches(target)), expected, "{:?} and {:?}: {:?}", one, two, both);
+            if one.covers(&two) && two.matches(target) {
+                prop_assert!(one.matches(target), "{:?} covers {:?}", one, two);
+            }
+            for pattern in &both {
+                if let Some(padded) = pattern.with_priority(longer) {
+                    prop_assert!(padded.priority() >= longer);
+                    prop_assert_eq!(padded.matches(target), pattern.matches(target), "{:?} {:?}", padded, pattern);
+                }
+            }
+        }
+    }
+}
