@@ -94,7 +94,11 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
     let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
     let mut marks: BTreeMap<(String, String), usize> = BTreeMap::new();
     for mark in operations.marks() {
-        *marks.entry((mark.site, mark.crawler)).or_default() += 1;
+        let site = snapshot.site_named(&mark.site).map(|index| &*snapshot.sites()[index].site);
+        let label = claim_label(claim_of(&mark.crawler, registry, site), registry, site);
+        // Bots that no list knows are marked under the names they give, and counted as one.
+        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { "other".to_owned() };
+        *marks.entry((mark.site, crawler)).or_default() += 1;
     }
     let is = |name: &str, value: &str| parameter(query, name).is_none_or(|wanted| wanted == value);
     let mut counts = operations.metrics.by_crawler();

@@ -81,30 +81,58 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
     assert!(gcra(Some(next), Duration::from_secs(1_010), delay).is_ok(), "the policy has another delay by now");
 }
 
+fn party<'a>(site: &'a str, crawler: &'a str, identity: Identity, from: &str) -> Party<'a> {
+    Party { site, crawler, identity, address: Some(address(from)) }
+}
+
 #[test]
 fn each_crawler_has_its_own_pace_on_each_site_and_a_verified_one_its_own() {
     let (pace, delay, now) = (Pace::default(), Duration::from_secs(10), Duration::from_secs(100));
-    let ask = |site: &str, crawler: &str, identity| pace.ask(site, crawler, identity, delay, now);
+    let ask = |site: &str, crawler: &str, identity| pace.ask(party(site, crawler, identity, "192.0.2.1"), delay, now);
     assert_eq!(ask("shop", "bingbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "bingbot", Identity::Unverified), Some(Duration::from_secs(9)));
     assert_eq!(ask("blog", "bingbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "yandexbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its pace up");
-    assert_eq!(pace.look("shop", "bingbot", Identity::Verified, delay, now), Some(Duration::from_secs(9)));
+    let verified = party("shop", "bingbot", Identity::Verified, "192.0.2.2");
+    assert_eq!(pace.look(verified, delay, now), Some(Duration::from_secs(9)), "it is one crawler, wherever it is");
     let later = now + Duration::from_secs(10);
-    assert_eq!(pace.look("shop", "bingbot", Identity::Verified, delay, later), None);
-    assert_eq!(pace.look("shop", "bingbot", Identity::Verified, delay, later), None, "to look is not to ask");
+    assert_eq!(pace.look(verified, delay, later), None);
+    assert_eq!(pace.look(verified, delay, later), None, "to look is not to ask");
 }
 
 #[test]
-fn a_million_names_leave_the_table_of_paces_bounded_and_hold_the_last_ones() {
+fn who_takes_a_crawler_s_name_uses_up_the_pace_of_its_own_address_only() {
+    let (pace, delay) = (Pace::default(), Duration::from_secs(10));
+    let (mut now, mut refused) = (Duration::from_secs(100), 0);
+    for second in 0..1_000 {
+        let forger = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::1");
+        refused += u32::from(pace.ask(forger, delay, now).is_some());
+        if second % 10 == 0 {
+            for own in ["192.0.2.1", "2001:db8:1:3::1"] {
+                let crawler = party("shop", "bingbot", Identity::Unverified, own);
+                assert_eq!(pace.ask(crawler, delay, now), None, "{own} keeps the delay");
+            }
+        }
+        now += Duration::from_secs(1);
+    }
+    assert!(refused > 800, "{refused}");
+    let neighbour = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::ffff");
+    assert!(pace.look(neighbour, delay, now).is_some(), "one machine has the whole /64");
+}
+
+#[test]
+fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_last_ones() {
     let (pace, delay) = (Pace::default(), Duration::from_secs(1_000_000));
+    let from = |number: u64| {
+        let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
+        Party { site: "shop", crawler: "bingbot", identity: Identity::Unverified, address }
+    };
     for number in 0..1_000_000_u64 {
-        pace.ask("shop", &format!("bot-{number}"), Identity::Unverified, delay, milliseconds(number));
+        pace.ask(from(number), delay, milliseconds(number));
     }
     assert!(pace.len() <= 65_536, "{}", pace.len());
-    let now = milliseconds(1_000_001);
-    assert!(pace.look("shop", "bot-999999", Identity::Unverified, delay, now).is_some(), "it was just here");
+    assert!(pace.look(from(999_999), delay, milliseconds(1_000_001)).is_some(), "it was just here");
 }
 
 // ---- traps
@@ -425,4 +453,26 @@ fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before
     assert_eq!(later.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Trapped, "no copy is unknown");
     later.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(later.ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/").kind, Kind::StaleCopy);
+}
+
+#[test]
+fn bots_that_no_list_knows_answer_for_themselves_at_one_address() {
+    let time = Timeline::new(POLICY);
+    let [one, other] = ["OneBot/1.0 (+http://one.example)", "OtherBot/2.0 (+http://other.example)"];
+    assert_eq!(time.ask(0.0, "192.0.2.1", one, "/trap/").kind, Kind::Trapped);
+    assert_eq!(time.ask(10.0, "192.0.2.1", one, "/").kind, Kind::Trapped);
+    assert_eq!(time.ask(10.0, "192.0.2.1", other, "/").kind, Kind::Allowed);
+    let nameless = "Mozilla/5.0 (compatible; +http://a.example)";
+    assert_eq!(time.ask(20.0, "192.0.2.2", nameless, "/trap/").kind, Kind::Trapped);
+    assert_eq!(time.conducts.traps.len(), 1, "who has no name is refused, and not marked");
+}
+
+#[test]
+fn the_exempt_are_called_so() {
+    let time = Timeline::new(POLICY);
+    for target in ["/cart/", "/trap/", "/x/../cart/"] {
+        let decision = time.ask(0.0, "192.0.2.1", "HouseBot/1.0", target);
+        assert_eq!((decision.kind, decision.action.name(), decision.would), (Kind::Exempt, "pass", None), "{target}");
+    }
+    assert_eq!(time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind, Kind::Allowed);
 }

@@ -19,7 +19,7 @@ mod watch;
 
 pub use conduct::Conducts;
 pub use keeping::{CrawlerVisits, Ledger, LedgerOptions};
-pub use pace::{Pace, gcra};
+pub use pace::{Pace, Party, gcra};
 pub use traps::{Mark, Traps, TrapsError};
 pub use visits::Visit;
 

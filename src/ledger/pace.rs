@@ -1,11 +1,13 @@
-//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, the theoretical
-//! arrival of its next request.
+//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler and address, the
+//! theoretical arrival of its next request.
 //!
 //! Knows hashes and moments; knows no request.
 
+use super::traps::network;
 use crate::verdict::Identity;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,7 +44,20 @@ pub fn gcra(expected: Option<Duration>, now: Duration, delay: Duration) -> Resul
     }
 }
 
-/// The pace of every crawler on every site.
+/// Whose pace it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Party<'a> {
+    /// The site's name.
+    pub site: &'a str,
+    /// Whom it says it is.
+    pub crawler: &'a str,
+    /// What is proven of that.
+    pub identity: Identity,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
+}
+
+/// The pace of every crawler on every site, of each address by itself where nobody has proven who it is.
 pub struct Pace {
     hasher: RandomState,
     shards: [Mutex<HashMap<u64, Duration>>; SHARDS],
@@ -55,17 +70,9 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not count. Crawlers that
-    /// are verified have a pace of their own: nobody who takes their name can use it up.
-    pub fn ask(
-        &self,
-        site: &str,
-        crawler: &str,
-        identity: Identity,
-        delay: Duration,
-        now: Duration,
-    ) -> Option<Duration> {
-        let key = self.key(site, crawler, identity);
+    /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not count.
+    pub fn ask(&self, party: Party<'_>, delay: Duration, now: Duration) -> Option<Duration> {
+        let key = self.key(party);
         let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
         match gcra(shard.get(&key).copied(), now, delay) {
             Err(wait) => Some(wait),
@@ -80,15 +87,8 @@ impl Pace {
     }
 
     /// What would be said of a request, without taking it in.
-    pub fn look(
-        &self,
-        site: &str,
-        crawler: &str,
-        identity: Identity,
-        delay: Duration,
-        now: Duration,
-    ) -> Option<Duration> {
-        let key = self.key(site, crawler, identity);
+    pub fn look(&self, party: Party<'_>, delay: Duration, now: Duration) -> Option<Duration> {
+        let key = self.key(party);
         let shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
         gcra(shard.get(&key).copied(), now, delay).err()
     }
@@ -103,8 +103,11 @@ impl Pace {
         self.len() == 0
     }
 
-    fn key(&self, site: &str, crawler: &str, identity: Identity) -> u64 {
-        self.hasher.hash_one((site, crawler, identity))
+    fn key(&self, party: Party<'_>) -> u64 {
+        // Who is verified is one crawler, wherever it comes from. Of anybody else the address is all that tells it from
+        // those who take its name.
+        let address = party.address.filter(|_| party.identity != Identity::Verified).map(network);
+        self.hasher.hash_one((party.site, party.crawler, party.identity, address))
     }
 
     fn shard(&self, key: u64) -> &Mutex<HashMap<u64, Duration>> {

@@ -27,7 +27,7 @@ const FILE: &str = "traps.json";
 pub struct Mark {
     /// The site whose trap it was.
     pub site: String,
-    /// Whom it said it was: the registry's id, the policy's token, or `other`.
+    /// Whom it said it was: the registry's id, the policy's token, or what a bot that no list knows calls itself.
     pub crawler: String,
     /// The address; of IPv6 the /64, since that is what one machine has.
     pub address: IpAddr,
@@ -202,7 +202,7 @@ impl Traps {
 }
 
 /// One machine has a whole /64 of IPv6 to choose from (RFC 8981).
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX))),

@@ -98,6 +98,8 @@ pub fn decide_for(
     } else if held && !standing.exempt {
         found = held_to(standing, verdict, kind, facts.identity, sprung, conduct, holdings.watched);
         found.refusal = found.refusal.or_else(|| license_wanted(site, standing, signals, target));
+    } else if standing.exempt && verdict == Verdict::Disallowed && kind != Kind::StaleCopy {
+        found.kind = Kind::Exempt;
     }
     let Found { kind, refusal, mode } = found;
     let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, mode) {

@@ -465,6 +465,7 @@ impl Explanation {
             Kind::TooFast => "sooner after the last request than crawl_delay says",
             Kind::Impostor => "it is proven not to be the crawler that it says it is",
             Kind::Trapped => "a trap was asked for, by this request or by one from this address under the same name",
+            Kind::Exempt => "disallowed, and the policy exempts it: never refused, and no violation",
             Kind::Unverified => "the policy refuses crawlers that are not verified",
         }
     }

@@ -147,6 +147,7 @@ impl Kind {
             Kind::Impostor => "impostor",
             Kind::Trapped => "trapped",
             Kind::Unverified => "unverified",
+            Kind::Exempt => "exempt",
         }
     }
 }
@@ -203,6 +204,8 @@ pub enum Kind {
     Trapped,
     /// Allowed, but the policy refuses who is not verified.
     Unverified,
+    /// Disallowed, and the policy lets it all the same: no violation.
+    Exempt,
 }
 
 /// A rule of the site's document: the group that applied, and the rule that decided, when one did.

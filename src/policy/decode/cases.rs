@@ -8,7 +8,7 @@ use std::net::IpAddr;
 const FIELDS: [&str; 10] = ["agent", "path", "host", "type", "status", "at", "ip", "identity", "held", "expect"];
 const IDENTITIES: [&str; 3] = ["unverified", "verified", "impostor"];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "allowed",
     "stale_copy",
     "violation",
@@ -19,6 +19,7 @@ const KINDS: [&str; 10] = [
     "trapped",
     "impostor",
     "unverified",
+    "exempt",
 ];
 const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
