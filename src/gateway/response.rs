@@ -60,7 +60,7 @@ fn attach_tags(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()
 fn watch_front_page(response: &ResponseHeader, ctx: &RequestContext) {
     if let Some((_, entry)) = ctx.judged() {
         let lines = response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
-        entry.site.front_page.saw(parse_lines(lines).effective("googlebot").forbids_indexing(), ctx.now());
+        entry.site.front_page.saw(&parse_lines(lines).effective("googlebot"), ctx.now());
     }
 }
 

@@ -63,7 +63,7 @@ impl Head {
         match &mut meta.said {
             None => {
                 let mut merged = theirs.clone();
-                merged.extend(&meta.directives);
+                merged.unite(&meta.directives);
                 if merged != theirs {
                     // The name of this attribute is a good one.
                     let _ = element.set_attribute("content", &metas::escaped(&merged.to_string()));
@@ -72,7 +72,9 @@ impl Head {
             }
             Some(said) => {
                 let mut both = said.clone();
+                // What a page says in two metas is of one source; what we say is of another.
                 both.extend(&theirs);
+                both.unite(&meta.directives);
                 if both == *said {
                     element.remove();
                 }

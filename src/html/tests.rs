@@ -123,6 +123,8 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
             "nofollow, zoo, unavailable_after: Tuesday, June 25, 2030 15:00 IST",
         ),
         ("", "noindex", "noindex"),
+        ("noindex, indexifembedded", "noindex", "noindex"),
+        ("noarchive", "nocache", "noarchive"),
         ("max-image-preview:large", "max-image-preview: none", "max-image-preview: none"),
     ] {
         let html = format!("<!doctype html><meta name=robots content=\"{theirs}\"><p>x");

@@ -86,6 +86,13 @@ impl Flag {
 /// Keys that take a value; they are never the name of a bot.
 pub(super) const KEYS: [&str; 4] = ["max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"];
 
+/// Pairs of which the second takes back a part of the first: a page with noindex is found where it is embedded, and Bing
+/// goes by nocache alone where it is told noarchive, too (blogs.bing.com, September 2023). Two sources that say one of
+/// each have not agreed on that.
+pub(super) const EMBEDDED: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
+pub(super) const CACHED: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
+const SOFTENED: [(Flag, Flag); 2] = [EMBEDDED, CACHED];
+
 /// Words that say that nothing is restricted.
 const NO_RESTRICTION: [&str; 4] = ["all", "index", "follow", "archive"];
 
@@ -278,6 +285,29 @@ impl Directives {
         }
     }
 
+    /// Adds what another source says, so that nobody is told less than one of them tells: where one says the first of a
+    /// pair of [`SOFTENED`] alone, the other's second is left out.
+    pub fn unite(&mut self, other: &Directives) {
+        let pairs = SOFTENED.into_iter().filter(|pair| self.is_unsoftened(*pair) || other.is_unsoftened(*pair));
+        let unsoftened: Vec<_> = pairs.collect();
+        self.extend(other);
+        unsoftened.into_iter().for_each(|(_, softer)| self.remove(softer));
+    }
+
+    /// Whether it says the first of a pair without the second.
+    pub(super) fn is_unsoftened(&self, (flag, softer): (Flag, Flag)) -> bool {
+        self.says(flag) && !self.says(softer)
+    }
+
+    /// Whether a flag is among them.
+    pub fn says(&self, flag: Flag) -> bool {
+        self.members.contains(&Directive::Flag(flag))
+    }
+
+    pub(super) fn remove(&mut self, flag: Flag) {
+        self.members.retain(|member| *member != Directive::Flag(flag));
+    }
+
     /// The members in the order they are written.
     pub fn iter(&self) -> impl Iterator<Item = &Directive> {
         self.members.iter()
@@ -286,6 +316,23 @@ impl Directives {
     /// Whether there is nothing to say.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
+    }
+
+    /// From which moment on they keep a page out of the index: always for noindex, and past the moment of
+    /// `unavailable_after`.
+    pub fn forbids_indexing_from(&self) -> Option<Timestamp> {
+        if self.forbids_indexing() {
+            return Some(Timestamp(i64::MIN));
+        }
+        self.members.iter().find_map(|member| match member {
+            Directive::UnavailableAfter(moment) => Some(*moment),
+            _ => None,
+        })
+    }
+
+    /// Whether they keep a page out of the index at a moment: what is not to be shown after it may be shown at it.
+    pub fn forbids_indexing_at(&self, now: Timestamp) -> bool {
+        self.forbids_indexing_from().is_some_and(|moment| moment < now)
     }
 
     /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is not counted.

@@ -1,6 +1,7 @@
 //! Directives by scope. Knows no field line and no response.
 
-use super::Directives;
+use super::directive::{CACHED, EMBEDDED};
+use super::{Directives, Flag};
 
 /// Whom a line is for. Unscoped sorts first: it is emitted first (a sticky scope would swallow it otherwise).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,10 +37,39 @@ impl Tags {
         }
     }
 
-    /// Adds all of `other`: per scope united, the most restrictive value wins.
+    /// Adds all that another source says: per scope united, the most restrictive value wins. What takes back a part of
+    /// something stricter stays only where both sources say so, or the other does not say the stricter one: indexifembedded
+    /// beside noindex, for every bot; nocache beside noarchive, for Bing's sake, which alone goes by it.
     pub fn merge(&mut self, other: &Tags) {
+        let scopes = || [Scope::All].into_iter().chain([&*self, other].into_iter().flat_map(Tags::named));
+        let unsoftened =
+            |scope: &Scope, pair| [&*self, other].into_iter().any(|tags| tags.to(scope).is_unsoftened(pair));
+        let bing = Scope::Bot("bingbot".into());
+        let embedded = scopes().filter(|scope| unsoftened(scope, EMBEDDED)).map(|scope| (scope, EMBEDDED.1));
+        let cached = Some((bing.clone(), CACHED.1)).filter(|_| unsoftened(&bing, CACHED));
+        let softer: Vec<(Scope, Flag)> = embedded.chain(cached).collect();
         for (scope, directives) in &other.scopes {
             self.add(scope.clone(), directives);
+        }
+        for (scope, flag) in softer {
+            let said = self.scopes.iter_mut().filter(|(have, _)| *have == Scope::All || *have == scope);
+            said.for_each(|(_, directives)| directives.remove(flag));
+        }
+        self.scopes.retain(|(_, directives)| !directives.is_empty());
+    }
+
+    /// The scopes of bots.
+    fn named(&self) -> impl Iterator<Item = Scope> + '_ {
+        self.scopes.iter().map(|(scope, _)| scope.clone()).filter(|scope| *scope != Scope::All)
+    }
+
+    /// What binds whom a scope is for.
+    fn to(&self, scope: &Scope) -> Directives {
+        match scope {
+            Scope::Bot(name) => self.effective(name),
+            Scope::All => {
+                self.iter().find(|(scope, _)| **scope == Scope::All).map(|(_, said)| said.clone()).unwrap_or_default()
+            }
         }
     }
 

@@ -121,6 +121,32 @@ fn the_most_restrictive_value_wins() {
 }
 
 #[test]
+fn two_sources_united_tell_nobody_less_than_one_of_them() {
+    let united = |one: &[&str], other: &[&str]| {
+        let (mut forth, mut back) = (read(one), read(other));
+        forth.merge(&read(other));
+        back.merge(&read(one));
+        assert_eq!(forth, back, "{one:?} and {other:?}");
+        forth.lines()
+    };
+    assert_eq!(united(&["noarchive"], &["nocache"]), ["noarchive"]);
+    assert_eq!(united(&["noarchive"], &["bingbot: nocache"]), ["noarchive"]);
+    assert_eq!(
+        united(&["bingbot: noarchive"], &["nocache"]),
+        ["bingbot: noarchive"],
+        "nobody but Bing goes by nocache"
+    );
+    assert_eq!(united(&["otherbot: noarchive"], &["nocache"]), ["nocache", "otherbot: noarchive"]);
+    assert_eq!(united(&["nocache, noarchive"], &["nocache"]), ["noarchive, nocache"], "one source has weighed them");
+    assert_eq!(united(&["nocache, noarchive"], &["noarchive"]), ["noarchive"]);
+    assert_eq!(united(&["noindex"], &["noindex, indexifembedded"]), ["noindex"]);
+    assert_eq!(united(&["noindex"], &["googlebot: noindex, indexifembedded"]), ["noindex", "googlebot: noindex"]);
+    assert_eq!(united(&["googlebot: noindex"], &["noindex, indexifembedded"]), ["noindex", "googlebot: noindex"]);
+    assert_eq!(united(&["nofollow"], &["noindex, indexifembedded"]), ["noindex, nofollow, indexifembedded"]);
+    assert_eq!(united(&["noindex, indexifembedded"], &["noindex, indexifembedded"]), ["noindex, indexifembedded"]);
+}
+
+#[test]
 fn a_policy_s_directives_are_read_strictly() {
     assert_eq!(Directives::parse("noindex, NoArchive").expect("known").to_string(), "noindex, noarchive");
     assert_eq!(Directives::parse("none").expect("known").to_string(), "noindex, nofollow");

@@ -1,6 +1,7 @@
 //! Retired paths go on by the clock: bytes, verdicts and tags together, through refused files and restarts.
 
 use super::*;
+use crate::indexing::Directives;
 use crate::policy::SiteEntry;
 use crate::policy::compiled::FrontPage;
 use crate::policy::retire::RetireStage;
@@ -121,12 +122,21 @@ fn the_front_page_is_as_it_was_sent_last_until_the_policy_changes() {
         (site.indexable, site.front_page_seen)
     };
     assert_eq!(status(&live), (true, None));
-    only(&live).site.front_page.saw(true, Timestamp(3));
+    let said = |text: &str| Directives::parse(text).expect("directives");
+    only(&live).site.front_page.saw(&said("noindex"), Timestamp(3));
     assert_eq!(status(&live), (false, Some(Timestamp(3))));
-    only(&live).site.front_page.saw(false, Timestamp(4));
+    only(&live).site.front_page.saw(&said("nofollow"), Timestamp(4));
     assert_eq!(status(&live), (true, Some(Timestamp(4))));
+    only(&live).site.front_page.saw(&said("unavailable_after: 1970-01-01T00:00:05Z"), Timestamp(4));
+    assert_eq!(status(&live), (true, Some(Timestamp(4))), "not after its moment yet");
+    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable, "its moment came while nobody asked");
     write(directory.path(), &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"));
     live.reload(Timestamp(5));
     assert_eq!(status(&live), (true, None));
-    assert_eq!(FrontPage::default().last(), None);
+    assert_eq!(FrontPage::default().last(Timestamp(5)), None);
+    let dated = "acknowledge: [site_noindex]\nindexing: { tag: 'unavailable_after: 1970-01-01T00:00:05Z' }\n";
+    write(directory.path(), &format!("{POLICY}{dated}"));
+    live.reload(Timestamp(5));
+    assert_eq!(status(&live), (true, None));
+    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable);
 }

@@ -150,8 +150,8 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         findings: Vec::new(),
         paused_until: pause.map(|pause| pause.until),
         held_versions: entry.map_or(0, |entry| entry.held.len()),
-        indexable: site.is_none_or(indexable),
-        front_page_seen: site.and_then(|site| site.front_page.last()).map(|(_, seen)| seen),
+        indexable: site.is_none_or(|site| indexable(site, now)),
+        front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
         origin_robots: None,
@@ -160,7 +160,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
 
 /// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far as
 /// the policy goes.
-fn indexable(site: &Site) -> bool {
+fn indexable(site: &Site, now: Timestamp) -> bool {
     let Some(googlebot) = Registry::builtin().find("googlebot") else { return true };
     let mut scratch = TargetScratch::default();
     let target = scratch.normalise(b"/");
@@ -170,12 +170,12 @@ fn indexable(site: &Site) -> bool {
             return false;
         }
     }
-    if let Some((noindex, _)) = site.front_page.last() {
+    if let Some((noindex, _)) = site.front_page.last(now) {
         return !noindex;
     }
     let selected = site.tags.for_path(target, &mut Vec::new());
     !site
         .tags
         .tags(&selected, 200, Some(b"text/html"))
-        .is_some_and(|lines| lines.tags.effective("googlebot").forbids_indexing())
+        .is_some_and(|lines| lines.tags.effective("googlebot").forbids_indexing_at(now))
 }

@@ -101,12 +101,12 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let mut scratch = TargetScratch::default();
     let selected = site.tags.for_path(scratch.normalise(b"/"), &mut Vec::new());
     let Some(lines) = site.tags.tags(&selected, 200, Some(b"text/html")) else { return };
-    let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| lines.tags.effective(engine).forbids_indexing()) else {
-        return;
-    };
+    // A date that has passed comes to the same.
+    let forbids = |tags: &Tags, engine: &str| tags.effective(engine).forbids_indexing_at(site.at);
+    let Some(engine) = SEARCH_ENGINES.into_iter().find(|engine| forbids(&lines.tags, engine)) else { return };
     // Its own place is known of a rule that has no condition on the response, or one that a page meets.
     let written = site.policy.indexing.iter().map(|rule| (rule.span, &rule.tags, &rule.when));
-    let says = |tags: &Tags| tags.effective(engine).forbids_indexing();
+    let says = |tags: &Tags| forbids(tags, engine);
     let page =
         |when: &Conditions| when.types.iter().all(|media| ["text/html", "text/*"].contains(&media.value.as_str()));
     let retired = site.policy.retire.iter().flat_map(|retired| &retired.paths);
@@ -115,7 +115,15 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
     let span = rule.or(retired.into_iter().next()).unwrap_or_default();
     diagnostics.push(
         lints::SITE_NOINDEX
-            .at(span, "this says noindex on the front page of a production site")
+            .at(
+                span,
+                match lines.tags.effective(engine).forbids_indexing() {
+                    true => "this says noindex on the front page of a production site",
+                    false => {
+                        "this date has passed, and the front page of a production site is not to be found after it"
+                    }
+                },
+            )
             .label("the site will drop out of search")
             .help("if that is meant, write `acknowledge: [site_noindex]`; to mean fewer pages, add `paths` or `types`"),
     );

@@ -80,6 +80,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
 const POLICIES: &[(&str, u32, &str, &str)] = &[
     ("site-disallowed", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: / }\n",
         "acknowledge: site_disallowed\nrobots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: / }\n"),
+    ("site-noindex", 3, "robots: { origin: replace }\nindexing:\n  - { tag: 'unavailable_after: 2020-01-01' }\n",
+        "robots: { origin: replace }\nindexing:\n  - { tag: 'unavailable_after: 2099-01-01' }\n"),
     ("site-noindex", 3, "robots: { origin: replace }\nindexing:\n  - { tag: noindex }\n",
         "robots: { origin: replace }\nindexing:\n  - { types: application/pdf, tag: noindex }\n"),
     ("long-pause", 2, "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-04 }\n",
