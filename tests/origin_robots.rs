@@ -79,7 +79,9 @@ impl World {
     fn new(directory: &Path, origin: &Origin, policy: &str, now: i64) -> World {
         let (policies, state) = (directory.join("policies"), directory.join("state"));
         fs::create_dir_all(&policies).expect("a folder");
-        fs::write(policies.join("shop.yaml"), policy).expect("a policy");
+        if !policy.is_empty() {
+            fs::write(policies.join("shop.yaml"), policy).expect("a policy");
+        }
         let options = LiveOptions {
             policies,
             state: Some(state.clone()),
@@ -313,6 +315,29 @@ fn without_a_copy_ever_the_policy_stands_alone_after_an_hour_through_restarts() 
     // When it comes at last, who got the policy alone may hold that.
     assert_eq!(world.hears(&script, ok(RULES)), "current");
     assert_eq!(world.live.snapshot().sites()[0].held.len(), 1);
+}
+
+/// Without a policy what the origin says is passed on the way crawlers read it, and what helps is said.
+#[test]
+fn without_a_policy_a_page_in_place_of_the_file_is_no_rules_and_the_remedy_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok("<!doctype html><div id=app></div>").replace("text/plain", "text/html"));
+    let mut world = World::new(directory.path(), &origin, "", 1_000);
+    assert_eq!((world.after(0), world.state()), (1, "absent".into()));
+    let served = world.served().expect("no 503");
+    assert!(!served.contains("Disallow"), "{served}");
+    assert!(
+        world.problem().contains("a page of HTML") && world.problem().contains("`hosts` in a policy"),
+        "{}",
+        world.problem()
+    );
+    assert_eq!(world.hears(&script, status("404 Not Found")), "absent");
+    assert!(world.problem().contains("404") && world.problem().contains("`hosts` in a policy"), "{}", world.problem());
+    // A page in place of rules is believed when it stays.
+    assert_eq!(world.hears(&script, ok(RULES)), "current");
+    assert_eq!(world.problem(), "");
+    assert_eq!(world.hears(&script, ok("<!doctype html>")), "kept");
+    assert_eq!(world.hears(&script, ok("<!doctype html>")), "absent");
 }
 
 #[test]

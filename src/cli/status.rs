@@ -85,7 +85,7 @@ fn meaning(state: &str) -> &str {
         "absent" => "is not there",
         "kept" => "cannot be read: the last good copy is in use",
         "held_back" => "is held back",
-        "missing" => "could never be read: the policy stands alone",
+        "missing" => "could never be read: only what a policy says is served",
         other => other,
     }
 }

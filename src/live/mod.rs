@@ -14,7 +14,7 @@ mod status;
 mod succession;
 mod watch;
 
-pub use origins::{OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, no_policy};
+pub use origins::{OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, is_no_policy, no_policy};
 pub use pauses::{PauseError, PauseRequest};
 pub use reload::{Outcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};

@@ -4,7 +4,7 @@
 
 use super::reload::Sites;
 use crate::policy::origin::{Origin, OriginFile};
-use crate::policy::{Site, SiteEntry};
+use crate::policy::{Policy, Site, SiteEntry};
 use crate::time::Timestamp;
 use crate::yaml::Source;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ pub const PATIENCE: Duration = Duration::from_secs(3_600);
 pub const WITHOUT_POLICY: &str = "origin";
 /// Its policy. It says nothing of its own, so it holds nothing back either: what the site says is passed on.
 const NO_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
+
+/// Where a file has its path.
+const NO_POLICY_NAME: &str = "(no policy)";
 
 /// What is known of the robots.txt of a site's origin.
 #[derive(Clone, Debug)]
@@ -53,7 +56,12 @@ pub struct OriginRobotsStatus {
 
 /// The policy of the site that has none.
 pub fn no_policy() -> Source {
-    Source { name: "(no policy)".into(), text: NO_POLICY.into() }
+    Source { name: NO_POLICY_NAME.into(), text: NO_POLICY.into() }
+}
+
+/// Whether a policy is that of the site that has none, and not one of a file with the same name.
+pub fn is_no_policy(policy: &Policy) -> bool {
+    &*policy.source.name == NO_POLICY_NAME
 }
 
 impl Sites {

@@ -158,7 +158,15 @@ impl File {
                     LineEnd::CrLf => 2,
                 };
         }
-        let shape = shape(&bytes, bom);
+        let mut shape = shape(&bytes, bom);
+        // Somebody's comment of the wrong kind above a robots.txt, not a page.
+        let names_agents = |line: &Line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent);
+        if shape == Shape::Html
+            && bytes[bom..].trim_ascii_start().starts_with(b"<!--")
+            && lines.iter().any(names_agents)
+        {
+            shape = Shape::Text;
+        }
         File { bytes, lines, bom, shape }
     }
 

@@ -2,7 +2,7 @@
 //! a few at a time, and what is heard is put into force or held back. No request waits for any of it.
 
 use crate::clock::Clock;
-use crate::live::{Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY};
+use crate::live::{Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, is_no_policy};
 use crate::origin::robots::{Heard, Life, Question, State, Store, Target, Targets, ask};
 use crate::policy::Policy;
 use crate::policy::compiled::SiteEntry;
@@ -23,6 +23,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long the start waits for copies that were never there, so that the first crawler finds a file.
 const START_LIMIT: Duration = Duration::from_secs(2);
 
+/// What helps where there is no policy: without one nobody knows by which name the origin wants to be asked.
+const REMEDY: &str =
+    "is the site another host's? Name `hosts` in a policy, and that host is asked for; or write the rules there";
+
 /// The copies of all sites, and when each is asked for next.
 pub struct OriginRobots {
     live: Arc<Live>,
@@ -37,6 +41,8 @@ struct Watched {
     life: Life,
     /// The policy that it was last asked for: another one may let through what was held back.
     policy: Arc<str>,
+    /// Whether there is no policy.
+    no_policy: bool,
     asked: bool,
     told: Option<(State, Option<String>)>,
 }
@@ -131,7 +137,8 @@ impl OriginRobots {
     pub fn answered(&mut self, answer: Answer, now: Timestamp, jitter: f64) {
         let Some(watched) = self.sites.get_mut(&answer.site) else { return };
         watched.asked = false;
-        if let Some(copy) = watched.life.heard(answer.heard, now, jitter) {
+        let heard = if watched.no_policy { answer.heard.as_crawlers_read_it() } else { answer.heard };
+        if let Some(copy) = watched.life.heard(heard, now, jitter) {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
             match self.live.origin_says(&answer.site, file, now) {
                 Ok(()) => watched.life.taken(copy, now),
@@ -172,6 +179,7 @@ impl OriginRobots {
                 Some(watched) if watched.policy == *policy => {}
                 Some(watched) => {
                     watched.policy = policy.clone();
+                    watched.no_policy = is_no_policy(&entry.site.policy);
                     watched.life.ask_now(now);
                 }
                 None => {
@@ -179,7 +187,16 @@ impl OriginRobots {
                     let inherited = without_policy.clone().filter(|_| entry.site.origin.is_some());
                     let mut life = self.kept.remove(name).or(inherited).unwrap_or_else(|| Life::new(now));
                     life.ask_now(now);
-                    let watched = Watched { life, policy: policy.clone(), asked: false, told: None };
+                    let no_policy = is_no_policy(&entry.site.policy);
+                    if no_policy && self.targets.have_hosts() {
+                        let host = self.targets.target(None).map(|target| target.host).unwrap_or_default();
+                        tracing::warn!(
+                            site = name,
+                            %host,
+                            "there is no policy: all hosts go by one robots.txt, the one of this host; write a policy with `hosts` for each"
+                        );
+                    }
+                    let watched = Watched { life, policy: policy.clone(), no_policy, asked: false, told: None };
                     self.sites.insert(name.to_owned(), watched);
                 }
             }
@@ -192,7 +209,9 @@ impl OriginRobots {
         let mut reports = BTreeMap::new();
         for (site, watched) in &mut self.sites {
             let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
-            let problem = life.problem().map(str::to_owned);
+            let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.as_deref()));
+            let problem =
+                said.map(|said| if watched.no_policy { format!("{said}; {REMEDY}") } else { said.to_owned() });
             reports.insert(
                 site.clone(),
                 OriginRobotsStatus {
@@ -202,12 +221,15 @@ impl OriginRobots {
                     problem: problem.clone(),
                 },
             );
-            let news = Some((state, problem));
+            let news = Some((state, problem.clone()));
             if watched.told == news {
                 continue;
             }
-            let reason = life.problem().unwrap_or_default();
+            let reason = problem.unwrap_or_default();
             match state {
+                State::Absent if watched.no_policy => {
+                    tracing::warn!(%site, %reason, "the origin has no robots.txt, and there is no policy: all is allowed");
+                }
                 State::Current | State::Absent => {
                     tracing::info!(%site, state = state.name(), "the origin's robots.txt is known");
                 }
@@ -220,6 +242,9 @@ impl OriginRobots {
                 }
                 State::HeldBack => {
                     tracing::error!(%site, %reason, "the origin's robots.txt is held back");
+                }
+                State::Missing if watched.no_policy => {
+                    tracing::error!(%site, %reason, "the origin's robots.txt could never be read, and there is no policy: all is allowed");
                 }
                 State::Missing => {
                     tracing::error!(%site, %reason, "the origin's robots.txt could never be read: the policy stands alone");

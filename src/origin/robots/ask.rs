@@ -39,6 +39,11 @@ impl Targets {
         Targets { hosts: Hosts::new(origins.iter().map(|origin| origin.hosts.as_slice())), groups: origins.to_vec() }
     }
 
+    /// Whether some origin is for hosts of its own.
+    pub fn have_hosts(&self) -> bool {
+        self.groups.iter().any(|group| !group.hosts.is_empty())
+    }
+
     /// Whom to ask for a host; without one (a site for every host), whom a request for no host would go to.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {

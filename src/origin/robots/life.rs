@@ -30,6 +30,9 @@ pub struct Copy {
     pub fetched: Timestamp,
     /// Whether there was a file at all.
     pub exists: bool,
+    /// Why there is none, for a person.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 impl Copy {
@@ -66,6 +69,19 @@ pub enum Heard {
     },
     /// 5xx, 429, or no whole answer: crawlers stay away (RFC 9309 section 2.3.1.4).
     Unreachable(String),
+}
+
+impl Heard {
+    /// What crawlers would make of it: a page of HTML is a file without rules. For a site that has no policy and so passes on
+    /// what the origin says; apps of one page answer everything so.
+    pub fn as_crawlers_read_it(self) -> Heard {
+        match self {
+            Heard::File { bytes, url, html, .. } if is_page(&File::parse(bytes.as_slice()), html) => {
+                Heard::Nothing { url, reason: "the answer is a page of HTML, which crawlers read as no rules".into() }
+            }
+            other => other,
+        }
+    }
 }
 
 /// How it stands.
@@ -211,8 +227,15 @@ impl Life {
                 None
             }
             Heard::Nothing { url, reason } => {
-                let none =
-                    Copy { bytes: Arc::default(), url, etag: None, last_modified: None, fetched: now, exists: false };
+                let none = Copy {
+                    bytes: Arc::default(),
+                    url,
+                    etag: None,
+                    last_modified: None,
+                    fetched: now,
+                    exists: false,
+                    reason: Some(reason.clone()),
+                };
                 self.next = now.plus(refresh);
                 match &self.copy {
                     Some(copy) if copy.has_rules() => self.weigh(none, &reason, now),
@@ -226,7 +249,7 @@ impl Life {
                     return self.failed(format!("{url}: {reason}"), now, jitter);
                 }
                 let bytes = file.bytes().clone();
-                let new = Copy { bytes, url, etag, last_modified, fetched: now, exists: true };
+                let new = Copy { bytes, url, etag, last_modified, fetched: now, exists: true, reason: None };
                 self.next = now.plus(refresh);
                 match &self.copy {
                     // A new date is no new file.
@@ -297,12 +320,20 @@ fn has_rules(file: &File) -> bool {
     file.lines().iter().any(|line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent))
 }
 
+fn is_page(file: &File, html: bool) -> bool {
+    match file.shape() {
+        Shape::Html => true,
+        Shape::Text => html && file.lines().iter().all(|line| line.record.is_none()),
+        Shape::Utf16 => false,
+    }
+}
+
 /// What is no robots.txt, and would be read as one without rules.
 fn garbage(file: &File, html: bool) -> Option<&'static str> {
     match file.shape() {
         Shape::Html => Some("this is a page of HTML, not a robots.txt"),
         Shape::Utf16 => Some("this is UTF-16, which no crawler reads"),
-        Shape::Text if html && file.lines().iter().all(|line| line.record.is_none()) => {
+        Shape::Text if is_page(file, html) => {
             Some("this is said to be HTML, and there is nothing of a robots.txt in it")
         }
         Shape::Text => None,

@@ -186,3 +186,15 @@ fn the_hosts_of_a_site_select_who_is_asked() {
     assert_eq!(asked(&named, None), answer("shop.example", "10.0.0.1"));
     assert_eq!(asked(&named, Some("other.example")), None);
 }
+
+#[test]
+fn a_page_of_html_is_a_site_without_rules_to_crawlers() {
+    for page in [html("<div id=app></div>"), file("<!doctype html><div id=app></div>")] {
+        let Heard::Nothing { url, reason } = page.as_crawlers_read_it() else { panic!("a page has no rules") };
+        assert_eq!(url, URL);
+        assert!(reason.contains("a page of HTML"), "{reason}");
+    }
+    for other in [file(RULES), html(RULES), gone(), unreachable(), bytes(b"\xFF\xFEU\0s\0".to_vec())] {
+        assert_eq!(other.clone().as_crawlers_read_it(), other);
+    }
+}

@@ -4,19 +4,20 @@
 //! fetch is the very thing signals are for. What is found here are the pairs of which one makes the other pointless.
 
 use super::catalogue as lints;
-use crate::crawlers::{Claim, Purpose, Registry};
+use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::compiled::{Binding, Site};
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
     USAGE_CATEGORIES,
 };
 use crate::robots::TargetScratch;
-use crate::yaml::{Diagnostics, Span, nearest};
+use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
 
 pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Production {
         purposes(site, diagnostics);
         closed_groups(site, diagnostics);
+        grants_to_the_shut_out(site, registry, diagnostics);
         disallowed_usage(site, diagnostics);
         licences_for_the_shut_out(site, registry, diagnostics);
     }
@@ -101,6 +102,63 @@ fn closed_groups(site: &Site, diagnostics: &mut Diagnostics) {
             );
         }
     }
+}
+
+/// A grant to everybody, and groups that shut out the crawlers that come for what it grants: all of them, or some by name.
+fn grants_to_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    for (category, purpose) in ONLY_FOR {
+        // Said of `purposes` above.
+        if site.policy.purposes.get(&purpose).is_some_and(|stance| stance.value == Stance::Disallow) {
+            continue;
+        }
+        let crawlers = (0_u16..).zip(registry.crawlers()).filter(|(_, crawler)| crawler.purpose == purpose);
+        let bound: Vec<(&str, usize)> = crawlers
+            .filter_map(|(index, crawler)| match site.standing(Claim::Known(CrawlerIndex(index))).binding {
+                Binding::Group(group) => Some((crawler.tokens.first()?.as_str(), usize::from(group))),
+                _ => None,
+            })
+            .collect();
+        let nobody_comes = bound.iter().all(|(_, group)| is_closed_as_served(site, *group));
+        let shut_out = bound.iter().find(|(token, group)| {
+            let named = Some(*group) != site.matcher.star() && !says_no(site, token, category);
+            is_closed_as_served(site, *group) && (named || nobody_comes)
+        });
+        let Some((token, group)) = shut_out else { continue };
+        for (name, _, span) in said_to_all(site, category).into_iter().filter(|(_, said, _)| *said) {
+            let known =
+                |finding: &Diagnostic| finding.id == lints::SIGNAL_CONTRADICTS_RULES.id && finding.span == Some(span);
+            if diagnostics.items.iter().any(known) {
+                continue;
+            }
+            let message = match nobody_comes {
+                true => format!("`{name}: yes`, and no crawler that comes for it may fetch anything"),
+                false => format!("`{name}: yes`, and a group shuts out `{token}`, which comes for it"),
+            };
+            diagnostics.push(
+                lints::SIGNAL_CONTRADICTS_RULES
+                    .at(span, message)
+                    .related(super::site::span_of(&site.group_sources[*group]), "the whole site is closed here")
+                    .help("allow what they may use, leave the grant out, or say no in the group"),
+            );
+        }
+    }
+}
+
+/// Whether the group of a token takes back what is granted to all.
+fn says_no(site: &Site, token: &str, category: SignalCategory) -> bool {
+    let names = |group: &&GroupPolicy| group.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token));
+    let signals = site.policy.robots.groups.iter().find(names).map(|group| &group.signals);
+    signals.is_some_and(|signals| {
+        let signal = signals.content_signal.as_ref().and_then(|signal| signal.get(category));
+        signal.is_some_and(|said| !said.value)
+            || of_whole_site(signals.content_usage.iter(), category.usage()).is_some_and(|(said, _)| !said)
+    })
+}
+
+fn is_closed_as_served(site: &Site, group: usize) -> bool {
+    let rules = site.matcher.rules(group).rules();
+    rules.iter().any(|rule| !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*"))
+        && !rules.iter().any(|rule| rule.allow)
 }
 
 fn is_closed(group: &GroupPolicy) -> bool {
@@ -237,10 +295,7 @@ fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut
         let Some(said) = &fields.unlicensed else { continue };
         let claim = registry.find(&agent.value).map(Claim::Known);
         let Some(Binding::Group(group)) = claim.map(|claim| site.standing(claim).binding) else { continue };
-        let rules = site.matcher.rules(usize::from(group));
-        let closed = rules.rules().iter().any(|rule| !rule.allow && matches!(rule.pattern.as_str(), "/" | "/*" | "*"))
-            && !rules.rules().iter().any(|rule| rule.allow);
-        if closed {
+        if is_closed_as_served(site, usize::from(group)) {
             shut_out(
                 said.span,
                 &agent.value,

@@ -298,3 +298,12 @@ fn the_shape_of_a_file_is_recognised() {
         assert_eq!(File::parse(text.as_bytes()).shape(), Shape::Text, "{text:?}");
     }
 }
+
+#[test]
+fn a_comment_of_html_above_rules_makes_no_page() {
+    use crate::robots::Shape;
+    let shape = |text: &str| File::parse(text.as_bytes()).shape();
+    assert_eq!(shape("<!-- robots of the shop -->\nUser-agent: *\nDisallow: /a/\n"), Shape::Text);
+    assert_eq!(shape("<!-- a page -->\n<html><body>Disallow nothing</body></html>\n"), Shape::Html);
+    assert_eq!(shape("<!DOCTYPE html>\nUser-agent: *\n"), Shape::Html);
+}
