@@ -55,10 +55,10 @@ fn product(user_agent: &[u8]) -> Option<&str> {
         WORDS.iter().any(|end| ends(end))
     };
     let mut start = 0_usize;
-    let mut words = user_agent.split(|byte| !is_part(byte)).filter_map(|word| {
-        let before = start.checked_sub(1).map(|at| user_agent[at]);
+    let mut words = user_agent.split(|byte| !is_part(byte)).filter(|word| {
+        let before = start.checked_sub(1).and_then(|at| user_agent.get(at));
         start += word.len() + 1;
-        (!word.is_empty() && !before.is_some_and(|byte| b"/:@=?&#%.".contains(&byte))).then_some(word)
+        !word.is_empty() && !before.is_some_and(|byte| b"/:@=?&#%.".contains(byte))
     });
     let first = user_agent.split(|byte| !is_part(byte)).next();
     let first = first.filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"mozilla"));
