@@ -90,10 +90,13 @@ fn has_other_name(target: &[u8]) -> bool {
     NO_PAGES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
 }
 
-/// Browsers say what they fetch something for: a video needs its ranges, whatever it is called.
+/// Browsers say what they fetch something for: a video needs its ranges, whatever it is called, and what a script fetches
+/// is data (no crawler reads the metas of that). Other clients say what they accept.
 fn asked_for_as_other(headers: &HeaderMap) -> bool {
-    let pages: [&[u8]; 7] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe", b"empty"];
+    let pages: [&[u8]; 6] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe"];
+    let json = |accept: &HeaderValue| accept.as_bytes().trim_ascii().eq_ignore_ascii_case(b"application/json");
     headers.get(SEC_FETCH_DEST).is_some_and(|dest| !pages.contains(&dest.as_bytes()))
+        || headers.get(header::ACCEPT).is_some_and(json)
 }
 
 /// Settles whether the response is rewritten, and takes away what would not be true of it then.
@@ -107,6 +110,10 @@ pub(super) fn frame(
         return Ok(());
     }
     ctx.body = Body::AsItIs;
+    // Who asked for a part and got the whole would ask for the next part in the same way.
+    if request.headers.contains_key(header::RANGE) {
+        response.remove_header(&header::ACCEPT_RANGES);
+    }
     if response.status == http::StatusCode::NOT_MODIFIED {
         return as_the_client_has_it(&request.headers, response);
     }

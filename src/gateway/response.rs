@@ -5,7 +5,7 @@ use super::answers::append_lines;
 use super::ctx::RequestContext;
 use super::forward;
 use super::signals;
-use crate::indexing::parse_lines;
+use crate::indexing::{parse_lines, place_of};
 use crate::policy::compiled::{self, Sent, TagLines};
 use crate::policy::model::OriginTags;
 use http::{HeaderName, HeaderValue, StatusCode, Version, header};
@@ -67,12 +67,30 @@ fn watch_front_page(response: &ResponseHeader, ctx: &RequestContext) {
 fn combine(response: &mut ResponseHeader, ours: Option<&TagLines>, origin_tags: OriginTags) -> Result<()> {
     let theirs = response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
     match compiled::combine(ours, theirs, origin_tags) {
-        Sent::Added(lines) => append_lines(response, lines),
+        Sent::Added(lines) => {
+            append_lines(response, lines)?;
+            if lines.is_empty() { Ok(()) } else { unscoped_first(response) }
+        }
         Sent::Instead(lines) => {
             response.remove_header(&X_ROBOTS_TAG);
             append_lines(response, &lines)
         }
     }
+}
+
+/// Orders the origin's lines and ours, where one is for one bot only; each stays as it is.
+fn unscoped_first(response: &mut ResponseHeader) -> Result<()> {
+    let place = |line: &HeaderValue| place_of(line.as_bytes());
+    if response.headers.get_all(X_ROBOTS_TAG).iter().is_sorted_by_key(place) {
+        return Ok(());
+    }
+    let mut lines: Vec<HeaderValue> = response.headers.get_all(X_ROBOTS_TAG).iter().cloned().collect();
+    lines.sort_by_key(place);
+    response.remove_header(&X_ROBOTS_TAG);
+    for line in lines {
+        response.append_header("X-Robots-Tag", line)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -99,6 +117,13 @@ mod tests {
     fn keep_adds_our_lines_to_theirs() {
         assert_eq!(combined(&["nofollow"], Some("noindex"), OriginTags::Keep), ["nofollow", "noindex"]);
         assert_eq!(combined(&["nofollow"], None, OriginTags::Keep), ["nofollow"]);
+        let scoped = ["googlebot: nofollow", "noarchive, bingbot: nocache", "x: y"];
+        assert_eq!(
+            combined(&scoped, Some("noindex"), OriginTags::Keep),
+            ["x: y", "noindex", "noarchive, bingbot: nocache", "googlebot: nofollow"],
+            "joined, ours would be for bingbot or googlebot only"
+        );
+        assert_eq!(combined(&scoped, None, OriginTags::Keep), scoped);
     }
 
     #[test]

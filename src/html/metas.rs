@@ -5,17 +5,21 @@ use std::fmt::Write;
 
 /// Names that metas of other kinds have (HTML standard, section 4.2.5.1, and what browsers make of some more): a scope
 /// that is called so would change how the page is shown. `robots` would be everybody's.
-const NOT_FOR_BOTS: [&str; 15] = [
+const NOT_FOR_BOTS: [&str; 19] = [
     "robots",
     "application-name",
     "author",
     "color-scheme",
+    "csrf-token",
     "description",
     "format-detection",
     "generator",
+    "google-site-verification",
     "handheldfriendly",
+    "htmx-config",
     "keywords",
     "mobileoptimized",
+    "rating",
     "referrer",
     "supported-color-schemes",
     "theme-color",

@@ -194,7 +194,15 @@ fn names_and_values_of_the_origin_cannot_leave_their_quotes() {
 
 #[test]
 fn names_that_browsers_know_are_for_no_bot() {
-    let lines = ["viewport: noindex", "robots: noindex", "referrer: nofollow", "apple-mobile-web-app-capable: noindex"];
+    let lines = [
+        "csrf-token: noindex",
+        "google-site-verification: noindex",
+        "rating: noindex",
+        "viewport: noindex",
+        "robots: noindex",
+        "referrer: nofollow",
+        "apple-mobile-web-app-capable: noindex",
+    ];
     assert!(Page::new(&tags(&lines), None, None).is_none());
     assert!(Page::new(&tags(&["all", "bingbot: all"]), None, None).is_none(), "nothing is restricted");
 }

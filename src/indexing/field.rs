@@ -110,6 +110,17 @@ pub(super) fn begins_scope(member: &str) -> bool {
     scoped(member).0.is_some()
 }
 
+/// Where a line has to stand among others, so that a recipient who joins them (RFC 9110 section 5.3) tells nothing to one
+/// bot that was for everybody: those without a bot's name first, then those that come to one, then those that begin with it.
+pub fn place_of(line: &[u8]) -> u8 {
+    let line = String::from_utf8_lossy(line);
+    let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
+    match members.next() {
+        Some(true) => 2,
+        _ => u8::from(members.any(|begins| begins)),
+    }
+}
+
 /// Whether `name: member` is read as a member for that bot.
 pub(super) fn names_scope(name: &str, member: &str) -> bool {
     scoped(&format!("{name}: {member}")).0 == Some(name)

@@ -11,7 +11,7 @@ mod names;
 mod tags;
 
 pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview};
-pub use field::{parse_lines, parse_whole};
+pub use field::{parse_lines, parse_whole, place_of};
 pub use names::is_bots_name;
 #[cfg(test)]
 pub use names::names_known;

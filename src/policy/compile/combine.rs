@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// What becomes of a response's X-Robots-Tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent<'a> {
-    /// The origin's lines stay as they are, and these follow.
+    /// The origin's lines stay as they are, and these are added; whoever sends them puts those for everybody first.
     Added(&'a [String]),
     /// The origin's lines are taken away, and these stand in their place.
     Instead(Cow<'a, [String]>),

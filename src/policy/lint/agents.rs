@@ -58,6 +58,7 @@ fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.crawlers().iter().flat_map(|crawler| crawler.tokens.iter().map(String::as_str))
 }
 
+<<<<<<< HEAD
 /// Whether something was said.
 fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut Diagnostics) -> bool {
     let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
@@ -68,6 +69,10 @@ fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut
     // Short names are near to each other by chance.
     let near = nearest(agent, tokens(registry).filter(|token| token.len() > 5)).filter(|_| agent.len() > 5);
     if let Some(near) = &near {
+=======
+fn unknown_token(agent: &str, span: crate::yaml::Span, registry: &Registry, diagnostics: &mut Diagnostics) {
+    if let Some(near) = nearly(agent, registry) {
+>>>>>>> mend6
         diagnostics.push(
             lints::UNKNOWN_TOKEN
                 .at(span, format!("no known crawler looks for `{agent}`"))
@@ -75,6 +80,17 @@ fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut
         );
     }
     near.is_some()
+}
+
+/// The token that a name nearly is; `None` also where the name is known.
+pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> {
+    let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
+    // A crawler's name in place of its token has a lint of its own.
+    if tokens(registry).chain(names()).any(|known| known.eq_ignore_ascii_case(name)) {
+        return None;
+    }
+    // Short names are near to each other by chance.
+    nearest(name, tokens(registry).filter(|token| token.len() > 5)).filter(|_| name.len() > 5)
 }
 
 /// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed.

@@ -35,7 +35,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     signals::lint(site, registry, diagnostics);
     unseen::lint(site, diagnostics);
     surroundings::lint(site, diagnostics);
-    tags::lint(site, diagnostics);
+    tags::lint(site, registry, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 

@@ -1,7 +1,8 @@
 //! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that nothing
 //! can match.
 
-use super::catalogue as lints;
+use super::{agents, catalogue as lints};
+use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
 use crate::indexing::{Directive, Directives, Flag, Scope, Tags};
 use crate::policy::compiled::Site;
@@ -9,9 +10,10 @@ use crate::policy::model::{Conditions, IndexingRule, StatusCondition, WrittenDir
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Located};
 
-pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
         never_matches(rule, diagnostics);
+        unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
         }
@@ -20,6 +22,27 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
                 lints::CONTRADICTORY_TAG
                     .at(rule.span, "Bing goes by nocache alone where it is told noarchive, too")
                     .help("nocache is the milder of the two: write the one that is meant (blogs.bing.com, September 2023)"),
+            );
+        }
+    }
+}
+
+/// Names that nobody goes by and that are nearly those of crawlers.
+fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
+    for (scope, _) in rule.tags.iter() {
+        let Scope::Bot(name) = scope else { continue };
+        if engines::bot(name).is_some() {
+            continue;
+        }
+        if let Some(near) = agents::nearly(name, registry) {
+            let written = rule.written.iter().find(|written| written.scope == *scope);
+            diagnostics.push(
+                lints::UNKNOWN_TOKEN
+                    .at(
+                        written.map_or(rule.span, |written| written.text.span),
+                        format!("no known crawler is called `{name}`"),
+                    )
+                    .help(format!("did you mean `{near}`?")),
             );
         }
     }

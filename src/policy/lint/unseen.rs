@@ -6,7 +6,7 @@ use crate::indexing::{Directives, Scope};
 use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::Environment;
 use crate::policy::retire::RetireStage;
-use crate::robots::TargetScratch;
+use crate::robots::{self, Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
 use std::time::Duration;
 
@@ -22,8 +22,13 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         let unseen = noindex.filter_map(|(scope, said)| unseen_by(site, scope, said, &rule.when.paths, rule));
         for (place, found, who) in unseen.take(1) {
             let message = match who {
-                None => "this noindex is never seen: robots.txt keeps crawlers off these pages".to_owned(),
-                Some(bot) => format!("this noindex is never seen: robots.txt keeps {bot} off these pages"),
+                Unseen::ByAll => "this noindex is never seen: robots.txt keeps crawlers off these pages".to_owned(),
+                Unseen::ByStar => {
+                    "many never see this noindex: robots.txt keeps the crawlers of the `*` group off these \
+                                   pages"
+                        .to_owned()
+                }
+                Unseen::By(bot) => format!("this noindex is never seen: robots.txt keeps {bot} off these pages"),
             };
             let finding = lints::NOINDEX_UNSEEN
                 .at(place, message)
@@ -34,6 +39,16 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     retired(site, diagnostics);
 }
 
+/// Who does not see a noindex.
+enum Unseen {
+    /// No crawler does: every group keeps off those whom it is for.
+    ByAll,
+    /// Those do not who have no group of their own.
+    ByStar,
+    /// The one that it is said to.
+    By(Box<str>),
+}
+
 /// Where a rule says noindex to somebody who may not fetch its pages, the Disallow, and who that is.
 fn unseen_by(
     site: &Site,
@@ -41,39 +56,76 @@ fn unseen_by(
     said: &Directives,
     paths: &[Located<String>],
     rule: &crate::policy::model::IndexingRule,
-) -> Option<(Span, RuleSource, Option<String>)> {
+) -> Option<(Span, RuleSource, Unseen)> {
     debug_assert!(said.forbids_indexing());
     let bot = match scope {
         Scope::All => None,
-        Scope::Bot(name) => Some(name.to_string()),
+        Scope::Bot(name) => Some(name),
     };
-    let group = bot.as_deref().and_then(|bot| site.matcher.named(bot)).or(site.matcher.star())?;
+    let group = bot.and_then(|bot| site.matcher.named(bot)).or(site.matcher.star())?;
+    let who = |keeps_off: &dyn Fn(usize) -> bool| match bot {
+        Some(bot) => Unseen::By(bot.clone()),
+        None if (0..site.rule_sources.len()).all(keeps_off) => Unseen::ByAll,
+        None => Unseen::ByStar,
+    };
     if paths.is_empty() && rule.when.path_regex.is_none() {
         // Everywhere: unseen where nothing at all may be fetched.
-        let rules = site.matcher.rules(group).rules();
-        let closed = !rules.iter().any(|rule| rule.allow) && disallowing(site, group, "/").is_some();
-        return disallowing(site, group, "/").filter(|_| closed).map(|found| (rule.span, found, bot));
+        let closing = |group: usize| {
+            let open = site.matcher.rules(group).rules().iter().any(|rule| rule.allow);
+            disallowing(site, group, "/").filter(|_| !open)
+        };
+        return Some((rule.span, closing(group)?, who(&|group| closing(group).is_some())));
     }
-    paths.iter().find_map(|path| Some((path.span, disallowing(site, group, literal(&path.value)?)?, bot.clone())))
+    paths.iter().find_map(|path| {
+        let found = keeping_off(site, group, &path.value)?;
+        Some((path.span, found, who(&|group| keeping_off(site, group, &path.value).is_some())))
+    })
 }
 
-/// What a path begins with, if that tells it from others.
-fn literal(path: &str) -> Option<&str> {
-    let literal = path.split(['*', '$']).next().unwrap_or("");
-    (literal.starts_with('/') && literal != "/").then_some(literal)
+/// The Disallow that keeps a group off all that a pattern of a policy stands for.
+fn keeping_off(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
+    if path == "/" {
+        return None;
+    }
+    match path.find(['*', '$']) {
+        None => disallowing(site, group, path),
+        Some(end) => covering(site, group, path, &path[..end]),
+    }
 }
 
-/// The Disallow that keeps a group off a path; what is retired does not count, it was seen before.
+/// The Disallow that matches all that a pattern with wildcards does: the same one, or one that matches already what comes
+/// before the wildcard. Where an Allow may take some of it back there is none.
+fn covering(site: &Site, group: usize, path: &str, literal: &str) -> Option<RuleSource> {
+    let rules = site.matcher.rules(group).rules();
+    let path = Pattern::new(path);
+    let mut scratch = TargetScratch::default();
+    let literal = scratch.normalise(literal.as_bytes()).sent;
+    let covers = |pattern: &Pattern| {
+        pattern.as_str() == path.as_str() || !pattern.as_str().ends_with('$') && pattern.matches(literal)
+    };
+    let mut budget = 100_000;
+    let taken_back = |found: &robots::Rule, budget: &mut usize| {
+        let allows = rules.iter().filter(|rule| rule.allow && rule.pattern.priority() >= found.pattern.priority());
+        allows.into_iter().any(|allow| allow.pattern.overlaps(&path, budget))
+    };
+    let mut found = rules.iter().enumerate().filter(|(_, rule)| !rule.allow && !rule.pattern.is_empty());
+    let (index, _) = found.find(|(_, rule)| covers(&rule.pattern) && !taken_back(rule, &mut budget))?;
+    let source = &site.rule_sources[group][index];
+    (!is_of_retire(site, source)).then(|| source.clone())
+}
+
+/// What is retired does not count: it was seen before.
+fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
+    let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
+    paths.any(|path| *source == RuleSource::Policy(path.span))
+}
+
+/// The Disallow that keeps a group off a path.
 fn disallowing(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     let rules = site.matcher.rules(group);
     let found = rules.find(TargetScratch::default().normalise(path.as_bytes()).sent)?;
     let source = &site.rule_sources[group][found];
-    let of_retire = site
-        .policy
-        .retire
-        .iter()
-        .any(|retired| retired.paths.iter().any(|path| *source == RuleSource::Policy(path.span)));
-    (!rules.rules()[found].allow && !of_retire).then(|| source.clone())
+    (!rules.rules()[found].allow && !is_of_retire(site, source)).then(|| source.clone())
 }
 
 /// Shows where the Disallow stands. What stands in the origin's file cannot be shown in this one.
@@ -96,7 +148,7 @@ fn retired(site: &Site, diagnostics: &mut Diagnostics) {
         }
         let Some(star) = site.matcher.star() else { continue };
         for path in &retired.paths {
-            let Some(found) = literal(&path.value).and_then(|path| disallowing(site, star, path)) else { continue };
+            let Some(found) = keeping_off(site, star, &path.value) else { continue };
             let finding = lints::RETIRED_UNSEEN
                 .at(path.span, "this path is disallowed already: its noindex is never seen")
                 .help("remove the Disallow: `retire` writes one when its time has come");
