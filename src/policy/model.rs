@@ -4,7 +4,7 @@ mod signals;
 
 pub use signals::{
     ContentSignal, ContentUsage, Emission, GroupSignals, LicensePolicy, SignalCategory, SiteSignals, TdmRule,
-    USAGE_CATEGORIES, Unlicensed,
+    USAGE_CATEGORIES, USES, Unlicensed,
 };
 
 use crate::crawlers::{Binds, Purpose};

@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::live::{Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, is_no_policy};
-use crate::origin::robots::{Heard, Life, Question, State, Store, Target, Targets, ask};
+use crate::origin::robots::{Heard, LOOP, Life, Question, State, Store, Target, Targets, ask};
 use crate::policy::Policy;
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
@@ -210,8 +210,10 @@ impl OriginRobots {
         for (site, watched) in &mut self.sites {
             let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
             let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.as_deref()));
-            let problem =
-                said.map(|said| if watched.no_policy { format!("{said}; {REMEDY}") } else { said.to_owned() });
+            // Whoever answers, and not as the site, may want another name; whoever is down wants none.
+            let answers = life.copy().is_some_and(|copy| !copy.exists);
+            let helps = |said: &str| watched.no_policy && (answers || said.ends_with(LOOP));
+            let problem = said.map(|said| if helps(said) { format!("{said}; {REMEDY}") } else { said.to_owned() });
             reports.insert(
                 site.clone(),
                 OriginRobotsStatus {
@@ -233,7 +235,8 @@ impl OriginRobots {
                 State::Current | State::Absent => {
                     tracing::info!(%site, state = state.name(), "the origin's robots.txt is known");
                 }
-                State::Awaited if reason.is_empty() => {}
+                // Not asked yet.
+                State::Awaited | State::Missing if reason.is_empty() => {}
                 State::Awaited => {
                     tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: ours is answered 503 for up to an hour");
                 }

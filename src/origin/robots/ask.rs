@@ -16,6 +16,9 @@ const TIME: Duration = Duration::from_secs(20);
 /// Servers of an origin that are tried one after the other.
 const SERVERS: usize = 3;
 
+/// What is said of an origin that sends whoever asks to its public name, which is ours.
+pub const LOOP: &str = "redirects lead back to crawlgate itself";
+
 /// Which servers are asked for which host.
 pub struct Targets {
     hosts: Hosts,
@@ -157,7 +160,7 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
         };
         let field = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if place.host.is_none() && field("server").is_some_and(|name| name == "crawlgate") {
-            return Heard::Unreachable(format!("{url}: redirects lead back to crawlgate itself"));
+            return Heard::Unreachable(format!("{url}: {LOOP}"));
         }
         let status = response.status().as_u16();
         match status {

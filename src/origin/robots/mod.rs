@@ -6,7 +6,7 @@ mod ask;
 mod life;
 mod store;
 
-pub use ask::{Question, Target, Targets, ask};
+pub use ask::{LOOP, Question, Target, Targets, ask};
 pub use life::{Copy, Heard, Life, State};
 pub use store::Store;
 

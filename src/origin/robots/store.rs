@@ -31,7 +31,13 @@ impl Store {
         let files = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         files
             .filter(|path| path.extension().is_some_and(|extension| extension == "copy"))
-            .filter_map(|path| Some((path.file_stem()?.to_str()?.to_owned(), read(&path)?)))
+            .filter_map(|path| {
+                let life = read(&path);
+                if life.is_none() {
+                    tracing::warn!(file = %path.display(), "a copy of an origin's robots.txt cannot be understood: it is fetched again");
+                }
+                Some((path.file_stem()?.to_str()?.to_owned(), life?))
+            })
             .collect()
     }
 

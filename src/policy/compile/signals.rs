@@ -119,7 +119,8 @@ fn signal_value(signal: &ContentSignal) -> String {
         .said
         .iter()
         .map(|(category, said)| format!("{}={}", category.name(), if said.value { "yes" } else { "no" }));
-    said.collect::<Vec<_>>().join(", ")
+    let extent = signal.extent.iter().map(|word| format!("use={word}"));
+    said.chain(extent).collect::<Vec<_>>().join(", ")
 }
 
 /// A dictionary of RFC 9651: `train-ai=n, search=y`.

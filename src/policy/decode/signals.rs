@@ -4,7 +4,7 @@
 use super::robots::patterns;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Defaulted, Emission, EnforcementFields, GroupSignals, LicensePolicy, Policy,
-    SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, Unlicensed,
+    SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 use crate::robots::Pattern;
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
@@ -62,12 +62,15 @@ fn content_signal(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentSigna
         let Some(value) = decoder.word(node, &YES_NO, "yes or no") else { continue };
         said.push((category, Located { value, span: node.span }));
     }
-    fields.finish(&SignalCategory::ALL.map(SignalCategory::name), decoder);
+    let words = USES.map(|word| (word, word));
+    let extent = fields.take("use").and_then(|node| decoder.word(node, &words, "how far the content may be used"));
+    let names = SignalCategory::ALL.map(SignalCategory::name);
+    fields.finish(&[&names[..], &["use"]].concat(), decoder);
     if empty {
         decoder.error("empty-signal", node.span, "nothing is said here").help =
             Some("write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted".into());
     }
-    (!said.is_empty()).then_some(ContentSignal { said, span: node.span })
+    (!said.is_empty() || extent.is_some()).then_some(ContentSignal { said, extent, span: node.span })
 }
 
 fn content_usage(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ContentUsage> {

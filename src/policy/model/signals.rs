@@ -77,9 +77,14 @@ impl SignalCategory {
 pub struct ContentSignal {
     /// In the order of [`SignalCategory::ALL`].
     pub said: Vec<(SignalCategory, Located<bool>)>,
+    /// How far the content may be used: one of [`USES`].
+    pub extent: Option<&'static str>,
     /// The whole map.
     pub span: Span,
 }
+
+/// The values of `use`, which Cloudflare writes beside the categories.
+pub const USES: [&str; 3] = ["immediate", "reference", "full"];
 
 impl ContentSignal {
     /// What is said of a category.

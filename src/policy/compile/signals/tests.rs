@@ -57,7 +57,7 @@ purposes: { seo: disallow, archive: allow }
 robots:
   origin: replace
   license: [{ url: https://shop.example/photos.xml, paths: /photos/ }, https://shop.example/all.xml]
-  content_signal: { ai-train: no, search: yes }
+  content_signal: { ai-train: no, search: yes, use: reference }
   content_usage:
     - { search: yes, train-ai: no, other: { x-new: yes } }
     - { paths: [/open/, '/ü b/*.pdf$'], train-ai: y }
@@ -76,7 +76,7 @@ fn each_group_says_what_is_its_own_else_what_it_extends_else_what_the_site_says(
         "Content-Usage: /open/ train-ai=y",
         "Content-Usage: /%C3%BC%20b/*.pdf$ train-ai=y",
     ];
-    let signal = "Content-Signal: search=yes, ai-train=no";
+    let signal = "Content-Signal: search=yes, ai-train=no, use=reference";
     assert_eq!(lines_of(&body, "*"), [&[signal], &usage[..]].concat());
     assert_eq!(lines_of(&body, "GPTBot"), lines_of(&body, "*"));
     assert_eq!(lines_of(&body, "ia_archiver"), lines_of(&body, "*"), "`allow` starts from the rules of `*`");
@@ -116,7 +116,7 @@ fn headers_only_leaves_robots_txt_as_it_was_and_says_everything_in_headers() {
     assert_eq!(
         fields(&site(&quiet), "/"),
         [
-            "Content-Signal: search=yes, ai-train=no",
+            "Content-Signal: search=yes, ai-train=no, use=reference",
             "Content-Usage: train-ai=n, search=y, x-new=y",
             "Link: <https://shop.example/all.xml>; rel=\"license\"; type=\"application/rsl+xml\"",
         ]
