@@ -58,21 +58,10 @@ fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
     registry.crawlers().iter().flat_map(|crawler| crawler.tokens.iter().map(String::as_str))
 }
 
-<<<<<<< HEAD
 /// Whether something was said.
 fn unknown_token(agent: &str, span: Span, registry: &Registry, diagnostics: &mut Diagnostics) -> bool {
-    let names = || registry.crawlers().iter().flat_map(|crawler| [crawler.name.as_str(), crawler.id.as_str()]);
-    // A crawler's name in place of its token has a lint of its own.
-    if tokens(registry).chain(names()).any(|known| known.eq_ignore_ascii_case(agent)) {
-        return false;
-    }
-    // Short names are near to each other by chance.
-    let near = nearest(agent, tokens(registry).filter(|token| token.len() > 5)).filter(|_| agent.len() > 5);
-    if let Some(near) = &near {
-=======
-fn unknown_token(agent: &str, span: crate::yaml::Span, registry: &Registry, diagnostics: &mut Diagnostics) {
-    if let Some(near) = nearly(agent, registry) {
->>>>>>> mend6
+    let near = nearly(agent, registry);
+    if let Some(near) = near {
         diagnostics.push(
             lints::UNKNOWN_TOKEN
                 .at(span, format!("no known crawler looks for `{agent}`"))
