@@ -97,6 +97,16 @@ fn a_meta_of_the_page_is_merged_with_policy_and_origin() {
 }
 
 #[test]
+fn an_answer_whose_range_was_taken_away_promises_none() {
+    let fields = "Content-Type: application/octet-stream\r\nAccept-Ranges: bytes\r\n";
+    let origin = saying(with_length(fields, b"0123456789"));
+    let gate = gate(&origin);
+    let whole = gate.get("shop.example", "/film", "Range: bytes=0-3\r\n");
+    assert_eq!(whole.fields("accept-ranges"), [""; 0]);
+    assert_eq!(gate.get("shop.example", "/film", "").fields("accept-ranges"), ["bytes"]);
+}
+
+#[test]
 fn only_pages_that_may_be_rewritten_are_asked_for_uncoded_and_whole() {
     let origin = html(PAGE);
     let policy = POLICY.replace("html: meta", "html: { meta: yes, paths: [/drafts/], not: { paths: [/drafts/raw/] } }");
@@ -122,6 +132,8 @@ fn only_pages_that_may_be_rewritten_are_asked_for_uncoded_and_whole() {
     assert_eq!(asked("shop.example", "/other", ""), as_asked);
     assert_eq!(asked("shop.example", "/drafts/film.mp4", ""), as_asked);
     assert_eq!(asked("shop.example", "/drafts/film", "Sec-Fetch-Dest: video\r\n"), as_asked);
+    assert_eq!(asked("shop.example", "/drafts/a", "Sec-Fetch-Dest: empty\r\n"), as_asked, "for a script");
+    assert_eq!(asked("shop.example", "/drafts/a", "Accept: application/json\r\n"), as_asked);
     assert_eq!(asked("shop.example", "/drafts/a", "Cache-Control: no-transform\r\n"), as_asked);
     assert_eq!(asked("plain.example", "/drafts/a", ""), as_asked);
     assert_eq!(asked("unclaimed.example", "/drafts/a", ""), as_asked);

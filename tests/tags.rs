@@ -146,7 +146,7 @@ fn every_client_receives_what_policy_and_origin_together_mean() {
                 assert_eq!((response.status, response.text()), (status, "ok"));
                 for (bot, means) in BOTS.iter().zip(&row.means) {
                     let mut together = policy.effective(bot);
-                    together.extend(&parse_lines([means.as_bytes()]).effective(bot));
+                    together.unite(&parse_lines([means.as_bytes()]).effective(bot));
                     let what =
                         format!("{bot} at {target} ({status}, {media}) of {}, origin row {number}", path.display());
                     assert_eq!(effective(&response, bot), together, "{what}: {:?}", response.fields("x-robots-tag"));

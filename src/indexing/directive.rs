@@ -286,7 +286,7 @@ impl Directives {
     }
 
     /// Adds what another source says, so that nobody is told less than one of them tells: where one says the first of a
-    /// pair of [`SOFTENED`] alone, the other's second is left out.
+    /// pair that softens alone, the other's second is left out.
     pub fn unite(&mut self, other: &Directives) {
         let pairs = SOFTENED.into_iter().filter(|pair| self.is_unsoftened(*pair) || other.is_unsoftened(*pair));
         let unsoftened: Vec<_> = pairs.collect();
