@@ -110,8 +110,10 @@ fn judging_allocates_nothing() {
                 identity: Identity::Unverified,
                 now: Timestamp(0),
             };
+            // A trap springs where nobody can have a copy without it.
+            let holdings = Holdings { watched: kind == Kind::Trapped, ..Holdings::default() };
             let before = ALLOCATIONS.get();
-            let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut scratch);
+            let decision = decide(&snapshot, Registry::builtin(), &facts, &holdings, &mut scratch);
             let allocated = ALLOCATIONS.get() - before;
             let shown = &user_agent[..user_agent.len().min(40)];
             assert_eq!(decision.kind, kind, "{shown} asks for {target}");

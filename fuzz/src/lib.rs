@@ -7,7 +7,8 @@ use crawlgate::crawlers::{Claim, Registry, TokenMarks};
 use crawlgate::indexing::{Scope, parse_lines};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
-    Bound, Dialect, File, FileVerdict, Key, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch, path_of_url,
+    Bound, Dialect, File, FileVerdict, Key, LITERAL_STAR, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch,
+    path_of_url,
 };
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
@@ -158,8 +159,8 @@ fn glob(pattern: &str, dialect: Dialect, target: &[u8]) -> bool {
     }
     let (body, anchored) = pattern.strip_suffix('$').map_or((pattern, false), |body| (body, true));
     let body = match dialect {
-        // A target spells the character as an escape.
-        Dialect::Rfc9309 => body.replace('$', "%24"),
+        // The characters `*` and `$` are one octet each in a target.
+        Dialect::Rfc9309 => body.replace("%24", "$").replace("%2A", "\u{1}"),
         Dialect::Google => body.to_owned(),
     };
     // reached[n]: the pattern so far matches exactly the first n octets.
@@ -191,13 +192,18 @@ pub fn robots_target(data: &[u8]) {
     assert_eq!(fresh.normalise(data), target);
     check_normal(&sent);
     assert!(sent.len() <= data.len() * 3 + 1, "{} octets out of {}", sent.len(), data.len());
-    let again = fresh.normalise(&sent);
+    let spelled = |octets: &[u8]| -> Vec<u8> {
+        octets.iter().map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect()
+    };
+    let written = spelled(&sent);
+    let again = fresh.normalise(&written);
     assert_eq!(again.sent, sent);
     assert_eq!(again.resolved, resolved.as_deref());
     if let Some(resolved) = resolved {
         check_normal(&resolved);
         assert!(resolved.len() <= sent.len());
-        let again = fresh.normalise(&resolved);
+        let written = spelled(&resolved);
+        let again = fresh.normalise(&written);
         assert_eq!((again.sent, again.resolved), (resolved.as_slice(), None));
     }
 
@@ -214,7 +220,10 @@ pub fn robots_target(data: &[u8]) {
 
 fn check_normal(target: &[u8]) {
     assert!(target.starts_with(b"/"));
-    assert!(target.iter().all(|octet| octet.is_ascii_graphic() && !b"#*$".contains(octet)), "{target:?}");
+    assert!(
+        target.iter().all(|octet| *octet == LITERAL_STAR || octet.is_ascii_graphic() && !b"#*".contains(octet)),
+        "{target:?}"
+    );
 }
 
 /// Any text as a policy: it is refused with a mistake in its place, or what it publishes is what it judges by.

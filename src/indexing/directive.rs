@@ -332,7 +332,7 @@ impl Directives {
 
     /// Whether they keep a page out of the index at a moment: what is not to be shown after it may be shown at it.
     pub fn forbids_indexing_at(&self, now: Timestamp) -> bool {
-        self.forbids_indexing_from().is_some_and(|moment| moment < now)
+        self.forbids_indexing() || self.forbids_indexing_from().is_some_and(|moment| moment < now)
     }
 
     /// Whether they keep a page out of the index. `unavailable_after` depends on the time and is not counted.
