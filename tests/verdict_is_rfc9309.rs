@@ -28,7 +28,7 @@ fn normal(text: &[u8], target: bool) -> Vec<u8> {
         let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
         if target && (octet == b'*' || octet == b'$') {
             out.push(if octet == b'*' { 1 } else { 2 });
-        } else if unreserved || !was_escaped && octet.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&octet) {
+        } else if unreserved || !was_escaped && octet.is_ascii_graphic() && octet != b'#' {
             out.push(octet);
         } else {
             out.extend(format!("%{octet:02X}").bytes());

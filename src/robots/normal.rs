@@ -2,7 +2,7 @@
 //! function for both sides.
 //!
 //! - An escape of an unreserved octet is decoded; every other escape stays, its hex digits in upper case.
-//! - Octets above ASCII, controls, space and `"<>\^`{|}` are escaped, and so is `#`, which would begin a comment in a
+//! - Octets above ASCII, controls and space are escaped, and so is `#`, which would begin a comment in a
 //!   rule (in a target it begins the fragment, which is gone before).
 //! - Reserved characters stay as they are: RFC 3986 section 2.2 does not let `/` and `%2F` be taken for each other.
 //! - A `%` that begins no escape stays `%`; the RFC is silent, and what counts is that both sides agree.
@@ -30,31 +30,14 @@ const fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Octets that stand for themselves on both sides: unreserved and reserved ones but for `#`, `*`, `%`.
+/// Octets that stand for themselves on both sides: all that can be seen but for `#`, `*`, `%`. (`"<>\^`{|}` are no characters of
+/// a URL, and browsers send some of them all the same; the RFC has neither them nor their escapes changed.)
 const VERBATIM: [bool; 256] = {
     let mut table = [false; 256];
     let mut octet = 0;
     while octet < 256 {
         let byte = octet as u8;
-        table[octet] = is_unreserved(byte)
-            || matches!(
-                byte,
-                b'/' | b'?'
-                    | b':'
-                    | b'@'
-                    | b'!'
-                    | b'$'
-                    | b'&'
-                    | b'\''
-                    | b'('
-                    | b')'
-                    | b'+'
-                    | b','
-                    | b';'
-                    | b'='
-                    | b'['
-                    | b']'
-            );
+        table[octet] = byte.is_ascii_graphic() && !matches!(byte, b'#' | b'*' | b'%');
         octet += 1;
     }
     table

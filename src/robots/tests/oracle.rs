@@ -283,7 +283,7 @@ fn normal(text: &[u8], url: bool) -> Vec<u8> {
                 let digit = parts.last().is_some_and(|part| part.len() == 1 && part[0].is_ascii_hexdigit());
                 unreserved && !(octet.is_ascii_hexdigit() && (stray(1) || digit && stray(2)))
             }
-            None => octet == b'%' || octet.is_ascii_graphic() && !b"\"#<>\\^`{|}".contains(&octet),
+            None => octet == b'%' || octet.is_ascii_graphic() && octet != b'#',
         };
         parts.push(if raw { vec![octet] } else { format!("%{octet:02X}").into_bytes() });
     }
