@@ -156,7 +156,7 @@ fn the_file_of_tdmrep_says_what_the_headers_say_in_the_same_order() {
     assert_eq!(
         json,
         serde_json::json!([
-            { "location": "/a%20%22b%22", "tdm-reservation": 0 },
+            { "location": "/a%20\"b\"", "tdm-reservation": 0 },
             { "location": "*.jpg$", "tdm-reservation": 0 },
             { "location": "/", "tdm-reservation": 1, "tdm-policy": "https://shop.example/tdm" },
         ])
