@@ -2,13 +2,13 @@
 //!
 //! The one place that knows all rooms; each of them is told only what it needs.
 
-mod clock;
 mod connection;
 mod keeper;
 mod listening;
 mod origin_robots;
 mod signals;
 mod stop;
+mod switches;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
@@ -208,8 +208,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
-    let _clock =
-        clock::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
+    let _switches =
+        switches::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
     signals::serve(signals, stop.clone(), {
         let (access, events, operations) = (access.clone(), events.clone(), operations.clone());
         move || {

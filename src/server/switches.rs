@@ -11,16 +11,16 @@ const LONGEST: Duration = Duration::from_secs(5);
 const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Keeps the thread; dropped, it ends.
-pub struct Clock(#[allow(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
+pub struct Switches(#[allow(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
 
 /// Starts it.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn start(operations: Arc<Operations>) -> std::io::Result<Clock> {
+pub fn start(operations: Arc<Operations>) -> std::io::Result<Switches> {
     let (alive, ended) = channel();
-    std::thread::Builder::new().name("policy-clock".into()).spawn(move || run(&operations, &ended))?;
-    Ok(Clock(alive))
+    std::thread::Builder::new().name("switches".into()).spawn(move || run(&operations, &ended))?;
+    Ok(Switches(alive))
 }
 
 fn run(operations: &Operations, ended: &Receiver<()>) {
