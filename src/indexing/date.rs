@@ -46,6 +46,12 @@ const ZONES: [(&str, i64); 18] = [
     ("EEST", 3),
 ];
 
+/// Zones that nobody can tell, or that are not among those above: a date that names one is kept as it was written.
+const OTHER_ZONES: [&str; 20] = [
+    "IST", "BST", "JST", "KST", "AEST", "AEDT", "ACST", "ACDT", "AWST", "NZST", "NZDT", "SGT", "HKT", "MSK", "BRT",
+    "ART", "AKST", "AKDT", "HST", "SAST",
+];
+
 /// With an offset of their own.
 const WITH_OFFSET: [&str; 4] = ["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M%z", "%Y%m%dT%H%M%S%z"];
 /// In UTC, because nothing else is said. The years of two digits first: `%Y` would take them for the first century.
@@ -176,7 +182,8 @@ fn month(word: &str) -> Option<u32> {
 /// day or a zone comes first.
 pub(super) fn is_piece(member: &str) -> bool {
     let first = member.split(|sign: char| !sign.is_ascii_alphanumeric()).next().unwrap_or("");
-    let known = || ZONES.iter().map(|(zone, _)| *zone).chain(["AM", "PM"]).any(|word| word.eq_ignore_ascii_case(first));
+    let words = || ZONES.iter().map(|(zone, _)| *zone).chain(OTHER_ZONES).chain(["AM", "PM"]);
+    let known = || words().any(|word| word.eq_ignore_ascii_case(first));
     let number = member.strip_prefix(['+', '-']).unwrap_or(member);
     number.starts_with(|sign: char| sign.is_ascii_digit()) || month(first).is_some() || is_weekday(first) || known()
 }

@@ -25,6 +25,60 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
             );
         }
     }
+    outdone(&site.policy.indexing, diagnostics);
+}
+
+/// Rules looked at for what others outdo, so that the time this takes does not grow with the square of their number.
+const LOOKED_AT: usize = 256;
+
+/// Rules that loosen what another one says wherever they match: every rule that matches contributes and the strictest
+/// wins, so they have no effect.
+fn outdone(rules: &[IndexingRule], diagnostics: &mut Diagnostics) {
+    let loosens = |directive: &Directive| {
+        use Directive::{All, MaxImagePreview, MaxSnippet, MaxVideoPreview, UnavailableAfter};
+        matches!(directive, All | MaxSnippet(_) | MaxImagePreview(_) | MaxVideoPreview(_) | UnavailableAfter(_))
+    };
+    let may_loosen = |rule: &&IndexingRule| rule.tags.iter().any(|(_, said)| said.iter().any(loosens));
+    for rule in rules.iter().filter(may_loosen).take(LOOKED_AT) {
+        let holds = |wider: &&IndexingRule| {
+            wider.span != rule.span && wider.unless.is_none() && covers(&wider.when, &rule.when)
+        };
+        let outdoes = |scope: &Scope, directive: &Directive, wider: &IndexingRule| {
+            let of = |scope: &Scope| wider.tags.iter().find(|(other, _)| *other == scope).map(|(_, said)| said.clone());
+            let mut said = of(scope).unwrap_or_default();
+            said.extend(&of(&Scope::All).unwrap_or_default());
+            let restricts = |known: &Directive| match directive {
+                Directive::All => *known != Directive::All,
+                _ => known.name() == directive.name() && known != directive,
+            };
+            let mut both = said.clone();
+            both.insert(directive.clone());
+            said.iter().any(restricts) && both == said
+        };
+        for (scope, said) in rule.tags.iter() {
+            let found = said.iter().filter(|directive| loosens(directive)).find_map(|directive| {
+                rules
+                    .iter()
+                    .filter(holds)
+                    .find(|wider| outdoes(scope, directive, wider))
+                    .map(|wider| (directive, wider))
+            });
+            let Some((directive, wider)) = found else { continue };
+            let written = rule.written.iter().find(|written| written.scope == *scope);
+            let place = written.map_or(rule.span, |written| written.text.span);
+            diagnostics.push(
+                lints::CONTRADICTORY_TAG
+                    .at(
+                        place,
+                        format!(
+                            "`{directive}` has no effect: another rule holds wherever this one does, and says more"
+                        ),
+                    )
+                    .related(wider.span, "every rule that matches contributes, and the strictest wins")
+                    .help("take these paths out of the other rule with `not`, or remove this one"),
+            );
+        }
+    }
 }
 
 /// Names that nobody goes by and that are nearly those of crawlers.
