@@ -3,6 +3,7 @@
 //!
 //! Blocks its thread; knows no request of a client.
 
+use super::trust;
 use crate::robots::MAX_BYTES;
 use std::io::Read;
 use std::time::Duration;
@@ -51,6 +52,7 @@ pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
             .max_redirects(REDIRECTS)
             .max_redirects_will_error(false)
             .timeout_global(Some(TIME))
+            .tls_config(trust::system())
             .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
             .build(),
     );

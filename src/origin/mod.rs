@@ -8,6 +8,7 @@ mod fetch;
 mod hosts;
 mod resolve;
 pub mod robots;
+mod trust;
 
 #[cfg(test)]
 mod tests;

@@ -49,6 +49,7 @@ pub struct Setup {
     listen: String,
     settings: String,
     arguments: Vec<String>,
+    environment: Vec<(String, PathBuf)>,
 }
 
 impl Setup {
@@ -57,7 +58,14 @@ impl Setup {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::create_dir(directory.path().join("policies")).expect("the policy directory");
         let origins = format!("origins: http://{}", origin.to_string());
-        Setup { directory, origins, listen: "127.0.0.1:0".into(), settings: String::new(), arguments: Vec::new() }
+        Setup {
+            directory,
+            origins,
+            listen: "127.0.0.1:0".into(),
+            settings: String::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
     }
 
     /// With a policy file.
@@ -82,6 +90,14 @@ impl Setup {
     /// With more of the command line.
     pub fn argument(mut self, argument: impl ToString) -> Setup {
         self.arguments.push(argument.to_string());
+        self
+    }
+
+    /// With a variable of the environment that names a file of this text.
+    pub fn environment(mut self, variable: &str, text: &str) -> Setup {
+        let file = self.directory.path().join(variable);
+        fs::write(&file, text).expect("the file of a variable");
+        self.environment.push((variable.to_owned(), file));
         self
     }
 
@@ -114,6 +130,7 @@ impl Setup {
             .args(["run", "--config"])
             .arg(&file)
             .args(&self.arguments)
+            .envs(self.environment.iter().map(|(variable, file)| (variable, file)))
             .env("RUST_LOG", "info")
             .env_remove("NO_COLOR")
             .stdin(Stdio::null())

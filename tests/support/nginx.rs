@@ -19,16 +19,25 @@ impl Nginx {
     /// Starts nginx with a site of HTML, PDF, PNG, a redirect, a 404, a large file, an upload sink, and `/socket`
     /// proxied as an upgraded connection to `upgrade_backend`.
     pub fn start(upgrade_backend: Option<SocketAddr>) -> Nginx {
+        Nginx::start_with(upgrade_backend, None)
+    }
+
+    /// The same site over TLS, with a certificate and its key in PEM.
+    pub fn start_tls(certificate: &str, key: &str) -> Nginx {
+        Nginx::start_with(None, Some((certificate, key)))
+    }
+
+    fn start_with(upgrade_backend: Option<SocketAddr>, certificate: Option<(&str, &str)>) -> Nginx {
         // nginx cannot report a port that the kernel chose, so one is picked and tried; another test may take it in between.
         for _ in 0..10 {
-            if let Some(nginx) = Nginx::try_start(upgrade_backend) {
+            if let Some(nginx) = Nginx::try_start(upgrade_backend, certificate) {
                 return nginx;
             }
         }
         panic!("nginx did not start; is it installed?");
     }
 
-    fn try_start(upgrade_backend: Option<SocketAddr>) -> Option<Nginx> {
+    fn try_start(upgrade_backend: Option<SocketAddr>, certificate: Option<(&str, &str)>) -> Option<Nginx> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let address = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its address");
         write_site(&directory.path().join("site"));
@@ -39,6 +48,13 @@ impl Nginx {
             )
         });
         let root = directory.path().display();
+        let tls = certificate.map_or(String::new(), |(certificate, key)| {
+            for (name, pem) in [("certificate.pem", certificate), ("key.pem", key)] {
+                fs::write(directory.path().join(name), pem).expect("a file of the certificate");
+            }
+            format!("ssl_certificate {root}/certificate.pem; ssl_certificate_key {root}/key.pem;")
+        });
+        let ssl = if certificate.is_some() { "ssl" } else { "" };
         let configuration = format!(
             r#"
 daemon off;
@@ -57,7 +73,8 @@ http {{
   client_max_body_size 64m;
   types {{ text/html html; application/pdf pdf; image/png png; text/plain txt; application/octet-stream bin; }}
   server {{
-    listen {address};
+    listen {address} {ssl};
+    {tls}
     root {root}/site;
     location = /old {{ return 301 /index.html; }}
     location = /tagged.html {{ add_header X-Robots-Tag "googlebot: nofollow"; add_header X-Robots-Tag "noarchive"; }}

@@ -3,6 +3,7 @@
 //! A redirect to one of the site's own hosts leads to the same origin, not to the public name: that name is ours.
 
 use super::super::hosts::Hosts;
+use super::super::trust;
 use super::Heard;
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
@@ -207,6 +208,7 @@ fn request(
             .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
             // Origins are reached as the settings say, whatever proxy the environment names for other programs.
             .proxy(None)
+            .tls_config(trust::system())
             .build(),
     );
     let mut request = agent.get(url).header("accept", "text/plain, */*;q=0.5");
