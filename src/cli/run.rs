@@ -99,14 +99,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
     let outcome = server::run(settings, |bound| {
         // Whoever started us may have closed our output; that is no reason not to serve.
+        let addresses = bound.listen.iter().map(|address| ("listening", address));
+        let lines: String = addresses
+            .chain(bound.admin.iter().map(|address| ("admin", address)))
+            .map(|(what, address)| format!("{what} on http://{address}\n"))
+            .collect();
+        // At once, so that no line of the log comes to stand within one of these.
         let mut out = std::io::stdout().lock();
-        for address in &bound.listen {
-            let _ = writeln!(out, "listening on http://{address}");
-        }
-        if let Some(address) = bound.admin {
-            let _ = writeln!(out, "admin on http://{address}");
-        }
-        let _ = out.flush();
+        let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
         drop(out);
         more(bound);
     });
