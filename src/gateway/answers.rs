@@ -5,6 +5,7 @@ use super::ctx::{Refusal, RequestContext};
 use super::logging::crawler_name;
 use super::negotiate::{self, Form};
 use crate::crawlers::Registry;
+use crate::indexing::octets;
 use crate::policy::SiteEntry;
 use crate::policy::compiled::Answer;
 use crate::robots::{Rule, seconds};
@@ -282,7 +283,7 @@ pub(super) fn attach_tags(header: &mut ResponseHeader, ctx: &RequestContext) -> 
 /// One field line each, never folded into one: a scope would swallow what follows it.
 pub(super) fn append_lines(header: &mut ResponseHeader, lines: &[String]) -> Result<()> {
     for line in lines {
-        match HeaderValue::from_bytes(line.as_bytes()) {
+        match HeaderValue::from_bytes(&octets(line)) {
             Ok(value) => {
                 header.append_header("X-Robots-Tag", value)?;
             }

@@ -127,6 +127,22 @@ mod tests {
     }
 
     #[test]
+    fn octets_that_are_no_text_are_sent_on_as_they_came() {
+        let mut response = ResponseHeader::build(200, None).unwrap();
+        response
+            .append_header(X_ROBOTS_TAG, HeaderValue::from_bytes(b"noindex\xA0, nofollow, f\xE9o").unwrap())
+            .unwrap();
+        let mut tags = Tags::default();
+        tags.add(Scope::All, &Directives::parse("noarchive").unwrap());
+        let ours = TagLines { lines: tags.lines(), tags, origin_tags: None };
+        combine(&mut response, Some(&ours), OriginTags::Merge).unwrap();
+        let line = response.headers.get(X_ROBOTS_TAG).unwrap().as_bytes();
+        let mut members: Vec<&[u8]> = line.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).collect();
+        members.sort_unstable();
+        assert_eq!(members, [b"f\xE9o".as_slice(), b"noarchive", b"nofollow", b"noindex\xA0"]);
+    }
+
+    #[test]
     fn merge_unites_per_scope_and_the_most_restrictive_value_wins() {
         let merged = combined(&["max-snippet: 50", "googlebot: nofollow"], Some("max-snippet: 20"), OriginTags::Merge);
         assert_eq!(merged, ["max-snippet: 20", "googlebot: nofollow"]);

@@ -17,16 +17,39 @@ pub fn is_readable(label: Option<&[u8]>) -> bool {
 }
 
 /// The encoding of a page by the start of it; `None` when it cannot be read. A byte order mark outranks the field, the
-/// field outranks the page's own meta. A NUL is in no text but in UTF-16 that nobody declared.
+/// field outranks the page's own meta. A NUL is in the first octets of no text but UTF-16 that nobody declared.
 pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompatibleEncoding> {
-    if start.contains(&0) {
+    if start.iter().take(FIRST).any(|octet| *octet == 0) {
         return None;
     }
     let encoding = match Encoding::for_bom(start) {
         Some((encoding, _)) => encoding,
-        None => label.and_then(Encoding::for_label).or_else(|| declared(start)).unwrap_or(UTF_8),
+        None => label.and_then(Encoding::for_label).or_else(|| declared(head_of(start))).unwrap_or(UTF_8),
     };
     AsciiCompatibleEncoding::new(encoding)
+}
+
+/// Enough to tell a byte order mark and UTF-16.
+const FIRST: usize = 4;
+
+/// Whether what was seen of a page says which encoding it has, so that none of it need be held any longer: a byte order mark,
+/// the field or a meta says it, or the head is over without one.
+pub(super) fn is_known(label: Option<&[u8]>, start: &[u8]) -> bool {
+    start.len() >= FIRST
+        && (outranks_metas(label, start) || head_of(start).len() < start.len() || declared(start).is_some())
+}
+
+/// Whether an encoding is known that outranks what the page's metas say.
+pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
+    Encoding::for_bom(start).is_some() || label.and_then(Encoding::for_label).is_some()
+}
+
+/// As far as a meta may declare an encoding. What only looks like the end of a head (in a comment, say) costs nothing: a
+/// meta that comes later is heeded when it comes.
+fn head_of(start: &[u8]) -> &[u8] {
+    let is_end = |tag: &[u8]| start.windows(tag.len()).position(|piece| piece.eq_ignore_ascii_case(tag));
+    let end = [b"</head".as_slice(), b"<body"].into_iter().filter_map(is_end).min();
+    &start[..end.unwrap_or(start.len())]
 }
 
 /// One that gives every octet back: text that is decoded and written again is what it was, in whichever encoding.

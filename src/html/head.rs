@@ -8,8 +8,8 @@
 //! as text/html, and would not be what they expect.
 
 use super::charset::by_meta;
-use super::metas::{self, Meta};
-use encoding_rs::Encoding;
+use super::metas;
+use crate::indexing::{Scope, Tags, is_bots_name};
 use lol_html::html_content::{ContentType, Doctype, EndTag, TextChunk, TextType};
 use lol_html::send::{DocumentContentHandlers, Element, ElementContentHandlers, Settings};
 use lol_html::{HandlerResult, Selector};
@@ -19,7 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How far the head has come. Shared by the handlers of one page, which run one after the other: nobody waits.
 #[derive(Debug)]
 pub(super) struct Head {
-    metas: Vec<Meta>,
+    /// What metas are to say.
+    ours: Tags,
+    /// What the page was seen to say by now.
+    theirs: Tags,
+    /// What of both stands in the page by now.
+    written: Tags,
     /// Open `<template>`s: what they hold is not in the page.
     templates: usize,
     /// Whether the encoding is known from outside, so that the page's own word does not count.
@@ -33,15 +38,29 @@ pub(super) struct Head {
 pub(super) type SharedHead = Arc<Mutex<Head>>;
 
 impl Head {
-    pub(super) fn new(metas: Vec<Meta>, encoding_known: bool) -> SharedHead {
-        Arc::new(Mutex::new(Head { metas, templates: 0, encoding_known, document: false, done: false }))
+    pub(super) fn new(ours: Tags, encoding_known: bool) -> SharedHead {
+        let (theirs, written) = (Tags::default(), Tags::default());
+        let head = Head { ours, theirs, written, templates: 0, encoding_known, document: false, done: false };
+        Arc::new(Mutex::new(head))
     }
 
     /// The elements that are still missing, at the end of the head.
     fn finish(&mut self) -> String {
         self.done = true;
-        let missing = self.metas.iter().filter(|meta| self.document && meta.said.is_none());
-        missing.map(|meta| metas::element(&meta.name, &meta.directives)).collect()
+        if !self.document {
+            return String::new();
+        }
+        let mut both = self.theirs.clone();
+        both.merge(&self.ours);
+        let of_ours = both.iter().filter(|(scope, _)| self.ours.of(scope).is_some());
+        let missing = of_ours.filter_map(|(scope, said)| {
+            let missing = match self.written.of(scope) {
+                Some(written) => said.beyond(written),
+                None => said.clone(),
+            };
+            (!missing.is_empty()).then(|| metas::element(metas::name(scope), &missing))
+        });
+        missing.collect()
     }
 
     /// A meta of the page: the stricter value of each kind stays.
@@ -57,30 +76,29 @@ impl Head {
         if self.done || element.has_attribute("http-equiv") {
             return;
         }
-        let Some(meta) = self.metas.iter_mut().find(|meta| meta.name.eq_ignore_ascii_case(&name)) else { return };
+        let Some(scope) = metas::scope(&name) else { return };
+        let ours = self.ours.of(&scope);
+        // Whoever is named by us, or is called a crawler: a meta of another kind may say anything.
+        if ours.is_none() && scope != Scope::All && !is_bots_name(&name) {
+            return;
+        }
         // What cannot be read stays as it is, and ours is written besides: crawlers unite them.
         let Some(theirs) = metas::read(&element.get_attribute("content").unwrap_or_default()) else { return };
-        match &mut meta.said {
-            None => {
-                let mut merged = theirs.clone();
-                merged.unite(&meta.directives);
-                if merged != theirs {
-                    // The name of this attribute is a good one.
-                    let _ = element.set_attribute("content", &metas::escaped(&merged.to_string()));
-                }
-                meta.said = Some(merged);
-            }
-            Some(said) => {
-                let mut both = said.clone();
-                // What a page says in two metas is of one source; what we say is of another.
-                both.extend(&theirs);
-                both.unite(&meta.directives);
-                if both == *said {
-                    element.remove();
-                }
-                *said = both;
-            }
+        let mut merged = theirs.clone();
+        self.ours.harden(&scope, &mut merged);
+        if let Some(ours) = ours.filter(|_| self.written.of(&scope).is_none()) {
+            // Whether what softens ours may be said is known when all that the page says is: at the end of the head.
+            merged.extend(&ours.clone().unsoftened());
         }
+        let adds = self.written.of(&scope).is_none_or(|written| !merged.beyond(written).is_empty());
+        if ours.is_some() && !adds {
+            element.remove();
+        } else if merged != theirs {
+            // The name of this attribute is a good one.
+            let _ = element.set_attribute("content", &metas::escaped(&merged.to_string()));
+        }
+        self.theirs.add(scope.clone(), &theirs);
+        self.written.add(scope, &merged);
     }
 }
 
@@ -176,9 +194,4 @@ fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
     let Some(place) = text.as_str().find(|sign| !blank(sign)) else { return };
     // Right before it, so that it does not matter where a piece of input ends.
     text.as_mut_str().insert_str(place, &head.finish());
-}
-
-/// Whether an encoding is known that outranks what the page's metas say.
-pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
-    Encoding::for_bom(start).is_some() || label.and_then(Encoding::for_label).is_some()
 }

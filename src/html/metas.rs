@@ -27,31 +27,34 @@ const NOT_FOR_BOTS: [&str; 19] = [
     "view-transition",
 ];
 
-/// What one meta is to say.
-#[derive(Debug)]
-pub(super) struct Meta {
-    /// `robots`, or a bot's name in lower case.
-    pub(super) name: Box<str>,
-    /// What the field says.
-    pub(super) directives: Directives,
-    /// What the page was seen to say by now, this included.
-    pub(super) said: Option<Directives>,
+/// What metas are to say of what a field says: for everybody, and for bots whose name is that of no other kind of meta. A
+/// scope that is allowed all needs none: that is what no meta says.
+pub(super) fn of_tags(tags: &Tags) -> Tags {
+    let restricts = |directives: &Directives| directives.iter().any(|directive| *directive != Directive::All);
+    let mut metas = Tags::default();
+    for (scope, directives) in tags.iter().filter(|(_, directives)| restricts(directives)) {
+        if !matches!(scope, Scope::Bot(name) if !is_for_bots(name)) {
+            metas.add(scope.clone(), directives);
+        }
+    }
+    metas
 }
 
-/// The metas for what a field says. A scope that is allowed all needs none: that is what no meta says.
-pub(super) fn of_tags(tags: &Tags) -> Vec<Meta> {
-    let restricts = |directives: &Directives| directives.iter().any(|directive| *directive != Directive::All);
-    tags.iter()
-        .filter(|(_, directives)| restricts(directives))
-        .filter_map(|(scope, directives)| {
-            let name: Box<str> = match scope {
-                Scope::All => "robots".into(),
-                Scope::Bot(name) if is_for_bots(name) => name.clone(),
-                Scope::Bot(_) => return None,
-            };
-            Some(Meta { name, directives: directives.clone(), said: None })
-        })
-        .collect()
+/// Whom a meta of this name is for, as far as it can be one for crawlers.
+pub(super) fn scope(name: &str) -> Option<Scope> {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "robots" => Some(Scope::All),
+        _ => is_for_bots(&name).then(|| Scope::Bot(name.into())),
+    }
+}
+
+/// What a meta for a scope is called.
+pub(super) fn name(scope: &Scope) -> &str {
+    match scope {
+        Scope::All => "robots",
+        Scope::Bot(name) => name,
+    }
 }
 
 fn is_for_bots(name: &str) -> bool {

@@ -55,7 +55,7 @@ enum State {
     /// The first octets are held until the encoding is known.
     Looking {
         held: Vec<u8>,
-        metas: Vec<metas::Meta>,
+        metas: Tags,
     },
     /// First the head is read, what comes out of it is read for marks.
     Reading {
@@ -91,7 +91,8 @@ impl Page {
             // No more than is looked at: where a piece of input ends must not matter.
             let (looked_at, rest) = piece.split_at(piece.len().min(LOOKED_AT - held.len()));
             held.extend_from_slice(looked_at);
-            if held.len() < LOOKED_AT {
+            let known = begins(held).is_some() && charset::is_known(self.label.as_deref(), held);
+            if held.len() < LOOKED_AT && !known {
                 return Vec::new();
             }
             let mut out = self.begin();
@@ -137,20 +138,20 @@ impl Page {
             self.outcome = Outcome::Encoding;
             return held;
         };
-        // A byte order mark is no text.
-        let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
-        if held[mark..].trim_ascii_start().first().is_some_and(|first| *first != b'<') {
+        if begins(&held).is_some_and(|first| first != b'<') {
             self.outcome = Outcome::NotMarkup;
             return held;
         }
         let every = EVERY_ELEMENT.as_ref().filter(|_| !metas.is_empty());
         let head = every.map(|every| {
-            let head = Head::new(metas, head::outranks_metas(label, &held));
+            let head = Head::new(metas, charset::outranks_metas(label, &held));
             let settings = head::with_handlers(settings(charset::transparent()), every, &head);
             (Reading::new(settings), head)
         });
         let marks = self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding))));
         self.state = State::Reading { head, marks };
+        // A byte order mark is no text.
+        let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
         let rest = held[mark..].to_vec();
         let mut out = held;
         out.truncate(mark);
@@ -204,6 +205,12 @@ impl Page {
             self.outcome = Outcome::TooLarge;
         }
     }
+}
+
+/// The first octet that is neither a blank nor of a byte order mark.
+fn begins(held: &[u8]) -> Option<u8> {
+    let mark = Encoding::for_bom(held).map_or(0, |(_, length)| length);
+    held[mark..].trim_ascii_start().first().copied()
 }
 
 fn settings<'s>(encoding: AsciiCompatibleEncoding) -> Settings<'static, 's> {

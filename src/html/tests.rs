@@ -139,6 +139,61 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
     );
 }
 
+/// Google adds up what `robots` and `googlebot` say, and Bing goes by the milder of noarchive and nocache: neither the page
+/// nor we may take back what the other says, in whichever metas it stands.
+#[test]
+fn what_softens_a_meta_stays_only_where_both_say_so() {
+    for (page, lines, after) in [
+        (
+            &["googlebot: noindex, indexifembedded"][..],
+            &["noindex"][..],
+            &["googlebot: noindex", "robots: noindex"][..],
+        ),
+        (&["robots: noindex, indexifembedded"], &["googlebot: noindex"], &["robots: noindex", "googlebot: noindex"]),
+        (&["robots: noindex"], &["googlebot: noindex, indexifembedded"], &["robots: noindex", "googlebot: noindex"]),
+        (
+            &["googlebot: nofollow", "robots: noindex"],
+            &["googlebot: noindex, indexifembedded"],
+            &["googlebot: noindex, nofollow", "robots: noindex"],
+        ),
+        (
+            &["googlebot: nofollow"],
+            &["googlebot: noindex, indexifembedded"],
+            &["googlebot: noindex, nofollow", "googlebot: indexifembedded"],
+        ),
+        (&["robots: noindex, indexifembedded"], &["noindex, indexifembedded"], &["robots: noindex, indexifembedded"]),
+        (&["robots: noarchive"], &["bingbot: nocache"], &["robots: noarchive"]),
+        (&["robots: nocache"], &["bingbot: noarchive"], &["robots: ", "bingbot: noarchive"]),
+        (&["bingbot: noarchive"], &["noarchive, nocache"], &["bingbot: noarchive", "robots: noarchive"]),
+    ] {
+        let metas = |of: &[&str]| {
+            let meta = |meta: &&str| {
+                let (name, content) = meta.split_once(": ").expect("a name and a content");
+                format!("<meta name=\"{name}\" content=\"{content}\">")
+            };
+            format!("<html><head>{}</head>", of.iter().map(meta).collect::<String>())
+        };
+        assert_eq!(with_metas(&metas(page), lines), metas(after), "{page:?} and {lines:?}");
+    }
+}
+
+/// An origin that sends the shell of a page and then thinks must not have it held.
+#[test]
+fn what_says_its_encoding_is_held_no_longer() {
+    let first = |html: &str, label: Option<&[u8]>| {
+        let mut page = Page::new(&tags(&["noindex"]), None, label).expect("something to say");
+        String::from_utf8(page.write(html.as_bytes())).expect("UTF-8")
+    };
+    let head = format!("<html><head>{NOINDEX}</head><body>");
+    assert_eq!(first("<html><head></head><body>Working", None), format!("{head}Working"));
+    assert_eq!(first("<html><head></head><body>", Some(b"utf-8")), head);
+    assert_eq!(first("<html><title>a</title>\n", Some(b"utf-8")), "<html><title>a</title>\n");
+    assert_eq!(first("<html><meta charset=utf-8><title>", None), "<html><meta charset=utf-8><title>");
+    assert_eq!(first("\u{FEFF}<html>", None), "\u{FEFF}<html>");
+    assert_eq!(first("<html><head><title>", None), "", "its encoding may still be said");
+    assert_eq!(first("  \n\n", Some(b"utf-8")), "", "it may be no page");
+}
+
 #[test]
 fn a_second_meta_stays_only_for_what_it_adds() {
     let twice = "<html><meta name=robots content=nofollow><meta name=robots content=noindex><body>";

@@ -70,7 +70,7 @@ const DAYS: [&str; 3] = ["%d %b %y", "%d %b %Y", "%b %d %Y"];
 
 /// The moment that a text says, if it is one that can be written again.
 pub fn moment(text: &str) -> Option<Timestamp> {
-    let text = text.trim();
+    let text = text.trim_matches([' ', '\t']);
     if text.is_empty() || text.len() > MAX_BYTES {
         return None;
     }

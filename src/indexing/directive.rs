@@ -106,6 +106,11 @@ pub struct DirectiveError {
     pub help: Option<String>,
 }
 
+/// Whether a word is a directive or the key of one, and therefore no name of a crawler.
+pub fn is_directive_name(word: &str) -> bool {
+    Directive::word(word).is_some() || KEYS.iter().any(|key| key.eq_ignore_ascii_case(word))
+}
+
 impl Directive {
     /// A word without a value: `None` when it is no known one.
     pub(super) fn word(word: &str) -> Option<Vec<Directive>> {
@@ -121,7 +126,7 @@ impl Directive {
 
     /// A key of [`KEYS`] with its value.
     pub(super) fn valued(key: &str, value: &str) -> Option<Directive> {
-        let value = value.trim();
+        let value = value.trim_matches([' ', '\t']);
         match key.to_ascii_lowercase().as_str() {
             "max-snippet" => limit(value).map(Directive::MaxSnippet),
             "max-video-preview" => limit(value).map(Directive::MaxVideoPreview),
@@ -292,6 +297,17 @@ impl Directives {
         let unsoftened: Vec<_> = pairs.collect();
         self.extend(other);
         unsoftened.into_iter().for_each(|(_, softer)| self.remove(softer));
+    }
+
+    /// Without what takes back a part of something stricter.
+    pub fn unsoftened(mut self) -> Directives {
+        SOFTENED.into_iter().for_each(|(_, softer)| self.remove(softer));
+        self
+    }
+
+    /// What they say that others do not.
+    pub fn beyond(&self, others: &Directives) -> Directives {
+        Directives { members: self.members.iter().filter(|member| !others.members.contains(member)).cloned().collect() }
     }
 
     /// Whether it says the first of a pair without the second.

@@ -7,6 +7,7 @@
 use super::date::moment;
 use super::directive::KEYS;
 use super::names::is_bots_name;
+use super::octets::text;
 use super::{Directive, Directives, Flag, Scope, Tags};
 use crate::time::Timestamp;
 
@@ -35,7 +36,7 @@ fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> (Tags, bool) {
         if bytes > MAX_BYTES || members >= MAX_MEMBERS {
             return (tags, false);
         }
-        let line = String::from_utf8_lossy(line);
+        let line = text(line);
         let read = read_line(&line, &mut tags, MAX_MEMBERS - members);
         if read < line.split(',').count() {
             return (tags, false);
@@ -56,7 +57,7 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
         if let Some(name) = name {
             scope = Scope::named(name);
         }
-        let rest = rest.trim();
+        let rest = trimmed(rest);
         if rest.is_empty() {
             continue;
         }
@@ -64,7 +65,7 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
         if let Some(known) = Directive::word(rest) {
             known.into_iter().for_each(|directive| directives.insert(directive));
         } else if let Some((key, value)) = rest.split_once(':') {
-            let key = key.trim();
+            let key = trimmed(key);
             if key.eq_ignore_ascii_case("unavailable_after") {
                 let (directive, used) = unavailable_after(value, &parts[index..]);
                 index += used;
@@ -73,7 +74,7 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
                 directives.insert(Directive::valued(key, value).unwrap_or_else(|| match key {
                     // Without its colon it would be another directive.
                     "" => Directive::Unknown("".into(), rest.into()),
-                    _ => Directive::Unknown(key.to_ascii_lowercase().into(), value.trim().into()),
+                    _ => Directive::Unknown(key.to_ascii_lowercase().into(), trimmed(value).into()),
                 }));
             }
         } else if is_token(rest) {
@@ -90,12 +91,12 @@ fn read_line(line: &str, tags: &mut Tags, limit: usize) -> usize {
 /// that call themselves a bot. `max-foo: 3` has no directive behind its colon and is an unknown key.
 fn scoped(part: &str) -> (Option<&str>, &str) {
     let Some((name, rest)) = part.split_once(':') else { return (None, part) };
-    let name = name.trim();
+    let name = trimmed(name);
     // A directive is no name either: `googlebot: noindex: nofollow` would be for another bot when it stands second.
     if !is_token(name) || KEYS.iter().any(|key| key.eq_ignore_ascii_case(name)) || Flag::named(name).is_some() {
         return (None, part);
     }
-    let rest = rest.trim();
+    let rest = trimmed(rest);
     let first = rest.split([':', ' ']).next().unwrap_or("");
     let is_directive = Directive::word(rest).is_some()
         || KEYS.iter().any(|key| key.eq_ignore_ascii_case(first))
@@ -113,7 +114,7 @@ pub(super) fn begins_scope(member: &str) -> bool {
 /// Where a line has to stand among others, so that a recipient who joins them (RFC 9110 section 5.3) tells nothing to one
 /// bot that was for everybody: those without a bot's name first, then those that come to one, then those that begin with it.
 pub fn place_of(line: &[u8]) -> u8 {
-    let line = String::from_utf8_lossy(line);
+    let line = text(line);
     let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
     match members.next() {
         Some(true) => 2,
@@ -135,7 +136,7 @@ fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
             return (Directive::UnavailableAfter(moment), used);
         }
     }
-    let mut text = value.trim().to_owned();
+    let mut text = trimmed(value).to_owned();
     let mut used = 0;
     for next in following.iter().map(|part| clean(part)).take_while(|next| !ends_date(next)) {
         used += 1;
@@ -149,7 +150,7 @@ fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
 
 /// Whether a member is known to be something else than a piece of a date.
 fn ends_date(member: &str) -> bool {
-    let key = member.split(':').next().unwrap_or("").trim();
+    let key = trimmed(member.split(':').next().unwrap_or(""));
     Directive::word(member).is_some()
         || member.contains(':') && KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
         || begins_scope(member)
@@ -158,15 +159,15 @@ fn ends_date(member: &str) -> bool {
 /// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how
 /// many of them it used.
 pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
-    let mut found = moment(value.trim()).map(|moment| (moment, 0));
-    let mut text = value.trim().to_owned();
+    let mut found = moment(trimmed(value)).map(|moment| (moment, 0));
+    let mut text = trimmed(value).to_owned();
     // `Tuesday, June 25, 2030, 3:00 PM` holds three commas; no form holds more than four.
     for (used, part) in following.iter().take(4).enumerate() {
         text.push_str(", ");
         text.push_str(&clean(part));
         // An empty member is no piece of a date.
-        if !part.trim().is_empty()
-            && let Some(moment) = moment(text.trim())
+        if !trimmed(part).is_empty()
+            && let Some(moment) = moment(trimmed(&text))
         {
             found = Some((moment, used + 1));
         }
@@ -174,9 +175,14 @@ pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize
     found
 }
 
+/// Without the blanks of a field (RFC 9110 section 5.6.3): one that only looks like a blank is a part of what it stands at.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
 /// Unfolds (RFC 9112 section 5.2) and drops what no field value may hold.
 fn clean(part: &str) -> String {
-    part.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect::<String>().trim().to_owned()
+    trimmed(&part.replace(|sign: char| sign.is_ascii_control(), " ")).to_owned()
 }
 
 pub(super) fn is_token(text: &str) -> bool {

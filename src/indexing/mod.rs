@@ -8,13 +8,15 @@ mod emit;
 pub mod engines;
 mod field;
 mod names;
+mod octets;
 mod tags;
 
-pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview};
+pub use directive::{Directive, DirectiveError, Directives, Flag, ImagePreview, is_directive_name};
 pub use field::{parse_lines, parse_whole, place_of};
 pub use names::is_bots_name;
 #[cfg(test)]
 pub use names::names_known;
+pub use octets::octets;
 pub use tags::{Scope, Tags};
 
 #[cfg(test)]

@@ -58,18 +58,36 @@ impl Tags {
         self.scopes.retain(|(_, directives)| !directives.is_empty());
     }
 
+    /// Takes out of what another source says in a scope what takes back a part of something stricter that is said here: the
+    /// same that [`merge`](Tags::merge) takes away, where the other source comes in pieces and what it says to others is
+    /// not known yet.
+    pub fn harden(&self, scope: &Scope, said: &mut Directives) {
+        let bing = Scope::Bot("bingbot".into());
+        let reaches = |bot: &Scope| *scope == Scope::All || scope == bot;
+        let mut bots = [Scope::All, scope.clone()].into_iter().chain(self.named()).filter(|bot| reaches(bot));
+        if bots.any(|bot| self.to(&bot).is_unsoftened(EMBEDDED)) {
+            said.remove(EMBEDDED.1);
+        }
+        if reaches(&bing) && self.to(&bing).is_unsoftened(CACHED) {
+            said.remove(CACHED.1);
+        }
+    }
+
     /// The scopes of bots.
     fn named(&self) -> impl Iterator<Item = Scope> + '_ {
         self.scopes.iter().map(|(scope, _)| scope.clone()).filter(|scope| *scope != Scope::All)
+    }
+
+    /// What is said in one scope.
+    pub fn of(&self, scope: &Scope) -> Option<&Directives> {
+        self.iter().find(|(have, _)| *have == scope).map(|(_, said)| said)
     }
 
     /// What binds whom a scope is for.
     fn to(&self, scope: &Scope) -> Directives {
         match scope {
             Scope::Bot(name) => self.effective(name),
-            Scope::All => {
-                self.iter().find(|(scope, _)| **scope == Scope::All).map(|(_, said)| said.clone()).unwrap_or_default()
-            }
+            Scope::All => self.of(scope).cloned().unwrap_or_default(),
         }
     }
 

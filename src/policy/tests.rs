@@ -248,6 +248,21 @@ fn a_list_that_names_nothing_is_never_taken_for_all() {
     }
 }
 
+/// `tags` for `tag`: `none` would be for a bot of that name, whom nobody knows, and so for everybody.
+#[test]
+fn a_directive_is_no_name_of_a_crawler() {
+    for said in [
+        "max-image-preview: none",
+        "max-snippet: 50",
+        "noindex: nofollow",
+        "All: noindex",
+        "Unavailable_After: 2030-01-01",
+    ] {
+        let text = format!("robots: {{ origin: replace }}\nindexing: [{{ tags: {{ {said} }} }}]\n");
+        assert_eq!(ids(&text), [("bad-token", 2, 22)], "{said}");
+    }
+}
+
 #[test]
 fn hosts_are_read_as_clients_send_them() {
     let host = |text: &str| super::decode::parse_host(text).ok().map(|host| (host.wildcard, host.name, host.port));

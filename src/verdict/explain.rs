@@ -5,7 +5,7 @@ use super::conduct::{Asker, Conduct};
 use super::decide::decide_for;
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
-use crate::indexing::{Scope, parse_lines};
+use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::compiled::{RuleSource, Sent, Site, combine};
 use crate::yaml::{Diagnostic, Span};
@@ -282,7 +282,12 @@ fn sent_lines(
     }
     let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
     match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
-        Sent::Added(lines) => theirs.iter().chain(lines).cloned().collect(),
+        Sent::Added([]) => theirs.to_vec(),
+        Sent::Added(lines) => {
+            let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
+            all.sort_by_key(|line| place_of(line.as_bytes()));
+            all
+        }
         Sent::Instead(lines) => lines.into_owned(),
     }
 }

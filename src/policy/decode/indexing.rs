@@ -1,7 +1,7 @@
 //! `indexing`: conditions, and what is then said.
 
 use super::robots::patterns;
-use crate::indexing::{Directives, Scope, Tags};
+use crate::indexing::{Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
 use crate::yaml::{Decoder, Fields, Located, Node, Severity, Value};
 
@@ -51,6 +51,19 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
         }
         for (key, value) in entries {
             let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
+            if is_directive_name(&name.value) {
+                decoder
+                    .error(
+                        "bad-token",
+                        name.span,
+                        format!("`{}` is a directive, not the name of a crawler", name.value),
+                    )
+                    .help = Some(
+                    "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`"
+                        .into(),
+                );
+                continue;
+            }
             if let Some(scope) = scope(&name, decoder) {
                 if value.is_null() {
                     decoder.error("wrong-type", key.span, format!("`{}` is told nothing", name.value)).help = Some(
