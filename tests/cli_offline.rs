@@ -208,6 +208,17 @@ fn explain_as_json_has_the_shape_that_is_documented() {
 }
 
 #[test]
+fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() {
+    let rules = "origin_tags: keep\nindexing: { tags: { '*': notranslate, googlebot: nosnippet } }\n";
+    let policies = directory(&[("shop.yaml", &format!("{GOOD}{rules}"))]);
+    let arguments =
+        ["explain", "--policies", path(&policies), "--host", "shop.example", "--user-agent", "Googlebot", "--json"];
+    let said = json(&crawlgate(&[&arguments[..], &["--origin-tag", "googlebot: noindex", "/"]].concat()));
+    let lines = ["notranslate", "googlebot: noindex", "googlebot: nosnippet"];
+    assert_eq!(said["x_robots_tag"], serde_json::json!(lines));
+}
+
+#[test]
 fn explain_shows_the_line_of_the_policy_that_decided() {
     let output = crawlgate(&["explain", "--host", "any.example", "--user-agent", "GPTBot", "/"]);
     let shown = text(&output.stdout);

@@ -156,7 +156,10 @@ fn is_whole_page(response: &ResponseHeader) -> bool {
 
 /// Why a page has to stay as it is, as a word for metrics.
 fn cannot_be_rewritten(headers: &HeaderMap) -> Option<&'static str> {
-    let coded = |line: &HeaderValue| !line.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity");
+    let coded = |line: &HeaderValue| {
+        let codings = line.as_bytes().split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
+        codings.into_iter().any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
+    };
     if headers.get_all(header::CONTENT_ENCODING).iter().any(coded) {
         Some("coded")
     } else if says(headers, &header::CACHE_CONTROL, NO_TRANSFORM) {

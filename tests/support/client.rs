@@ -106,7 +106,7 @@ impl Connection {
                 return Response { version, status, headers, body: Vec::new() };
             }
             let (name, value) = line.split_once(':').unwrap_or_else(|| panic!("no field line: {line:?}"));
-            headers.push((name.to_string(), value.trim().to_string()));
+            headers.push((name.to_string(), value.trim_matches([' ', '\t']).to_string()));
         }
     }
 

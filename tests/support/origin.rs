@@ -112,7 +112,7 @@ fn receive(reader: &mut BufReader<TcpStream>) -> Option<Received> {
             break;
         }
         let (name, value) = line.split_once(':')?;
-        headers.push((name.to_string(), value.trim().to_string()));
+        headers.push((name.to_string(), value.trim_matches([' ', '\t']).to_string()));
     }
     let mut request = Received { line, headers, body: Vec::new() };
     if request.field("transfer-encoding").is_some() {

@@ -19,7 +19,7 @@ pub fn html(node: &Node, decoder: &mut Decoder<'_>) -> HtmlPolicy {
         return html;
     }
     let Some(mut fields) = decoder.fields(node, "a map: meta, links, nosnippet, paths, not") else { return html };
-    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
+    if !["meta", "links", "nosnippet"].into_iter().any(|name| fields.take(name).is_some()) {
         decoder.error("empty-html", node.span, "nothing is asked for here").help =
             Some("write `html: meta`, or what is to be marked: `html: { nosnippet: [.price] }`".into());
     }

@@ -1,7 +1,7 @@
 //! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that nothing
 //! can match.
 
-use super::{agents, catalogue as lints};
+use super::{agents, catalogue as lints, outdone};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
 use crate::indexing::{Directive, Directives, Flag, Scope, Tags};
@@ -25,60 +25,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
             );
         }
     }
-    outdone(&site.policy.indexing, diagnostics);
-}
-
-/// Rules looked at for what others outdo, so that the time this takes does not grow with the square of their number.
-const LOOKED_AT: usize = 256;
-
-/// Rules that loosen what another one says wherever they match: every rule that matches contributes and the strictest
-/// wins, so they have no effect.
-fn outdone(rules: &[IndexingRule], diagnostics: &mut Diagnostics) {
-    let loosens = |directive: &Directive| {
-        use Directive::{All, MaxImagePreview, MaxSnippet, MaxVideoPreview, UnavailableAfter};
-        matches!(directive, All | MaxSnippet(_) | MaxImagePreview(_) | MaxVideoPreview(_) | UnavailableAfter(_))
-    };
-    let may_loosen = |rule: &&IndexingRule| rule.tags.iter().any(|(_, said)| said.iter().any(loosens));
-    for rule in rules.iter().filter(may_loosen).take(LOOKED_AT) {
-        let holds = |wider: &&IndexingRule| {
-            wider.span != rule.span && wider.unless.is_none() && covers(&wider.when, &rule.when)
-        };
-        let outdoes = |scope: &Scope, directive: &Directive, wider: &IndexingRule| {
-            let of = |scope: &Scope| wider.tags.iter().find(|(other, _)| *other == scope).map(|(_, said)| said.clone());
-            let mut said = of(scope).unwrap_or_default();
-            said.extend(&of(&Scope::All).unwrap_or_default());
-            let restricts = |known: &Directive| match directive {
-                Directive::All => *known != Directive::All,
-                _ => known.name() == directive.name() && known != directive,
-            };
-            let mut both = said.clone();
-            both.insert(directive.clone());
-            said.iter().any(restricts) && both == said
-        };
-        for (scope, said) in rule.tags.iter() {
-            let found = said.iter().filter(|directive| loosens(directive)).find_map(|directive| {
-                rules
-                    .iter()
-                    .filter(holds)
-                    .find(|wider| outdoes(scope, directive, wider))
-                    .map(|wider| (directive, wider))
-            });
-            let Some((directive, wider)) = found else { continue };
-            let written = rule.written.iter().find(|written| written.scope == *scope);
-            let place = written.map_or(rule.span, |written| written.text.span);
-            diagnostics.push(
-                lints::CONTRADICTORY_TAG
-                    .at(
-                        place,
-                        format!(
-                            "`{directive}` has no effect: another rule holds wherever this one does, and says more"
-                        ),
-                    )
-                    .related(wider.span, "every rule that matches contributes, and the strictest wins")
-                    .help("take these paths out of the other rule with `not`, or remove this one"),
-            );
-        }
-    }
+    outdone::lint(&site.policy.indexing, diagnostics);
 }
 
 /// Names that nobody goes by and that are nearly those of crawlers.
@@ -274,20 +221,56 @@ fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
                 .help("write it as `%23` if it is a part of the path"),
         );
     }
-    if let Some(regex) = &rule.when.path_regex {
-        let first = regex.value.strip_prefix('^').and_then(|rest| rest.chars().next());
-        if first.is_some_and(|first| first.is_ascii_alphanumeric()) {
-            diagnostics.push(
-                lints::RULE_NEVER_MATCHES
-                    .at(regex.span, "this expression matches nothing: a path begins with `/`")
-                    .help(format!("write `^/{}`", regex.value.trim_start_matches('^'))),
-            );
-        }
+    if let Some(regex) = &rule.when.path_regex
+        && let Some((message, help)) = regex_matches_nothing(&regex.value, &rule.when.paths)
+    {
+        diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
 }
 
+/// Why an expression can match no path, and what to do. Told from its text: what cannot be told so is let be.
+fn regex_matches_nothing(regex: &str, paths: &[Located<String>]) -> Option<(String, String)> {
+    let message = |why: &str| format!("this expression matches nothing: {why}");
+    let first = regex.strip_prefix('^').and_then(|rest| rest.chars().next());
+    if first.is_some_and(|first| first.is_ascii_alphanumeric()) {
+        let help = format!("write `^/{}`", regex.trim_start_matches('^'));
+        return Some((message("a path begins with `/`"), help));
+    }
+    let whole = !regex.contains('|');
+    if whole && (regex.contains("\\?") || regex.contains("[?]")) {
+        return Some((
+            message("the query is no part of the path"),
+            "use `paths`, whose `*` reaches it: `/*?id=`".into(),
+        ));
+    }
+    let end = regex.find('$').filter(|place| !regex[..*place].ends_with(['\\', '[', '^']));
+    if whole && end.is_some_and(|place| regex[place + 1..].starts_with(|sign: char| sign.is_ascii_alphanumeric())) {
+        return Some((
+            message("something follows the `$`, which is the end"),
+            "write `\\$` for the sign itself".into(),
+        ));
+    }
+    let start = literal_start(regex)?;
+    let apart = |path: &Located<String>| {
+        let literal = path.value.split(['*', '$']).next().unwrap_or_default();
+        !literal.starts_with(start) && !start.starts_with(literal)
+    };
+    (!paths.is_empty() && paths.iter().all(apart)).then(|| {
+        (format!("no path of `paths` begins with `{start}`, as this expression does"), "write two rules".into())
+    })
+}
+
+/// The text that every path has at its start for which an expression holds.
+pub(super) fn literal_start(regex: &str) -> Option<&str> {
+    let rest = regex.strip_prefix('^').filter(|rest| !rest.contains('|'))?;
+    let end = rest.find(|sign: char| !sign.is_ascii_alphanumeric() && !"/-_~%".contains(sign)).unwrap_or(rest.len());
+    // What is repeated or optional may not be there.
+    let end = if rest[end..].starts_with(['?', '*', '{']) { end.checked_sub(1)? } else { end };
+    (end > 1).then(|| &rest[..end])
+}
+
 /// Whether one set of conditions holds wherever the other does, as far as that can be told from their text.
-fn covers(wider: &Conditions, narrower: &Conditions) -> bool {
+pub(super) fn covers(wider: &Conditions, narrower: &Conditions) -> bool {
     paths_cover(&wider.paths, &narrower.paths)
         && wider
             .path_regex

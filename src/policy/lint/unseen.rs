@@ -2,6 +2,7 @@
 
 use super::catalogue as lints;
 use super::site::span_of;
+use super::tags::literal_start;
 use crate::indexing::{Directives, Scope};
 use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::Environment;
@@ -76,9 +77,12 @@ fn unseen_by(
         };
         return Some((rule.span, closing(group)?, who(&|group| closing(group).is_some())));
     }
-    paths.iter().find_map(|path| {
-        let found = keeping_off(site, group, &path.value)?;
-        Some((path.span, found, who(&|group| keeping_off(site, group, &path.value).is_some())))
+    // What an expression begins with is as good as a path.
+    let regex = rule.when.path_regex.as_ref().filter(|_| paths.is_empty());
+    let begins = regex.and_then(|regex| Some((literal_start(&regex.value)?, regex.span)));
+    paths.iter().map(|path| (path.value.as_str(), path.span)).chain(begins).find_map(|(path, span)| {
+        let found = keeping_off(site, group, path)?;
+        Some((span, found, who(&|group| keeping_off(site, group, path).is_some())))
     })
 }
 
@@ -89,27 +93,21 @@ fn keeping_off(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     }
     match path.find(['*', '$']) {
         None => disallowing(site, group, path),
-        Some(end) => covering(site, group, path, &path[..end]),
+        Some(_) => covering(site, group, path),
     }
 }
 
-/// The Disallow that matches all that a pattern with wildcards does: the same one, or one that matches already what comes
-/// before the wildcard. Where an Allow may take some of it back there is none.
-fn covering(site: &Site, group: usize, path: &str, literal: &str) -> Option<RuleSource> {
+/// The Disallow that matches all that a pattern with wildcards does. Where an Allow may take some of it back there is none.
+fn covering(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     let rules = site.matcher.rules(group).rules();
     let path = Pattern::new(path);
-    let mut scratch = TargetScratch::default();
-    let literal = scratch.normalise(literal.as_bytes()).sent;
-    let covers = |pattern: &Pattern| {
-        pattern.as_str() == path.as_str() || !pattern.as_str().ends_with('$') && pattern.matches(literal)
-    };
     let mut budget = 100_000;
     let taken_back = |found: &robots::Rule, budget: &mut usize| {
         let allows = rules.iter().filter(|rule| rule.allow && rule.pattern.priority() >= found.pattern.priority());
         allows.into_iter().any(|allow| allow.pattern.overlaps(&path, budget))
     };
     let mut found = rules.iter().enumerate().filter(|(_, rule)| !rule.allow && !rule.pattern.is_empty());
-    let (index, _) = found.find(|(_, rule)| covers(&rule.pattern) && !taken_back(rule, &mut budget))?;
+    let (index, _) = found.find(|(_, rule)| rule.pattern.covers(&path) && !taken_back(rule, &mut budget))?;
     let source = &site.rule_sources[group][index];
     (!is_of_retire(site, source)).then(|| source.clone())
 }
