@@ -151,11 +151,11 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     let copy = life.heard(file(RULES), Timestamp(10), 0.5).expect("a copy");
     life.taken(copy, Timestamp(10));
     life.heard(gone(), Timestamp(1_000), 0.5);
-    store.keep("shop", &life);
+    store.keep("shop", &Kept { life, without_policy: None });
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
     let mut kept = Store::new(Some(directory.path())).load();
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
-    let mut life = kept.remove("shop").expect("the site");
+    let mut life = kept.remove("shop").expect("the site").life;
     assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
     assert_eq!((life.wanted_since(), life.last_success()), (Timestamp(7), Some(Timestamp(10))));
     assert_eq!(life.validators(), (Some("\"1\""), None));
