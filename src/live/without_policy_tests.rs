@@ -87,17 +87,16 @@ fn names_are_readable_stable_and_each_its_own() {
 fn each_origin_is_a_site_with_its_own_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
-    let of = |host: &str| served(&live, host, 2);
-    let site = |name: &str, rule: &str| {
-        move |(site, text): (String, Option<String>)| {
-            assert_eq!(site, name);
-            assert!(text.is_some_and(|text| text.contains(&format!("Disallow: {rule}\n"))), "{name}");
-        }
-    };
-    site("origin-a.example", "/a/")(of("a.example"));
-    site("origin-a.example", "/a/")(of("WWW.a.example:8080"));
-    site("origin-b.example", "/b/")(of("b.example"));
-    site("origin", "/others/")(of("else.example"));
+    for (host, site, rule) in [
+        ("a.example", "origin-a.example", "/a/"),
+        ("WWW.a.example:8080", "origin-a.example", "/a/"),
+        ("b.example", "origin-b.example", "/b/"),
+        ("else.example", "origin", "/others/"),
+    ] {
+        let (name, text) = served(&live, host, 2);
+        assert_eq!(name, site);
+        assert!(text.is_some_and(|text| text.contains(&format!("Disallow: {rule}\n"))), "{host}");
+    }
     let status = live.status(Timestamp(2)).sites;
     let hosts: Vec<_> = status.iter().map(|site| (site.site.as_str(), site.hosts.join(" "))).collect();
     assert_eq!(
