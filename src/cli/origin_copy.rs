@@ -61,7 +61,9 @@ impl OriginCopies {
     pub fn sites_without_policy(&self) -> Vec<WithoutPolicy> {
         match &self.file {
             Some(_) => vec![WithoutPolicy::for_every_host()],
-            None => self.kept.without_policy.iter().filter(|site| self.of(&site.name).file().is_some()).cloned().collect(),
+            None => {
+                self.kept.without_policy.iter().filter(|site| self.of(&site.name).file().is_some()).cloned().collect()
+            }
         }
     }
 

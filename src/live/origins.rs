@@ -4,8 +4,8 @@
 
 use super::reload::Sites;
 use super::without_policy::{WithoutPolicy, is_no_policy};
-use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::Site;
+use crate::policy::origin::{Origin, OriginFile};
 use crate::settings::OriginSettings;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};

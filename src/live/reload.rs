@@ -3,10 +3,10 @@
 use super::files::{self, Found};
 use super::hosts::{Candidate, Candidates, Owners, find_taken, take_hosts};
 use super::origins::OriginKnown;
-use super::without_policy::WithoutPolicy;
 use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
 use super::succession::forget_what_is_over;
+use super::without_policy::WithoutPolicy;
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
 use crate::policy::origin::Origin;
@@ -378,7 +378,8 @@ impl Sites {
 
     /// Writes down what must survive a restart.
     pub(super) fn remember(&mut self, now: Timestamp) {
-        let in_force = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(self.without_policy.values());
+        let in_force =
+            self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(self.without_policy.values());
         self.memory.pauses.prune(in_force.clone().map(|entry| &*entry.site), now);
         for entry in in_force.filter(|entry| entry.site.robots_txt.awaits_origin(now).is_none()) {
             let version = entry.site.robots_txt.version.to_string();

@@ -133,7 +133,8 @@ fn hosts_of_the_settings_are_hosts_of_a_site() {
 fn the_first_policy_takes_the_place_of_all_and_what_it_is_for_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
-    fs::write(directory.path().join("b.yaml"), "hosts: b.example\npurposes: { training: disallow }\n").expect("a policy");
+    fs::write(directory.path().join("b.yaml"), "hosts: b.example\npurposes: { training: disallow }\n")
+        .expect("a policy");
     live.reload(Timestamp(5));
     // Not a moment of 503: the same origin is asked by the same name.
     let (site, text) = served(&live, "b.example", 5);

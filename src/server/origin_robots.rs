@@ -3,7 +3,8 @@
 
 use crate::clock::Clock;
 use crate::live::{
-    KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, WithoutPolicy, asked_by, is_no_policy,
+    KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, WithoutPolicy, asked_by,
+    is_no_policy,
 };
 use crate::origin::robots::{Heard, Kept, LOOP, Life, Question, State, Store, Target, Targets, ask};
 use crate::policy::Policy;
@@ -171,7 +172,8 @@ impl OriginRobots {
                 Err(findings) => watched.life.held_back(findings.join("; ")),
             }
         }
-        let kept = Kept { life: watched.life.clone(), without_policy: watched.no_policy.then(|| watched.hosts.clone()) };
+        let kept =
+            Kept { life: watched.life.clone(), without_policy: watched.no_policy.then(|| watched.hosts.clone()) };
         self.store.keep(&answer.site, &kept);
         self.tell(now);
     }

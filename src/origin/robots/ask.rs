@@ -167,7 +167,9 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
             304 if question.etag.is_some() || question.last_modified.is_some() => return Heard::Unchanged,
             // Nobody asked for less than all of it: these say nothing about what the file is.
             206 => return Heard::Unreachable(format!("{url}: the answer is 206, a part of the file")),
-            304 => return Heard::Unreachable(format!("{url}: the answer is 304, and there is nothing to compare with")),
+            304 => {
+                return Heard::Unreachable(format!("{url}: the answer is 304, and there is nothing to compare with"));
+            }
             200..=299 => {
                 let (etag, last_modified) = (field("etag"), field("last-modified"));
                 let html =
