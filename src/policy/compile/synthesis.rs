@@ -341,3 +341,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
     let body = render(&document);
     Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new(), left_out: Vec::new() }
 }
+
+#[cfg(test)]
+#[path = "synthesis_tests.rs"]
+mod tests;
