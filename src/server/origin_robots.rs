@@ -108,7 +108,10 @@ pub fn known(state: Option<&Path>) -> KnownOrigins {
         None => OriginKnown::AwaitedSince(life.wanted_since()),
     };
     let mut origins = KnownOrigins::default();
-    for (name, kept) in Store::new(state).load() {
+    let torn = |file: &Path| {
+        tracing::warn!(file = %file.display(), "a copy of an origin's robots.txt cannot be understood: it is fetched again");
+    };
+    for (name, kept) in Store::new(state).load(torn) {
         origins.copies.insert(name.clone(), known(&kept.life));
         match kept.without_policy {
             Some(hosts) => origins.without_policy.push(WithoutPolicy { name, hosts }),
@@ -124,7 +127,8 @@ impl OriginRobots {
     /// For the sites that are live.
     pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>) -> OriginRobots {
         let store = Store::new(state);
-        let kept = store.load();
+        // Whoever asked what is known has been told of the others.
+        let kept = store.load(|_| ());
         let without_policy = WithoutPolicy::of(origins).into_iter().map(|without| without.name).zip(0..).collect();
         OriginRobots { live, targets: Targets::new(origins), store, without_policy, sites: BTreeMap::new(), kept }
     }

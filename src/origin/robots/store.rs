@@ -37,8 +37,8 @@ impl Store {
         Store { directory: state.map(|state| state.join("origin-robots")), failing: BTreeSet::new() }
     }
 
-    /// Every site's. What cannot be understood is as good as not there: it is fetched again.
-    pub fn load(&self) -> BTreeMap<String, Kept> {
+    /// Every site's. What cannot be understood is as good as not there, for it is fetched again: `torn` is told of it.
+    pub fn load(&self, torn: impl Fn(&Path)) -> BTreeMap<String, Kept> {
         let entries = self.directory.as_ref().and_then(|directory| fs::read_dir(directory).ok());
         let files = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
         files
@@ -46,7 +46,7 @@ impl Store {
             .filter_map(|path| {
                 let kept = read(&path);
                 if kept.is_none() {
-                    tracing::warn!(file = %path.display(), "a copy of an origin's robots.txt cannot be understood: it is fetched again");
+                    torn(&path);
                 }
                 Some((path.file_stem()?.to_str()?.to_owned(), kept?))
             })
