@@ -90,6 +90,7 @@ fn line() -> impl Strategy<Value = String> {
         "# ",
         "#",
         "Content-Signal: ",
+        "Content-Usage: ",
         "",
     ]);
     let value = select(vec![
@@ -130,6 +131,10 @@ fn line() -> impl Strategy<Value = String> {
         "0",
         "x",
         "search=yes",
+        "search=no, use=full, other=1",
+        "train-ai=n, x*.y=y;p=1",
+        "/a train-ai=y, no=n",
+        "/ search=n,",
         "https://shop.example/s.xml",
         "",
         "/private/",
@@ -283,14 +288,91 @@ License: /relative.xml
     let imported =
         import(&File::parse(text.as_bytes()), &ImportOptions { host: None, purposes: false }, Registry::builtin());
     assert!(imported.text.contains("content_signal: { search: yes, ai-train: no }"), "{}", imported.text);
+    assert!(imported.text.contains("content_signal: { search: yes, use: reference }"), "{}", imported.text);
     assert!(imported.text.contains("license: [https://shop.example/license.xml]"), "{}", imported.text);
-    assert!(imported.text.contains("# left out: Content-Signal: search=yes, use=reference"), "{}", imported.text);
     let lines: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
-    assert_eq!(lines, [9, 12], "{:?}", imported.notes);
+    assert_eq!(lines, [12], "{:?}", imported.notes);
     let source = Source { name: "shop.yaml".into(), text: imported.text.as_str().into() };
     let (site, findings) = load("shop", &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{findings:?}\n{}", imported.text));
     let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
     assert!(body.contains("Disallow: /cart/\nContent-Signal: search=yes, ai-train=no\n"), "{body}");
     assert!(body.contains("License: https://shop.example/license.xml\n\n"), "{body}");
+}
+
+/// What the policy serves about use, for one file of lines of one group.
+fn said_again(lines: &str) -> (Vec<String>, Imported) {
+    let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
+    let imported = imported(text.as_bytes(), false);
+    let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
+    (body.lines().filter(|line| line.starts_with("Content-")).map(str::to_owned).collect(), imported)
+}
+
+#[test]
+fn what_can_be_named_of_a_signal_is_named_and_the_rest_is_said() {
+    let (again, imported) = said_again("Content-Signal: USE=Immediate, ai-input=no, price=9, search=maybe\n");
+    assert_eq!(again, ["Content-Signal: ai-input=no, use=immediate"]);
+    assert!(imported.text.contains("# left out: Content-Signal: price=9, search=maybe\n"), "{}", imported.text);
+    assert!(imported.notes.iter().all(|(line, _)| *line == 3) && imported.notes.len() == 2, "{:?}", imported.notes);
+    // Two lines, one of which contradicts the other in part.
+    let (again, imported) = said_again("Content-Signal: search=yes\nContent-Signal: search=no, ai-train=no\n");
+    assert_eq!(again, ["Content-Signal: search=yes, ai-train=no"]);
+    assert!(imported.text.contains("# left out: Content-Signal: search=no\n"), "{}", imported.text);
+    // Nothing of it.
+    let (again, imported) = said_again("Content-Signal: search\nContent-Signal:\n");
+    assert!(again.is_empty());
+    assert!(imported.text.contains("# left out: Content-Signal: search\n"), "{}", imported.text);
+    assert_eq!(imported.notes.len(), 2, "{:?}", imported.notes);
+}
+
+#[test]
+fn content_usage_comes_along_path_by_path() {
+    let lines = "\
+Content-Usage: train-ai=n, search=y
+Content-Usage: /open/ train-ai=y
+Content-Usage: /open/ ai-use=n
+Content-Usage: /*.pdf$ train-genai=n, no=y
+";
+    let (again, imported) = said_again(lines);
+    assert_eq!(
+        again,
+        [
+            "Content-Usage: train-ai=n, search=y",
+            "Content-Usage: /open/ train-ai=y, ai-use=n",
+            "Content-Usage: /*.pdf$ no=y, train-genai=n",
+        ],
+        "{}",
+        imported.text
+    );
+    assert!(imported.notes.is_empty(), "{:?}", imported.notes);
+    // By itself it needs no list.
+    let (_, imported) = said_again("Content-Usage: train-ai=n\n");
+    assert!(imported.text.contains("      content_usage: { train-ai: no }\n"), "{}", imported.text);
+    // A parameter, a value and a path that a policy cannot say; the same path again with another value.
+    let lines = "\
+Content-Usage: train-ai=n;until=2030, search=?1
+Content-Usage: / train-ai=y
+Content-Usage: /a\u{1}b train-ai=y
+";
+    let (again, imported) = said_again(lines);
+    assert_eq!(again, ["Content-Usage: train-ai=n"]);
+    assert!(imported.text.contains("# left out: Content-Usage: ;until=2030, search=?1\n"), "{}", imported.text);
+    assert!(imported.text.contains("# left out: Content-Usage: / train-ai=y\n"), "{}", imported.text);
+    assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
+    // One key that is none, and by RFC 9651 the line says nothing: nor does the policy.
+    let (again, imported) = said_again("Content-Usage: train-ai=n, Search=y\n");
+    assert!(again.is_empty() && imported.text.contains("# left out: Content-Usage: train-ai=n, Search=y\n"));
+}
+
+/// A group that extends another would take over what that says about use.
+#[test]
+fn a_group_that_says_nothing_about_use_inherits_nothing() {
+    let rules = "Disallow: /a/\nDisallow: /b/\n";
+    for signal in ["Content-Signal: use=full\n", "Content-Usage: /a train-ai=n\n"] {
+        let text = format!("User-agent: *\n{rules}{signal}\nUser-agent: Bingbot\n{rules}Disallow: /c/\n");
+        let imported = imported(text.as_bytes(), false);
+        assert!(!imported.text.contains("extends"), "{}", imported.text);
+        let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
+        assert_eq!(body.matches("Content-").count(), 1, "{body}");
+    }
 }

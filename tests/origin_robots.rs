@@ -162,6 +162,8 @@ fn the_whole_life_of_an_origin() {
     for answer in [
         status("500 Internal Server Error"),
         status("429 Too Many Requests"),
+        // A part of the file, with other rules, which nobody asked for.
+        ok("User-agent: *\nDisallow: /part/\n").replace("200 OK", "206 Partial Content"),
         ok("<!DOCTYPE html><title>Maintenance</title>"),
         huge,
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nUser-".into(),
@@ -338,6 +340,134 @@ fn without_a_policy_a_page_in_place_of_the_file_is_no_rules_and_the_remedy_is_sa
     assert_eq!(world.problem(), "");
     assert_eq!(world.hears(&script, ok("<!doctype html>")), "kept");
     assert_eq!(world.hears(&script, ok("<!doctype html>")), "absent");
+}
+
+/// An origin that answers 304 to whoever has nothing says not that it has no file.
+#[test]
+fn a_304_that_nobody_asked_for_is_no_answer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start("HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
+    assert_eq!(origin.last_own().field("if-none-match"), None);
+    assert!(world.problem().contains("304"), "{}", world.problem());
+    script.says(ok(RULES));
+    assert_eq!((world.after(6), world.state()), (1, "current".into()));
+}
+
+/// The copy of one host says nothing about whether that of another is as it was.
+#[test]
+fn after_a_change_of_the_policy_the_question_is_plain() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Both hosts have the same ETag, as files of one size that were written in one second have.
+    let of_host = |request: &Received, rule: &str| {
+        let host = request.field("host").unwrap_or_default().replace(".test", "");
+        ok(&format!("User-agent: *\nDisallow: /{host}{rule}\n")).replace("Connection", "ETag: \"1\"\r\nConnection")
+    };
+    let origin = Origin::start(move |request, stream| {
+        let answer = match request.field("if-none-match") {
+            Some("\"1\"") => "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n".to_owned(),
+            _ => of_host(request, "/"),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        false
+    });
+    let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
+    world.after(0);
+    assert!(world.served().is_some_and(|text| text.contains("Disallow: /one/\n")));
+    fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
+    world.live.reload(Timestamp(1));
+    assert_eq!(world.after(1), 1);
+    assert!(world.served().is_some_and(|text| text.contains("Disallow: /two/\n")), "{:?}", world.served());
+    assert_eq!(world.after(661), 1);
+    assert_eq!(origin.last_own().field("if-none-match"), Some("\"1\""), "and then it is conditional again");
+    assert_eq!(world.state(), "current");
+}
+
+/// What the log says, of all that happens in here.
+fn logged<T>(happens: impl FnOnce() -> T) -> (T, String) {
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let written = Written::default();
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let result = tracing::subscriber::with_default(subscriber, happens);
+    let text = String::from_utf8_lossy(&written.0.lock().expect("no panic")).into_owned();
+    (result, text)
+}
+
+#[test]
+fn what_is_only_waited_for_is_not_complained_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, origin) = Script::start(&status("503 Service Unavailable"));
+    for policy in ["", MERGE] {
+        let mut world = World::new(directory.path(), &origin, policy, 0);
+        // An hour later: `missing` is said with its reason, too.
+        let (_, log) = logged(|| {
+            drop(world.robots.due(Timestamp(0)));
+            world.now = 3_600;
+            drop(world.robots.due(Timestamp(3_600)));
+        });
+        assert_eq!(log, "", "nobody has been asked yet");
+        let mut world = World::new(directory.path(), &origin, policy, 0);
+        let (_, log) = logged(|| (world.after(0), world.after(3_600)));
+        assert_eq!(log.lines().count(), 2, "{log}");
+        assert!(log.contains("503 for up to an hour") && log.contains("could never be read"), "{log}");
+        for line in log.lines() {
+            let reason = line.split_once("reason=").expect("a reason").1;
+            assert!(reason.starts_with("http://"), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_is_torn_is_told_of_once_and_fetched_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    drop(world);
+    let copy = directory.path().join("state/origin-robots/shop.copy");
+    let whole = fs::read(&copy).expect("a copy");
+    fs::write(&copy, &whole[..20]).expect("torn");
+    let (mut world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
+    assert_eq!(log.matches("shop.copy").count(), 1, "{log}");
+    assert!(log.contains("cannot be understood: it is fetched again"), "{log}");
+    assert_eq!(world.served(), None);
+    assert_eq!((world.after(0), world.state()), (1, "current".into()));
+    assert!(fs::read(&copy).expect("a copy").ends_with(RULES.as_bytes()), "it is kept again");
+}
+
+/// An origin that sends everybody to its public name, where crawlgate is.
+#[test]
+fn an_origin_that_leads_back_to_crawlgate_is_told_of_with_the_remedy() {
+    let (_script, ourselves) = Script::start(&ok(RULES).replace("Connection", "Server: crawlgate\r\nConnection"));
+    let (_other, origin) = Script::start(&redirect(&format!("http://{}/robots.txt", ourselves.address)));
+    for (policy, helps) in [("", true), (MERGE, false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = World::new(directory.path(), &origin, policy, 0);
+        let (_, log) = logged(|| world.after(0));
+        assert_eq!(world.state(), "awaited");
+        let problem = world.problem();
+        assert!(problem.contains("redirects lead back to crawlgate itself"), "{problem}");
+        // Whoever has a policy has said by which name to ask.
+        assert_eq!(problem.contains("Name `hosts` in a policy"), helps, "{problem}");
+        assert!(log.contains(&problem), "{log}");
+    }
+    // Who is down has no use for it.
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, down) = Script::start(&status("503 Service Unavailable"));
+    let mut world = World::new(directory.path(), &down, "", 0);
+    world.after(0);
+    assert!(!world.problem().contains("Name `hosts`") && !world.problem().is_empty(), "{}", world.problem());
 }
 
 #[test]

@@ -606,6 +606,7 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace, license: { paths: /a } }",
     "robots: { origin: replace, signals: none }",
     "robots: { origin: replace, content_signal: {} }",
+    "robots: { origin: replace, content_signal: { search: yes, use: partial } }",
     "robots: { origin: replace, content_signal: { train: no } }",
     "robots: { origin: replace, content_usage: { paths: /a } }",
     "robots: { origin: replace, content_usage: { paths: '*.pdf', search: no } }",

@@ -2,11 +2,10 @@
 //! a running crawlgate keeps. What is assumed where neither is given is said.
 
 use super::{Failure, say};
-use crate::live::{OriginKnown, WITHOUT_POLICY};
+use crate::live::{KnownOrigins, OriginKnown, WithoutPolicy};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::server::known_origins;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ pub struct OriginFrom {
 #[derive(Debug, Default)]
 pub struct OriginCopies {
     file: Option<Arc<OriginFile>>,
-    kept: BTreeMap<String, OriginKnown>,
+    kept: KnownOrigins,
     given: bool,
 }
 
@@ -52,15 +51,20 @@ impl OriginFrom {
 impl OriginCopies {
     /// What a site is to be compiled with.
     pub fn of(&self, site: &str) -> Origin {
-        match (&self.file, self.kept.get(site)) {
+        match (&self.file, self.kept.copies.get(site)) {
             (Some(file), _) | (None, Some(OriginKnown::Copy(file))) => Origin::Read(file.clone()),
             (None, _) => Origin::Unknown,
         }
     }
 
-    /// Whether something is known of a site without a policy.
-    pub fn has_site_without_policy(&self) -> bool {
-        self.of(WITHOUT_POLICY).file().is_some()
+    /// The sites without a policy of which something is known.
+    pub fn sites_without_policy(&self) -> Vec<WithoutPolicy> {
+        match &self.file {
+            Some(_) => vec![WithoutPolicy::for_every_host()],
+            None => {
+                self.kept.without_policy.iter().filter(|site| self.of(&site.name).file().is_some()).cloned().collect()
+            }
+        }
     }
 
     /// What a site's answers are based on, where its policy asks for the origin's file.

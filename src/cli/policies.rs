@@ -3,7 +3,6 @@
 use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
-use crate::live::{WITHOUT_POLICY, no_policy};
 use crate::policy::compiled::{ActivePause, shared_host};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
@@ -172,10 +171,10 @@ fn planned_pause(site: &Site, now: Timestamp) -> Option<ActivePause> {
 /// The snapshot for a question about a host. When no good site claims it and a file is broken, the broken file may be
 /// the one that does: then there is no answer.
 pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Timestamp) -> Result<Snapshot, Failure> {
-    let loaded = match without_policy(directory, origins) {
-        Some(loaded) => vec![loaded],
-        None => load(&[directory.to_owned()], origins)?,
-    };
+    let mut loaded = without_policy(directory, origins);
+    if loaded.is_empty() {
+        loaded = load(&[directory.to_owned()], origins)?;
+    }
     report(&loaded, true);
     let snapshot = snapshot(&loaded, now);
     let asked = snapshot.site_for_host(host.as_bytes()).map(|site| &*snapshot.sites()[site].site);
@@ -187,14 +186,16 @@ pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Times
     Ok(snapshot)
 }
 
-/// The site that a crawlgate without policies has, where something is known of its origin.
-fn without_policy(directory: &Path, origins: &OriginCopies) -> Option<Loaded> {
-    let empty = !directory.exists() || self::directory(directory).is_ok_and(|files| files.is_empty());
-    if !empty || !origins.has_site_without_policy() {
-        return None;
+/// The sites that a crawlgate without policies has, where something is known of their origins.
+fn without_policy(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
+    if directory.exists() && !self::directory(directory).is_ok_and(|files| files.is_empty()) {
+        return Vec::new();
     }
-    let (name, source) = (WITHOUT_POLICY.to_owned(), no_policy());
-    let (site, diagnostics) =
-        verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now());
-    Some(Loaded { name, source, site, diagnostics })
+    let loaded = |site: crate::live::WithoutPolicy| {
+        let (name, source) = (site.name.clone(), site.source());
+        let (site, diagnostics) =
+            verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now());
+        Loaded { name, source, site, diagnostics }
+    };
+    origins.sites_without_policy().into_iter().map(loaded).collect()
 }

@@ -13,12 +13,14 @@ mod state;
 mod status;
 mod succession;
 mod watch;
+mod without_policy;
 
-pub use origins::{OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, is_no_policy, no_policy};
+pub use origins::{KnownOrigins, OriginKnown, OriginRobotsStatus, PATIENCE};
 pub use pauses::{PauseError, PauseRequest};
 pub use reload::{Outcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
+pub use without_policy::{WITHOUT_POLICY, WithoutPolicy, asked_by, is_no_policy};
 
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
@@ -43,8 +45,8 @@ pub struct LiveOptions {
     pub strict: bool,
     /// Whether a directory that is not there is one without policies: nobody named it.
     pub may_be_missing: bool,
-    /// What is known of the origins' own robots.txt files, by site.
-    pub origins: BTreeMap<String, OriginKnown>,
+    /// What is known of the origins' own robots.txt files, and the sites that there are without a policy.
+    pub origins: KnownOrigins,
 }
 
 /// Called after a change that is one for requests.
@@ -208,3 +210,5 @@ impl Live {
 mod schedule_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod without_policy_tests;

@@ -3,25 +3,19 @@
 //! Knows copies; knows neither how they are fetched nor when.
 
 use super::reload::Sites;
+use super::without_policy::{WithoutPolicy, is_no_policy};
+use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
-use crate::policy::{Policy, Site, SiteEntry};
+use crate::settings::OriginSettings;
 use crate::time::Timestamp;
-use crate::yaml::Source;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Without a copy ever, robots.txt is answered 503 for so long at most: a crawler that gets 5xx stays away, and one that
 /// stays away for longer forgets the site.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
-
-/// The site that there is when there is no policy: it observes who breaks the origin's own rules.
-pub const WITHOUT_POLICY: &str = "origin";
-/// Its policy. It says nothing of its own, so it holds nothing back either: what the site says is passed on.
-const NO_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
-
-/// Where a file has its path.
-const NO_POLICY_NAME: &str = "(no policy)";
 
 /// What is known of the robots.txt of a site's origin.
 #[derive(Clone, Debug)]
@@ -41,6 +35,22 @@ impl OriginKnown {
     }
 }
 
+/// What is known when it all starts.
+#[derive(Clone, Debug, Default)]
+pub struct KnownOrigins {
+    /// By site.
+    pub copies: BTreeMap<String, OriginKnown>,
+    /// The sites that there are while there is no policy; one for every host where none is listed.
+    pub without_policy: Vec<WithoutPolicy>,
+}
+
+impl KnownOrigins {
+    /// With a site for each of these origins, while there is no policy.
+    pub fn before(self, origins: &[OriginSettings]) -> KnownOrigins {
+        KnownOrigins { without_policy: WithoutPolicy::of(origins), ..self }
+    }
+}
+
 /// How it stands with the robots.txt of a site's origin, for the status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OriginRobotsStatus {
@@ -54,38 +64,31 @@ pub struct OriginRobotsStatus {
     pub problem: Option<String>,
 }
 
-/// The policy of the site that has none.
-pub fn no_policy() -> Source {
-    Source { name: NO_POLICY_NAME.into(), text: NO_POLICY.into() }
-}
-
-/// Whether a policy is that of the site that has none, and not one of a file with the same name.
-pub fn is_no_policy(policy: &Policy) -> bool {
-    &*policy.source.name == NO_POLICY_NAME
-}
-
 impl Sites {
     /// What a site is to be compiled with.
     pub(super) fn origin_of(&self, name: &str, now: Timestamp) -> Origin {
         self.origins.get(name).cloned().unwrap_or(OriginKnown::AwaitedSince(now)).for_compiling()
     }
 
+    /// The same for what a file says. Of a site without a policy that happens to have its name it has nothing but what it
+    /// [inherits](Sites::inherited): that may be another host's.
+    pub(super) fn origin_of_file(&self, name: &str, now: Timestamp) -> Origin {
+        match self.without_policy.contains_key(name) {
+            true => OriginKnown::AwaitedSince(now).for_compiling(),
+            false => self.origin_of(name, now),
+        }
+    }
+
     /// Notes that a site came into force: from now on it waits for its origin's file, or does not ask for it.
     pub(super) fn note_origin(&mut self, site: &Site, now: Timestamp) {
         let name = site.name.clone();
+        if self.without_policy.contains_key(&name) && !is_no_policy(&site.policy) {
+            self.origins.remove(&name);
+        }
         match &site.origin {
             _ if !site.policy.reads_origin() => drop(self.origins.remove(&name)),
             Some(file) => drop(self.origins.insert(name, OriginKnown::Copy(file.clone()))),
             None => drop(self.origins.entry(name).or_insert(OriginKnown::AwaitedSince(now))),
-        }
-    }
-
-    /// The copy of the site without a policy, for the first policy that takes its place: it is for the same hosts.
-    pub(super) fn inherited(&self, site: &Site) -> Option<Origin> {
-        let new = site.policy.reads_origin() && site.policy.hosts.is_empty() && !self.origins.contains_key(&site.name);
-        match self.origins.get(WITHOUT_POLICY).filter(|_| new && self.without_policy.is_some())? {
-            OriginKnown::Copy(file) => Some(Origin::Read(file.clone())),
-            OriginKnown::AwaitedSince(_) => None,
         }
     }
 
@@ -110,32 +113,5 @@ impl Sites {
         }
         self.remember(now);
         (Ok(()), true)
-    }
-
-    /// The site without a policy is there while no other is in force. Says whether that changed.
-    pub(super) fn settle_without_policy(&mut self, now: Timestamp) -> bool {
-        let others = self.loaded.values().any(|loaded| loaded.entry.is_some());
-        match (&self.without_policy, others) {
-            (Some(_), true) => {
-                self.without_policy = None;
-                if !self.loaded.contains_key(WITHOUT_POLICY) {
-                    self.origins.remove(WITHOUT_POLICY);
-                }
-                true
-            }
-            (None, false) if self.loaded.is_empty() => {
-                let origin = self.origin_of(WITHOUT_POLICY, now);
-                let Some(site) = self.read_with(WITHOUT_POLICY, Ok(no_policy()), &origin).site else { return false };
-                self.note_origin(&site, now);
-                self.without_policy = Some(self.succeed(None, site, now));
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// What a new site follows: where there was no policy, crawlers hold what was served without one.
-    pub(super) fn predecessor(&self) -> Option<SiteEntry> {
-        self.without_policy.clone()
     }
 }

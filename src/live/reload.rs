@@ -6,6 +6,7 @@ use super::origins::OriginKnown;
 use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
 use super::succession::forget_what_is_over;
+use super::without_policy::WithoutPolicy;
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
 use crate::policy::origin::Origin;
@@ -100,8 +101,10 @@ pub struct Sites {
     pub(super) state: State,
     pub(super) memory: Memory,
     pub(super) loaded: BTreeMap<String, Loaded>,
-    /// The site that there is when there is no policy.
-    pub(super) without_policy: Option<SiteEntry>,
+    /// The sites that there are now because there is no policy.
+    pub(super) without_policy: BTreeMap<String, SiteEntry>,
+    /// Those that there are whenever there is none, in the order of the settings.
+    pub(super) sites_without_policy: Vec<WithoutPolicy>,
     pub(super) origins: BTreeMap<String, OriginKnown>,
     may_be_missing: bool,
     generation: u64,
@@ -128,8 +131,9 @@ impl Sites {
             state,
             memory,
             loaded: BTreeMap::new(),
-            without_policy: None,
-            origins: options.origins,
+            without_policy: BTreeMap::new(),
+            sites_without_policy: options.origins.without_policy,
+            origins: options.origins.copies,
             may_be_missing: options.may_be_missing,
             generation: 0,
             last_reload: now,
@@ -195,7 +199,9 @@ impl Sites {
         let mut changed = self.settle_without_policy(now) | !switched.is_empty();
         changed |=
             outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
-        changed |= self.without_policy.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
+        for entry in self.without_policy.values_mut() {
+            changed |= forget_what_is_over(entry, self.registry, now);
+        }
         for loaded in self.loaded.values_mut() {
             changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
             changed |= std::mem::take(&mut loaded.copy_is_new);
@@ -226,7 +232,7 @@ impl Sites {
 
     /// Reads and compiles one file. What makes the compiler fail is a mistake of one site, too, and touches no other.
     fn read(&self, name: &str, file: Found, now: Timestamp) -> Candidate {
-        let candidate = self.read_with(name, file, &self.origin_of(name, now));
+        let candidate = self.read_with(name, file, &self.origin_of_file(name, now));
         match candidate.site.as_ref().and_then(|site| self.inherited(site)) {
             Some(origin) => self.read_with(name, candidate.file, &origin),
             None => candidate,
@@ -310,7 +316,7 @@ impl Sites {
             (Some(site), _) => {
                 let outcome = if entry.is_some() { Outcome::Replaced } else { Outcome::Added };
                 self.note_origin(&site, now);
-                entry = Some(self.succeed(entry.or_else(|| self.predecessor()), site, now));
+                entry = Some(self.succeed(entry.or_else(|| self.predecessor(&site, now)), site, now));
                 last_good_copy = false;
                 outcome
             }
@@ -364,7 +370,7 @@ impl Sites {
     pub fn snapshot(&mut self) -> Snapshot {
         self.generation += 1;
         let entries = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref());
-        let entries = entries.chain(&self.without_policy);
+        let entries = entries.chain(self.without_policy.values());
         let entries =
             entries.map(|entry| SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }).collect();
         Snapshot::new(entries, self.generation)
@@ -372,7 +378,8 @@ impl Sites {
 
     /// Writes down what must survive a restart.
     pub(super) fn remember(&mut self, now: Timestamp) {
-        let in_force = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(&self.without_policy);
+        let in_force =
+            self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(self.without_policy.values());
         self.memory.pauses.prune(in_force.clone().map(|entry| &*entry.site), now);
         for entry in in_force.filter(|entry| entry.site.robots_txt.awaits_origin(now).is_none()) {
             let version = entry.site.robots_txt.version.to_string();
@@ -384,12 +391,12 @@ impl Sites {
 
     /// What is in force.
     pub(super) fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
-        self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(&self.without_policy)
+        self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(self.without_policy.values())
     }
 
     pub(super) fn names(&self) -> Vec<String> {
         let named = self.loaded.iter().filter(|(_, loaded)| loaded.entry.is_some()).map(|(name, _)| name.clone());
-        named.chain(self.without_policy.iter().map(|entry| entry.site.name.clone())).collect()
+        named.chain(self.without_policy.keys().cloned()).collect()
     }
 
     pub(super) fn site(&self, name: &str) -> Option<Arc<Site>> {
@@ -398,12 +405,12 @@ impl Sites {
 
     pub(super) fn entry(&self, name: &str) -> Option<&SiteEntry> {
         let loaded = self.loaded.get(name).and_then(|loaded| loaded.entry.as_ref());
-        loaded.or_else(|| self.without_policy.as_ref().filter(|entry| entry.site.name == name))
+        loaded.or_else(|| self.without_policy.get(name))
     }
 
     pub(super) fn entry_mut(&mut self, name: &str) -> Option<&mut SiteEntry> {
         let loaded = self.loaded.get_mut(name).and_then(|loaded| loaded.entry.as_mut());
-        loaded.or_else(|| self.without_policy.as_mut().filter(|entry| entry.site.name == name))
+        loaded.or_else(|| self.without_policy.get_mut(name))
     }
 
     /// How the files stand, for the status.
@@ -420,9 +427,11 @@ impl Sites {
             last_good_copy: false,
             findings: Vec::new(),
         };
+        // A file of the same name that is refused has more to say.
+        let without = self.without_policy.values().filter(|entry| !self.loaded.contains_key(&entry.site.name));
         Files {
             last_reload: self.last_reload,
-            files: self.loaded.values().map(file).chain(self.without_policy.iter().map(without_file)).collect(),
+            files: self.loaded.values().map(file).chain(without.map(without_file)).collect(),
             warnings: self.problem.iter().map(String::as_str).chain(self.state.warnings()).map(str::to_owned).collect(),
         }
     }

@@ -289,6 +289,22 @@ proptest! {
 }
 
 #[test]
+fn how_far_content_may_be_used_is_one_of_three_words() {
+    for word in ["immediate", "reference", "full"] {
+        let policy = good(&format!("robots: {{ origin: replace, content_signal: {{ use: {word} }} }}\n"));
+        assert_eq!(policy.robots.signals.content_signal.and_then(|signal| signal.extent), Some(word));
+    }
+    let text = "robots:\n  origin: replace\n  content_signal: { search: yes, use: referense }\n";
+    assert_eq!(ids(text), [("bad-value", 3, 39)]);
+    let found = findings(text);
+    assert!(found.items[0].message.contains("`referense` is not how far"), "{found:?}");
+    let help = found.items[0].help.as_deref().unwrap_or_default();
+    assert!(help.contains("did you mean `reference`?") && help.contains("immediate, reference, full"), "{help}");
+    let list = "robots: { origin: replace, content_signal: { use: [full, reference] } }\n";
+    assert_eq!(ids(list), [("wrong-type", 1, 51)]);
+}
+
+#[test]
 fn html_is_off_or_a_word_or_a_map() {
     let html = |text: &str| {
         let (policy, findings) = read("shop", &source(&format!("robots: {{ origin: replace }}\nhtml: {text}\n")));

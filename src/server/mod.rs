@@ -117,7 +117,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         state: settings.state.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
-        origins: origin_robots::known(settings.state.as_deref()),
+        origins: origin_robots::known(settings.state.as_deref()).before(&settings.origins),
     };
     let live = Live::start(options, registry, moment.now)?;
     let options = LedgerOptions { state: settings.state.clone(), new_hosts: settings.new_hosts.clone() };

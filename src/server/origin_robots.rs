@@ -2,8 +2,11 @@
 //! a few at a time, and what is heard is put into force or held back. No request waits for any of it.
 
 use crate::clock::Clock;
-use crate::live::{Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, is_no_policy};
-use crate::origin::robots::{Heard, LOOP, Life, Question, State, Store, Target, Targets, ask};
+use crate::live::{
+    KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, WithoutPolicy, asked_by,
+    is_no_policy,
+};
+use crate::origin::robots::{Heard, Kept, LOOP, Life, Question, State, Store, Target, Targets, ask};
 use crate::policy::Policy;
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
@@ -24,17 +27,19 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const START_LIMIT: Duration = Duration::from_secs(2);
 
 /// What helps where there is no policy: without one nobody knows by which name the origin wants to be asked.
-const REMEDY: &str =
-    "is the site another host's? Name `hosts` in a policy, and that host is asked for; or write the rules there";
+const REMEDY: &str = "is the site another host's? Name `hosts` in a policy, or with the origin in crawlgate.yaml, and that host is \
+                      asked for; or write the rules in a policy";
 
 /// The copies of all sites, and when each is asked for next.
 pub struct OriginRobots {
     live: Arc<Live>,
     targets: Targets,
     store: Store,
+    /// Which origin of the settings a site without a policy is for.
+    without_policy: BTreeMap<String, usize>,
     sites: BTreeMap<String, Watched>,
     /// Copies from the state directory that no site has claimed yet.
-    kept: BTreeMap<String, Life>,
+    kept: BTreeMap<String, Kept>,
 }
 
 struct Watched {
@@ -43,6 +48,10 @@ struct Watched {
     policy: Arc<str>,
     /// Whether there is no policy.
     no_policy: bool,
+    /// Its hosts as patterns.
+    hosts: Vec<String>,
+    /// Whether the copy may be of another host than the one that is asked for next: its validators say nothing there.
+    plainly: bool,
     asked: bool,
     told: Option<(State, Option<String>)>,
 }
@@ -92,21 +101,36 @@ fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
         })
 }
 
-/// What the copies of a state directory tell a site at the start.
-pub fn known(state: Option<&Path>) -> BTreeMap<String, OriginKnown> {
-    let known = |life: Life| match life.copy() {
+/// What the copies of a state directory tell sites at the start.
+pub fn known(state: Option<&Path>) -> KnownOrigins {
+    let known = |life: &Life| match life.copy() {
         Some(copy) => OriginKnown::Copy(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
         None => OriginKnown::AwaitedSince(life.wanted_since()),
     };
-    Store::new(state).load().into_iter().map(|(site, life)| (site, known(life))).collect()
+    let mut origins = KnownOrigins::default();
+    let torn = |file: &Path| {
+        tracing::warn!(file = %file.display(), "a copy of an origin's robots.txt cannot be understood: it is fetched again");
+    };
+    for (name, kept) in Store::new(state).load(torn) {
+        origins.copies.insert(name.clone(), known(&kept.life));
+        match kept.without_policy {
+            Some(hosts) => origins.without_policy.push(WithoutPolicy { name, hosts }),
+            // Written when there was no other.
+            None if name == WITHOUT_POLICY => origins.without_policy.push(WithoutPolicy::for_every_host()),
+            None => {}
+        }
+    }
+    origins
 }
 
 impl OriginRobots {
     /// For the sites that are live.
     pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>) -> OriginRobots {
         let store = Store::new(state);
-        let kept = store.load();
-        OriginRobots { live, targets: Targets::new(origins), store, sites: BTreeMap::new(), kept }
+        // Whoever asked what is known has been told of the others.
+        let kept = store.load(|_| ());
+        let without_policy = WithoutPolicy::of(origins).into_iter().map(|without| without.name).zip(0..).collect();
+        OriginRobots { live, targets: Targets::new(origins), store, without_policy, sites: BTreeMap::new(), kept }
     }
 
     /// Who is to be asked for now. Each errand must be followed by [`answered`](OriginRobots::answered).
@@ -121,10 +145,15 @@ impl OriginRobots {
         for (name, watched) in due.into_iter().take(free) {
             let Some(entry) = snapshot.site_named(name).map(|site| &snapshot.sites()[site]) else { continue };
             watched.asked = true;
-            let (etag, last_modified) = watched.life.validators();
+            let (etag, last_modified) = if watched.plainly { (None, None) } else { watched.life.validators() };
+            let host = asked_by(&entry.site.policy);
+            let own = self.without_policy.get(name).filter(|_| watched.no_policy);
             errands.push(Errand {
                 site: name.clone(),
-                target: self.targets.target(host_of(&entry.site.policy).as_deref()),
+                target: match own {
+                    Some(&place) => self.targets.target_of(place, host.as_deref()),
+                    None => self.targets.target(host.as_deref()),
+                },
                 etag: etag.map(str::to_owned),
                 last_modified: last_modified.map(str::to_owned),
                 policy: entry.site.policy.clone(),
@@ -137,6 +166,8 @@ impl OriginRobots {
     pub fn answered(&mut self, answer: Answer, now: Timestamp, jitter: f64) {
         let Some(watched) = self.sites.get_mut(&answer.site) else { return };
         watched.asked = false;
+        // What could not be reached has said nothing about the copy.
+        watched.plainly &= matches!(answer.heard, Heard::Unreachable(_));
         let heard = if watched.no_policy { answer.heard.as_crawlers_read_it() } else { answer.heard };
         if let Some(copy) = watched.life.heard(heard, now, jitter) {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
@@ -145,7 +176,9 @@ impl OriginRobots {
                 Err(findings) => watched.life.held_back(findings.join("; ")),
             }
         }
-        self.store.keep(&answer.site, &watched.life);
+        let kept =
+            Kept { life: watched.life.clone(), without_policy: watched.no_policy.then(|| watched.hosts.clone()) };
+        self.store.keep(&answer.site, &kept);
         self.tell(now);
     }
 
@@ -167,8 +200,23 @@ impl OriginRobots {
             .filter(|entry| entry.site.policy.reads_origin())
             .map(|entry| (entry.site.name.as_str(), entry))
             .collect();
-        let without_policy = self.sites.get(WITHOUT_POLICY).map(|watched| watched.life.clone());
-        let gone: Vec<String> = self.sites.keys().filter(|name| !wanted.contains_key(name.as_str())).cloned().collect();
+        // The first policies take over the copies of sites without one: those that they were compiled with.
+        let without_policy: Vec<Life> =
+            self.sites.values().filter(|watched| watched.no_policy).map(|watched| watched.life.clone()).collect();
+        let inherited = |entry: &SiteEntry| {
+            let file = entry.site.origin.as_ref()?;
+            let is_it = |life: &&Life| {
+                life.copy().is_some_and(|copy| copy.url == file.location && copy.bytes == *file.file.bytes())
+            };
+            without_policy.iter().find(is_it).cloned()
+        };
+        let is_gone = |name: &str, watched: &Watched| match wanted.get(name) {
+            // A file that has the name of a site without a policy is another site.
+            Some(entry) => watched.no_policy != is_no_policy(&entry.site.policy),
+            None => true,
+        };
+        let gone: Vec<String> =
+            self.sites.iter().filter(|(name, watched)| is_gone(name, watched)).map(|(name, _)| name.clone()).collect();
         for name in gone {
             self.sites.remove(&name);
             self.store.forget(&name);
@@ -179,24 +227,30 @@ impl OriginRobots {
                 Some(watched) if watched.policy == *policy => {}
                 Some(watched) => {
                     watched.policy = policy.clone();
-                    watched.no_policy = is_no_policy(&entry.site.policy);
+                    watched.plainly = true;
                     watched.life.ask_now(now);
                 }
                 None => {
-                    // The first policy takes over the copy of the site without one.
-                    let inherited = without_policy.clone().filter(|_| entry.site.origin.is_some());
-                    let mut life = self.kept.remove(name).or(inherited).unwrap_or_else(|| Life::new(now));
+                    let kept = self.kept.remove(name).map(|kept| kept.life);
+                    let plainly = kept.is_none();
+                    let mut life = kept.or_else(|| inherited(entry)).unwrap_or_else(|| Life::new(now));
                     life.ask_now(now);
                     let no_policy = is_no_policy(&entry.site.policy);
-                    if no_policy && self.targets.have_hosts() {
-                        let host = self.targets.target(None).map(|target| target.host).unwrap_or_default();
+                    let hosts: Vec<String> =
+                        entry.site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+                    if let Some(host) = asked_by(&entry.site.policy).filter(|_| no_policy)
+                        && (hosts.len() > 1 || hosts.iter().any(|host| host.starts_with('*')))
+                    {
+                        let hosts = hosts.join(", ");
                         tracing::warn!(
                             site = name,
+                            %hosts,
                             %host,
-                            "there is no policy: all hosts go by one robots.txt, the one of this host; write a policy with `hosts` for each"
+                            "there is no policy: these hosts go by one robots.txt, the one of `host`; where they have others, write an origin or a policy for each"
                         );
                     }
-                    let watched = Watched { life, policy: policy.clone(), no_policy, asked: false, told: None };
+                    let watched =
+                        Watched { life, policy: policy.clone(), no_policy, hosts, plainly, asked: false, told: None };
                     self.sites.insert(name.to_owned(), watched);
                 }
             }
@@ -211,8 +265,8 @@ impl OriginRobots {
             let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
             let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.as_deref()));
             // Whoever answers, and not as the site, may want another name; whoever is down wants none.
-            let answers = life.copy().is_some_and(|copy| !copy.exists);
-            let helps = |said: &str| watched.no_policy && (answers || said.ends_with(LOOP));
+            let unnamed = watched.hosts.is_empty() && life.copy().is_some_and(|copy| !copy.exists);
+            let helps = |said: &str| watched.no_policy && (unnamed || said.ends_with(LOOP));
             let problem = said.map(|said| if helps(said) { format!("{said}; {REMEDY}") } else { said.to_owned() });
             reports.insert(
                 site.clone(),
@@ -257,18 +311,6 @@ impl OriginRobots {
         }
         self.live.report_origins(reports);
     }
-}
-
-/// The host that stands for a site: its first name, else a name below its first wildcard.
-fn host_of(policy: &Policy) -> Option<String> {
-    let hosts = || policy.hosts.iter().map(|host| &host.value);
-    let host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?;
-    let mut exact = host.clone();
-    exact.wildcard = false;
-    if host.wildcard {
-        exact.name = format!("www.{}", exact.name);
-    }
-    Some(exact.to_string())
 }
 
 enum Message {

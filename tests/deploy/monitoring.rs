@@ -6,6 +6,7 @@ use crate::support::{BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 
 const DASHBOARD: &str = "deploy/grafana/crawlgate.json";
 
@@ -160,7 +161,11 @@ fn series(metrics: &str) -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 #[cfg(target_os = "linux")]
 fn everything_that_is_asked_for_is_in_the_metrics() {
-    let origin = Origin::plain();
+    let origin = Origin::start(|request, stream| {
+        let media = if request.target() == "/robots.txt" { "text/plain" } else { "text/html" };
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).is_ok()
+    });
     let origins = format!(
         "origins:\n  - hosts: [down.test]\n    servers: http://{}\n  - servers: http://{}",
         Origin::nowhere(),
@@ -196,6 +201,25 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
             assert!(present[name].contains(label), "{name} has no label `{label}`: {:?}", present[name]);
         }
     }
+}
+
+/// A state that the panel does not know would be a gap, as if there were no site.
+#[test]
+fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
+    use crawlgate::origin::robots::State;
+    let panels = panels(&json(DASHBOARD));
+    let asks = |panel: &&Value, metric: &str| {
+        panel["targets"][0]["expr"].as_str().is_some_and(|expression| expression.contains(metric))
+    };
+    let of_state = panels.iter().find(|panel| asks(panel, "crawlgate_origin_robots_state{")).expect("a panel");
+    let expression = of_state["targets"][0]["expr"].as_str().expect("an expression");
+    for state in State::ALL {
+        let numbered = expression.split_once(&format!("state=\"{}\"}} * ", state.name()));
+        let number = numbered.and_then(|(_, rest)| rest.chars().next()).unwrap_or_else(|| panic!("{expression}"));
+        let word = &of_state["fieldConfig"]["defaults"]["mappings"][0]["options"][number.to_string()]["text"];
+        assert!(word.as_str().is_some_and(|word| !word.is_empty()), "{number}");
+    }
+    assert!(panels.iter().any(|panel| asks(&panel, "crawlgate_origin_robots_last_success_timestamp_seconds{")));
 }
 
 #[test]

@@ -43,18 +43,18 @@ impl Targets {
         Targets { hosts: Hosts::new(origins.iter().map(|origin| origin.hosts.as_slice())), groups: origins.to_vec() }
     }
 
-    /// Whether some origin is for hosts of its own.
-    pub fn have_hosts(&self) -> bool {
-        self.groups.iter().any(|group| !group.hosts.is_empty())
-    }
-
     /// Whom to ask for a host; without one (a site for every host), whom a request for no host would go to.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {
             Some(host) => self.hosts.find(host.as_bytes()),
             None => self.hosts.find(b"").or((!self.groups.is_empty()).then_some(0)),
         };
-        let group = self.groups.get(group?)?;
+        self.target_of(group?, host)
+    }
+
+    /// Whom to ask of the origin at this place of the settings.
+    pub fn target_of(&self, group: usize, host: Option<&str>) -> Option<Target> {
+        let group = self.groups.get(group)?;
         let named = group.hosts.iter().find(|host| !host.starts_with('*')).cloned();
         let host = host.map(str::to_owned).or(named).or_else(|| group.servers.first().map(authority))?;
         let servers = group.servers.iter().take(SERVERS).cloned().collect();
@@ -166,6 +166,11 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
         let status = response.status().as_u16();
         match status {
             304 if question.etag.is_some() || question.last_modified.is_some() => return Heard::Unchanged,
+            // Nobody asked for less than all of it: these say nothing about what the file is.
+            206 => return Heard::Unreachable(format!("{url}: the answer is 206, a part of the file")),
+            304 => {
+                return Heard::Unreachable(format!("{url}: the answer is 304, and there is nothing to compare with"));
+            }
             200..=299 => {
                 let (etag, last_modified) = (field("etag"), field("last-modified"));
                 let html =

@@ -222,6 +222,9 @@ impl Life {
         let refresh = REFRESH.mul_f64(0.9 + 0.2 * jitter.clamp(0.0, 1.0));
         match heard {
             Heard::Unreachable(reason) => self.failed(reason, now, jitter),
+            Heard::Unchanged if self.copy.is_none() => {
+                self.failed("the answer is 304, and there is nothing to compare with".into(), now, jitter)
+            }
             Heard::Unchanged => {
                 self.went_well(now, refresh);
                 None

@@ -151,17 +151,31 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     let copy = life.heard(file(RULES), Timestamp(10), 0.5).expect("a copy");
     life.taken(copy, Timestamp(10));
     life.heard(gone(), Timestamp(1_000), 0.5);
-    store.keep("shop", &life);
+    store.keep("shop", &Kept { life, without_policy: None });
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
-    let mut kept = Store::new(Some(directory.path())).load();
+    let torn = std::cell::RefCell::new(Vec::new());
+    let mut kept = Store::new(Some(directory.path()))
+        .load(|path| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
+    assert_eq!(torn.into_inner(), ["torn.copy"]);
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
-    let mut life = kept.remove("shop").expect("the site");
+    let mut life = kept.remove("shop").expect("the site").life;
     assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
     assert_eq!((life.wanted_since(), life.last_success()), (Timestamp(7), Some(Timestamp(10))));
     assert_eq!(life.validators(), (Some("\"1\""), None));
     assert!(life.heard(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
     store.forget("shop");
-    assert!(Store::new(Some(directory.path())).load().is_empty());
+    let of_nobody = Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]) };
+    store.keep("origin-any.a.example", &of_nobody);
+    let kept = Store::new(Some(directory.path())).load(|_| ());
+    assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
+}
+
+/// Whoever answers that nothing changed to a question that named nothing has said nothing.
+#[test]
+fn unchanged_without_a_copy_is_no_answer() {
+    let mut life = Life::new(Timestamp(0));
+    live_through(&mut life, vec![Row(0, Heard::Unchanged, State::Awaited, None, 5)]);
+    assert!(life.problem().is_some_and(|problem| problem.contains("304")) && life.last_success().is_none());
 }
 
 #[test]
@@ -185,6 +199,13 @@ fn the_hosts_of_a_site_select_who_is_asked() {
     let named = Targets::new(&[origin(&["*.shop.example", "shop.example"], "http://10.0.0.1:3000")]);
     assert_eq!(asked(&named, None), answer("shop.example", "10.0.0.1"));
     assert_eq!(asked(&named, Some("other.example")), None);
+    // A site without a policy is its origin's, whoever else has the host that it is asked by.
+    let both = Targets::new(&[
+        origin(&["www.shop.example"], "http://10.0.0.1:3000"),
+        origin(&["*.shop.example"], "http://10.0.0.2:3000"),
+    ]);
+    let of = |place| both.target_of(place, Some("www.shop.example")).map(|target| target.servers[0].host.clone());
+    assert_eq!((of(0), of(1), of(2)), (Some("10.0.0.1".into()), Some("10.0.0.2".into()), None));
 }
 
 #[test]

@@ -14,10 +14,13 @@ use std::collections::{HashMap, HashSet};
 
 /// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments fill
 /// the file.
-const NOTED: usize = 20;
+pub(super) const NOTED: usize = 20;
 
 /// What names rules in comments: the file is public, an address of the origin is not.
 pub(super) const ORIGIN: &str = "the origin's robots.txt";
+
+/// The comment of a `*` that only the site's signals need.
+pub(super) const EVERYBODY_ELSE: &str = "For every crawler that no group names.";
 
 /// The origin's file alone.
 pub fn only(origin: &OriginRules) -> Vec<Draft> {
@@ -52,7 +55,14 @@ pub fn merge(policy: Vec<Draft>, origin: &OriginRules, registry: &Registry) -> V
         });
         // Where the group comes from is where the token is named, not where its rules are.
         let source = sides.named_by(&token).unwrap_or_else(|| together.source.clone());
-        drafts.push(Draft { agents: vec![token], source, ..together.clone() });
+        let mut draft = Draft { agents: vec![token], source, ..together.clone() };
+        // Who is named by the origin has the signals of `*`, and is not everybody else any more.
+        if draft.agents[0] != "*"
+            && let Some(comment) = draft.comments.first_mut().filter(|comment| comment.starts_with(EVERYBODY_ELSE))
+        {
+            *comment = comment.replacen(EVERYBODY_ELSE, "From the site's policy.", 1);
+        }
+        drafts.push(draft);
     }
     drafts
 }

@@ -26,6 +26,9 @@ pub struct OriginRules {
     /// The group of `*`, and its line.
     pub star: Option<(usize, usize)>,
     pub sitemaps: Vec<String>,
+    /// Sitemaps that are no whole URL. Where the file is to the public is not known here: the origin's own address is
+    /// nobody's business.
+    pub relative_sitemaps: Vec<String>,
     /// Lines that belong to no group.
     pub extensions: Vec<Extension>,
     /// Keys of lines that were left out. See [`OriginRules::leave_out`].
@@ -87,8 +90,9 @@ impl OriginRules {
             match record.key {
                 Key::Sitemap => {
                     let url = file.text(&record.value).into_owned();
-                    if !url.is_empty() && !self.sitemaps.contains(&url) {
-                        self.sitemaps.push(url);
+                    let list = if is_whole(&url) { &mut self.sitemaps } else { &mut self.relative_sitemaps };
+                    if !url.is_empty() && !list.contains(&url) {
+                        list.push(url);
                     }
                 }
                 Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay => {}
@@ -99,6 +103,16 @@ impl OriginRules {
             }
         }
     }
+}
+
+/// A scheme, `//` and a host: sitemaps.org has nothing less in a robots.txt.
+fn is_whole(url: &str) -> bool {
+    url.split_once("://").is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|sign: char| sign.is_ascii_alphabetic())
+            && scheme.chars().all(|sign| sign.is_ascii_alphanumeric() || "+-.".contains(sign))
+            && !rest.is_empty()
+            && !rest.starts_with('/')
+    })
 }
 
 fn is_of_the_host(key: Key) -> bool {

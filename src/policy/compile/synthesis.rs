@@ -159,7 +159,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
             rules: Vec::new(),
             crawl_delay: None,
             extensions: group_lines_of_site(policy),
-            comments: vec!["For every crawler that no group names.".into()],
+            comments: vec![merge::EVERYBODY_ELSE.into()],
             source: RuleSource::Policy(span),
             ..Draft::nothing()
         });
@@ -245,6 +245,7 @@ fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>) {
         .map(|path| (Rule { allow: false, pattern: Pattern::new(&path.value) }, RuleSource::Policy(path.span)))
         .collect();
     let Some((_, source)) = rules.first().cloned() else { return };
+    merge::hold_against_origin(drafts, &rules);
     if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
         drafts.push(Draft {
             agents: vec!["*".into()],
@@ -312,6 +313,14 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
         let keys = origin.left_out.join(", ");
         document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", merge::ORIGIN));
     }
+    let relative = &origin.relative_sitemaps;
+    for sitemap in relative.iter().take(merge::NOTED) {
+        let shown: String = sitemap.chars().take(200).collect();
+        document.comments.push(format!("Left out of {}: `Sitemap: {shown}`, which is no whole URL.", merge::ORIGIN));
+    }
+    if let Some(more) = relative.len().checked_sub(merge::NOTED).filter(|more| *more > 0) {
+        document.comments.push(format!("Left out of {}, for the same reason: {more} more sitemaps.", merge::ORIGIN));
+    }
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
     let mut last_comments = Vec::new();
     for draft in drafts {
@@ -332,3 +341,7 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
     let body = render(&document);
     Synthesis { document, body, group_sources, rule_sources, origin_tokens: Vec::new(), left_out: Vec::new() }
 }
+
+#[cfg(test)]
+#[path = "synthesis_tests.rs"]
+mod tests;

@@ -15,7 +15,7 @@ mod signals;
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
 pub use robots::{MAX_PATTERN, is_token};
-pub use signals::url_mistake;
+pub use signals::{is_category, url_mistake};
 
 use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};
 use crate::crawlers::Purpose;

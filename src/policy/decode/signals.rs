@@ -124,9 +124,7 @@ fn usage_rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentUsage> {
 /// A key of a structured field (RFC 9651 section 3.1.2), which a capital letter would spoil altogether.
 fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], decoder: &mut Decoder<'_>) -> bool {
     let text = name.value.as_str();
-    let begins = text.starts_with(|sign: char| sign.is_ascii_lowercase());
-    let rest = text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign));
-    if !begins || !rest || text.len() > MAX_CATEGORY {
+    if !is_category(text) {
         decoder
             .error("bad-category", name.span, format!("`{}` is not the name of a category", text.escape_debug()))
             .help =
@@ -141,6 +139,13 @@ fn category_is_valid(name: &Located<String>, said: &[(Located<String>, bool)], d
         return false;
     }
     true
+}
+
+/// Whether a text can be the name of a category.
+pub fn is_category(text: &str) -> bool {
+    let begins = text.starts_with(|sign: char| sign.is_ascii_lowercase());
+    let rest = text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign));
+    begins && rest && text.len() <= MAX_CATEGORY
 }
 
 /// `https://...`, a list, or maps with `paths`.

@@ -1,0 +1,239 @@
+//! The sites that there are when there is no policy: one for each of the settings' origins, with the robots.txt of that
+//! origin. They observe who breaks the origin's own rules, until the first policy is in force.
+//!
+//! Knows whose hosts are whose; neither how a robots.txt is fetched nor when.
+
+use super::origins::OriginKnown;
+use super::reload::Sites;
+use crate::policy::compiled::Held;
+use crate::policy::model::HostPattern;
+use crate::policy::origin::Origin;
+use crate::policy::{Former, Policy, Site, SiteEntry, Snapshot};
+use crate::settings::OriginSettings;
+use crate::time::Timestamp;
+use crate::yaml::Source;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The site for every host that no origin of the settings names.
+pub const WITHOUT_POLICY: &str = "origin";
+
+/// Its policy says nothing of its own, so it holds nothing back either: what the site says is passed on.
+const NO_POLICY: &str = "robots: { origin: only }\nacknowledge: [site_disallowed]\n";
+/// Where a file has its path.
+const NO_POLICY_NAME: &str = "(no policy)";
+/// Characters of a host that go into a site's name: names are files and labels, and a host may have 253.
+const MAX_NAMED: usize = 100;
+
+/// A site that there is when there is no policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithoutPolicy {
+    /// Its name: `origin` for every host, `origin-shop.example` for those of an entry of the settings.
+    pub name: String,
+    /// Its hosts as the settings write them; none for every host that no other has.
+    pub hosts: Vec<String>,
+}
+
+impl WithoutPolicy {
+    /// The site for every host.
+    pub fn for_every_host() -> WithoutPolicy {
+        WithoutPolicy { name: WITHOUT_POLICY.into(), hosts: Vec::new() }
+    }
+
+    /// One site for each origin of the settings, in their order.
+    pub fn of(origins: &[OriginSettings]) -> Vec<WithoutPolicy> {
+        let mut names = BTreeSet::new();
+        origins.iter().map(|origin| WithoutPolicy::named(&origin.hosts, &mut names)).collect()
+    }
+
+    fn named(hosts: &[String], taken: &mut BTreeSet<String>) -> WithoutPolicy {
+        let name = match first(hosts) {
+            None => WITHOUT_POLICY.to_owned(),
+            Some(host) => {
+                let fits = |sign: char| sign.is_ascii_alphanumeric() || ".-_".contains(sign);
+                let host = host.replacen("*.", "any.", 1);
+                let host: String =
+                    host.chars().take(MAX_NAMED).map(|sign| if fits(sign) { sign } else { '-' }).collect();
+                format!("{WITHOUT_POLICY}-{host}")
+            }
+        };
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let name = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name)).unwrap_or(name);
+        taken.insert(name.clone());
+        WithoutPolicy { name, hosts: hosts.to_vec() }
+    }
+
+    /// Its policy.
+    pub fn source(&self) -> Source {
+        let written = |host: &String| match host.contains(':') && !host.starts_with('[') {
+            true => format!("\"[{host}]\""),
+            false => format!("\"{host}\""),
+        };
+        let hosts: Vec<String> = self.hosts.iter().map(written).collect();
+        let hosts = if hosts.is_empty() { String::new() } else { format!("hosts: [{}]\n", hosts.join(", ")) };
+        Source { name: NO_POLICY_NAME.into(), text: format!("{hosts}{NO_POLICY}").into() }
+    }
+}
+
+/// The host that stands for others: the first that is a name, else the first wildcard.
+fn first(hosts: &[String]) -> Option<&String> {
+    hosts.iter().find(|host| !host.starts_with('*')).or_else(|| hosts.first())
+}
+
+/// Whether a policy is that of a site that has none, and not one of a file with the same name.
+pub fn is_no_policy(policy: &Policy) -> bool {
+    &*policy.source.name == NO_POLICY_NAME
+}
+
+/// The host by which an origin is asked for a site's robots.txt: the site's first name, else a name below its first
+/// wildcard. A site for every host has none.
+pub fn asked_by(policy: &Policy) -> Option<String> {
+    let hosts = || policy.hosts.iter().map(|host| &host.value);
+    let host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?;
+    let mut exact = host.clone();
+    exact.wildcard = false;
+    if host.wildcard {
+        exact.name = format!("www.{}", exact.name);
+    }
+    Some(exact.to_string())
+}
+
+impl Sites {
+    /// The sites without a policy are there while no other is in force. Says whether that changed.
+    pub(super) fn settle_without_policy(&mut self, now: Timestamp) -> bool {
+        if self.loaded.values().any(|loaded| loaded.entry.is_some()) {
+            return self.end_without_policy();
+        }
+        if !self.loaded.is_empty() || !self.without_policy.is_empty() {
+            return false;
+        }
+        let listed = match self.sites_without_policy.is_empty() {
+            true => vec![WithoutPolicy::for_every_host()],
+            false => self.sites_without_policy.clone(),
+        };
+        for without in listed {
+            let origin = self.origin_of(&without.name, now);
+            let candidate = self.read_with(&without.name, Ok(without.source()), &origin);
+            let Some(site) = candidate.site.clone() else {
+                let findings = candidate.tell().0;
+                tracing::error!(site = %without.name, ?findings, "these hosts of the settings cannot be those of a site: they are not observed");
+                continue;
+            };
+            self.note_origin(&site, now);
+            let entry = self.succeed(None, site, now);
+            self.without_policy.insert(without.name, entry);
+        }
+        !self.without_policy.is_empty()
+    }
+
+    /// The first policy is in force.
+    fn end_without_policy(&mut self) -> bool {
+        if self.without_policy.is_empty() {
+            return false;
+        }
+        let of_files = self.loaded.values().filter_map(|loaded| loaded.entry.clone());
+        let of_files = Snapshot::new(of_files.collect(), 0);
+        let mut unclaimed = Vec::new();
+        for (name, entry) in std::mem::take(&mut self.without_policy) {
+            // Of a file with the same name it is the file's.
+            if self.loaded.get(&name).is_none_or(|loaded| loaded.entry.is_none()) {
+                self.origins.remove(&name);
+            }
+            unclaimed.extend(unclaimed_hosts(&entry.site.policy, &of_files));
+        }
+        if !unclaimed.is_empty() {
+            tracing::warn!(hosts = %unclaimed.join(", "), "there is a policy now, and none for these hosts: they are forwarded untouched, and nobody is observed there");
+        }
+        true
+    }
+
+    /// The copy of a site without a policy, for a first policy that asks the same origin by the same name.
+    pub(super) fn inherited(&self, site: &Site) -> Option<Origin> {
+        let is_new = !self.origins.contains_key(&site.name) || self.without_policy.contains_key(&site.name);
+        if !site.policy.reads_origin() || !is_new {
+            return None;
+        }
+        let from = match asked_by(&site.policy) {
+            Some(host) => {
+                let same = |entry: &&SiteEntry| asked_by(&entry.site.policy).is_some_and(|other| other == host);
+                self.without_policy.values().find(same)
+            }
+            // Whoever is for every host asks whom a request for no host would go to.
+            None => {
+                let for_all = self.without_policy.values().find(|entry| entry.site.policy.hosts.is_empty());
+                for_all.or_else(|| self.without_policy.get(&self.sites_without_policy.first()?.name))
+            }
+        };
+        match self.origins.get(&from?.site.name)? {
+            OriginKnown::Copy(file) => Some(Origin::Read(file.clone())),
+            OriginKnown::AwaitedSince(_) => None,
+        }
+    }
+
+    /// What a new site follows: where there was no policy, crawlers hold what was served without one.
+    pub(super) fn predecessor(&self, site: &Site, now: Timestamp) -> Option<SiteEntry> {
+        let policies: Vec<&Policy> = self.without_policy.values().map(|entry| &*entry.site.policy).collect();
+        let mut before: Vec<&SiteEntry> = self
+            .without_policy
+            .values()
+            .filter(|entry| served_before(&entry.site.policy, &site.policy, &policies))
+            .collect();
+        let awaits = |entry: &SiteEntry| entry.site.robots_txt.awaits_origin(now).is_some();
+        before.sort_by_key(|entry| awaits(entry));
+        let (first, others) = before.split_first()?;
+        let mut all = SiteEntry::clone(first);
+        for other in others {
+            let file = &other.site.robots_txt;
+            if !awaits(other) {
+                let former = Arc::new(Former::read(file.body.clone(), self.registry));
+                all.held.push(Held { former, since: other.since, superseded_at: now });
+            }
+            all.held.extend(other.held.iter().cloned());
+            all.forgotten = all.forgotten.max(other.forgotten);
+        }
+        if !others.is_empty() {
+            all.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
+            let mut seen = BTreeSet::new();
+            all.held.retain(|held| seen.insert(held.former.version));
+        }
+        Some(all)
+    }
+}
+
+/// Whether a site without a policy served a host of a new policy. `all` are the policies of those without one.
+fn served_before(before: &Policy, new: &Policy, all: &[&Policy]) -> bool {
+    if new.hosts.is_empty() {
+        return true;
+    }
+    let mut hosts = new.hosts.iter().map(|host| &host.value);
+    if before.hosts.is_empty() {
+        let named = || all.iter().flat_map(|policy| &policy.hosts).map(|host| &host.value);
+        return hosts.any(|host| !named().any(|theirs| covers(theirs, host)));
+    }
+    let theirs = || before.hosts.iter().map(|host| &host.value);
+    hosts.any(|host| theirs().any(|theirs| covers(theirs, host) || covers(host, theirs)))
+}
+
+/// Whether every host of a pattern is one of a wider pattern.
+fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
+    let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
+    match (wide.wildcard, narrow.wildcard) {
+        (false, false) => wide.name == narrow.name,
+        (false, true) => false,
+        (true, false) => below(),
+        (true, true) => wide.name == narrow.name || below(),
+    }
+}
+
+/// The hosts of a policy that belong to no site of these; for one without hosts that every other host does.
+fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
+    if policy.hosts.is_empty() {
+        let claimed = sites.site_for_host(b"").is_some();
+        return if claimed { Vec::new() } else { vec!["every other host".to_owned()] };
+    }
+    let claimed = |host: &HostPattern| {
+        let below = if host.wildcard { "www." } else { "" };
+        sites.site_for_host(format!("{below}{}", host.name).as_bytes()).is_some()
+    };
+    policy.hosts.iter().filter(|host| !claimed(&host.value)).map(|host| host.value.to_string()).collect()
+}

@@ -1,0 +1,62 @@
+//! The comments of a file, sorted to what they stand at.
+
+use super::groups::Draft;
+use super::yaml::one_line;
+use crate::robots::{File, Key, MAX_BYTES};
+use std::collections::{BTreeSet, HashMap};
+
+/// Comments, by where they go.
+#[derive(Default)]
+pub struct Carried {
+    pub top: Vec<String>,
+    /// Above the group of the agent line.
+    pub above_group: HashMap<usize, Vec<String>>,
+    /// Above the rule of the line.
+    pub above_rule: HashMap<usize, Vec<String>>,
+    /// Behind the rule of the line.
+    pub behind_rule: HashMap<usize, String>,
+    pub sitemap: HashMap<usize, Vec<String>>,
+    pub bottom: Vec<String>,
+}
+
+impl Carried {
+    /// Sorts the comments of the file to what they stand at.
+    pub fn of(file: &File, drafts: &[Draft]) -> Carried {
+        let mut carried = Carried::default();
+        let rules: BTreeSet<usize> = drafts.iter().flat_map(|draft| &draft.rules).map(|rule| rule.line).collect();
+        let agents: BTreeSet<usize> = drafts.iter().flat_map(|draft| draft.agent_lines.iter().copied()).collect();
+        let mut waiting: Vec<String> = Vec::new();
+        let mut begun = false;
+        for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+            let comment = line.comment.as_ref().map(|comment| one_line(file.text(comment).trim()));
+            let Some(record) = &line.record else {
+                match comment {
+                    Some(comment) => waiting.push(comment),
+                    // A block at the top, and then a blank line: it is about the file.
+                    None if !begun => carried.top.append(&mut waiting),
+                    None => {}
+                }
+                continue;
+            };
+            begun = true;
+            let comment = comment.filter(|comment| !comment.is_empty());
+            if rules.contains(&line.number) {
+                carried.above_rule.insert(line.number, std::mem::take(&mut waiting));
+                carried.behind_rule.extend(comment.map(|comment| (line.number, comment)));
+                continue;
+            }
+            waiting.extend(comment);
+            if agents.contains(&line.number) {
+                carried.above_group.insert(line.number, std::mem::take(&mut waiting));
+            } else if record.key == Key::Sitemap {
+                carried.sitemap.insert(line.number, std::mem::take(&mut waiting));
+            }
+        }
+        if begun {
+            carried.bottom = waiting
+        } else {
+            carried.top.append(&mut waiting)
+        }
+        carried
+    }
+}

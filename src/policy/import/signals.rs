@@ -1,0 +1,195 @@
+//! What the lines of a group say about the use of content, as a policy says it: `Content-Signal` (contentsignals.org) and
+//! `Content-Usage` (draft-ietf-aipref-attach-05). Part by part: what a policy cannot name is handed back.
+
+use super::yaml::{line, scalar};
+use crate::policy::decode::{MAX_PATTERN, is_category};
+use crate::policy::model::{SignalCategory, USAGE_CATEGORIES, USES};
+use crate::robots::Pattern;
+use std::collections::BTreeMap;
+
+/// A policy takes as many rules in a group.
+const MAX_USAGE: usize = 1_000;
+
+const TWICE: &str = "the token has another one already";
+
+/// A part of a line that a policy cannot say, and why.
+pub type LeftOut = (String, &'static str);
+
+/// What became of a line.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Whether anything of it is in the policy.
+    pub carried: bool,
+    /// What is not.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What a group says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Signals {
+    signal: BTreeMap<SignalCategory, bool>,
+    extent: Option<&'static str>,
+    usage: Vec<Usage>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Usage {
+    /// As it was written; none for the whole site.
+    path: Option<String>,
+    /// As it is compared.
+    pattern: Pattern,
+    said: BTreeMap<String, bool>,
+}
+
+impl Signals {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self == &Signals::default()
+    }
+
+    /// Whether a group that says this and extends one that says `other` says nothing more for it.
+    pub fn stand_beside(&self, other: &Signals) -> bool {
+        let says = |signals: &Signals| !signals.signal.is_empty() || signals.extent.is_some();
+        (says(self) || !says(other))
+            && other.usage.iter().all(|theirs| self.usage.iter().any(|ours| ours.pattern == theirs.pattern))
+    }
+
+    /// The value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
+    pub fn add_signal(&mut self, value: &str) -> Outcome {
+        const KNOWN: &str = "a policy knows search, ai-input and ai-train, each yes or no, and use";
+        let mut outcome = Outcome::default();
+        for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let left_out = match part.split_once('=').map(|(name, word)| (name.trim(), word.trim())) {
+                Some((name, word)) if name.eq_ignore_ascii_case("use") => {
+                    match USES.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
+                        Some(word) => (*self.extent.get_or_insert(word) != word).then_some(TWICE),
+                        None => Some(KNOWN),
+                    }
+                }
+                Some((name, word)) => {
+                    let is = |category: &SignalCategory| category.name().eq_ignore_ascii_case(name);
+                    let word = ["no", "yes"].into_iter().position(|known| known.eq_ignore_ascii_case(word));
+                    match SignalCategory::ALL.into_iter().find(is).zip(word.map(|word| word == 1)) {
+                        Some((category, said)) => {
+                            (*self.signal.entry(category).or_insert(said) != said).then_some(TWICE)
+                        }
+                        None => Some(KNOWN),
+                    }
+                }
+                None => Some(KNOWN),
+            };
+            match left_out {
+                Some(why) => outcome.left_out.push((part.to_owned(), why)),
+                None => outcome.carried = true,
+            }
+        }
+        if !outcome.carried && outcome.left_out.is_empty() {
+            outcome.left_out.push((value.to_owned(), KNOWN));
+        }
+        outcome
+    }
+
+    /// The value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
+    pub fn add_usage(&mut self, value: &str) -> Outcome {
+        let whole = |why| Outcome { carried: false, left_out: vec![(value.to_owned(), why)] };
+        let (path, dictionary) = match value.starts_with('/') {
+            true => value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest)),
+            false => (None, value),
+        };
+        let fits =
+            |path: &str| path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}');
+        if !path.is_none_or(fits) {
+            return whole("no path of a policy is like this one");
+        }
+        let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
+        // One key that is none, and the whole field counts for nothing (RFC 9651 section 4.2).
+        if members.iter().any(|member| !is_key(member.split(['=', ';']).next().unwrap_or_default())) {
+            return whole("it is no dictionary of categories, and counts for nothing");
+        }
+        let mut outcome = Outcome::default();
+        let mut said = BTreeMap::new();
+        for member in members {
+            let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
+            let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
+            let word = ["n", "y"].into_iter().position(|known| known == word.trim_end());
+            match word.filter(|_| is_category(category)) {
+                Some(word) => drop(said.insert(category.to_owned(), word == 1)),
+                None => {
+                    outcome
+                        .left_out
+                        .push((member.to_owned(), "a policy knows categories in small letters, each y or n"));
+                    continue;
+                }
+            }
+            if !parameters.is_empty() {
+                outcome.left_out.push((format!(";{parameters}"), "a policy has no parameters of categories"));
+            }
+        }
+        if said.is_empty() {
+            return outcome;
+        }
+        let pattern = Pattern::new(path.unwrap_or("/"));
+        let full = self.usage.len() == MAX_USAGE;
+        match self.usage.iter_mut().find(|usage| usage.pattern == pattern) {
+            Some(usage) => {
+                for (category, word) in said {
+                    if *usage.said.entry(category.clone()).or_insert(word) == word {
+                        outcome.carried = true;
+                    } else {
+                        let member = format!("{category}={}", if word { "y" } else { "n" });
+                        outcome.left_out.push((member, TWICE));
+                    }
+                }
+            }
+            None if full => return whole("a policy takes no more of them in a group"),
+            None => {
+                self.usage.push(Usage { path: path.map(str::to_owned), pattern, said });
+                outcome.carried = true;
+            }
+        }
+        outcome
+    }
+
+    /// Writes it as fields of a group.
+    pub fn write(&self, out: &mut String) {
+        let word = |said: &bool| if *said { "yes" } else { "no" };
+        let signal = self.signal.iter().map(|(category, said)| format!("{}: {}", category.name(), word(said)));
+        let signal: Vec<String> = signal.chain(self.extent.map(|extent| format!("use: {extent}"))).collect();
+        if !signal.is_empty() {
+            line(out, format_args!("      content_signal: {{ {} }}", signal.join(", ")));
+        }
+        match self.usage.as_slice() {
+            [] => {}
+            [usage] => line(out, format_args!("      content_usage: {}", usage.written())),
+            rules => {
+                line(out, format_args!("      content_usage:"));
+                for usage in rules {
+                    line(out, format_args!("        - {}", usage.written()));
+                }
+            }
+        }
+    }
+}
+
+impl Usage {
+    fn written(&self) -> String {
+        let word = |said: bool| if said { "yes" } else { "no" };
+        let known = |category: &str| USAGE_CATEGORIES.contains(&category);
+        let path = self.path.iter().map(|path| format!("paths: {}", scalar(path)));
+        let said = USAGE_CATEGORIES.iter().filter_map(|category| Some((category, *self.said.get(*category)?)));
+        let said = said.map(|(category, said)| format!("{category}: {}", word(said)));
+        let other = self.said.iter().filter(|(category, _)| !known(category));
+        let other: Vec<String> =
+            other.map(|(category, said)| format!("{}: {}", scalar(category), word(*said))).collect();
+        let other = (!other.is_empty()).then(|| format!("other: {{ {} }}", other.join(", ")));
+        let fields: Vec<String> = path.chain(said).chain(other).collect();
+        format!("{{ {} }}", fields.join(", "))
+    }
+}
+
+/// A key of RFC 9651 section 3.1.2.
+fn is_key(text: &str) -> bool {
+    let text = text.trim_end();
+    text.starts_with(|sign: char| sign.is_ascii_lowercase() || sign == '*')
+        && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign))
+}

@@ -1,0 +1,181 @@
+//! The policy as a person would write it.
+
+use super::comments::Carried;
+use super::groups::{Draft, DraftRule, extends, same};
+use super::yaml::{line, list, one_line, scalar, write_comments};
+use super::{ImportOptions, content};
+use crate::crawlers::Purpose;
+use crate::policy::decode::url_mistake;
+use crate::robots::{File, Key, MAX_BYTES, Reading};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Writes, and notes what it cannot.
+pub struct Writing<'a> {
+    pub file: &'a File,
+    pub reading: &'a Reading,
+    pub notes: &'a mut Vec<(usize, String)>,
+}
+
+impl Writing<'_> {
+    /// All of it.
+    pub fn text(
+        &mut self,
+        options: &ImportOptions<'_>,
+        drafts: &[Draft],
+        purposes: &BTreeMap<Purpose, Vec<usize>>,
+        carried: &Carried,
+    ) -> String {
+        let mut out = String::new();
+        write_comments(&mut out, "", &carried.top);
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        let top = out.len();
+        if let Some(host) = options.host {
+            line(&mut out, format_args!("hosts: [{}]", scalar(host)));
+        }
+        if !purposes.is_empty() {
+            line(&mut out, format_args!("purposes:"));
+            for (purpose, lines) in purposes {
+                for number in lines {
+                    write_comments(&mut out, "  ", carried.above_group.get(number).map_or(&[], Vec::as_slice));
+                }
+                line(&mut out, format_args!("  {}: disallow", purpose.name()));
+            }
+        }
+        if out.len() > top {
+            out.push('\n');
+        }
+        line(&mut out, format_args!("robots:\n  origin: replace"));
+        if !drafts.is_empty() {
+            line(&mut out, format_args!("  groups:"));
+        }
+        let star = drafts.iter().find(|draft| draft.agents.iter().any(|agent| agent == "*"));
+        // What stands in two groups of the file has its comments once.
+        let mut said = BTreeSet::new();
+        for draft in drafts {
+            for number in &draft.agent_lines {
+                write_comments(&mut out, "    ", carried.above_group.get(number).map_or(&[], Vec::as_slice));
+            }
+            self.group(&mut out, draft, star, carried, &mut said);
+        }
+        self.licenses(&mut out);
+        self.sitemaps(&mut out, carried);
+        write_comments(&mut out, "", &carried.bottom);
+        out.push_str("\nenforcement:\n  mode: observe   # nothing is refused; metrics and log say what would be\n");
+        out
+    }
+
+    fn group(
+        &self,
+        out: &mut String,
+        draft: &Draft,
+        star: Option<&Draft>,
+        carried: &Carried,
+        said: &mut BTreeSet<usize>,
+    ) {
+        line(out, format_args!("    - agents: {}", list(&draft.agents)));
+        let extended = star.filter(|star| extends(draft, star));
+        if extended.is_some() {
+            line(out, format_args!("      extends: \"*\""));
+        }
+        let inherited =
+            |rule: &DraftRule| extended.is_some_and(|star| star.rules.iter().any(|other| same(other, rule)));
+        for (key, allow) in [("disallow", false), ("allow", true)] {
+            let rules: Vec<&DraftRule> =
+                draft.rules.iter().filter(|rule| rule.allow == allow && !inherited(rule)).collect();
+            let commented = |rule: &DraftRule| {
+                carried.above_rule.get(&rule.line).is_some_and(|comments| !comments.is_empty())
+                    || carried.behind_rule.contains_key(&rule.line)
+            };
+            match rules.as_slice() {
+                [] => {}
+                [rule] if !commented(rule) => line(out, format_args!("      {key}: {}", scalar(&rule.text))),
+                rules => {
+                    line(out, format_args!("      {key}:"));
+                    for rule in rules {
+                        let first = said.insert(rule.line);
+                        let above = carried.above_rule.get(&rule.line).filter(|_| first);
+                        write_comments(out, "        ", above.map_or(&[], Vec::as_slice));
+                        let behind = carried.behind_rule.get(&rule.line).filter(|_| first);
+                        let behind = behind.map(|comment| format!("   # {comment}")).unwrap_or_default();
+                        line(out, format_args!("        - {}{behind}", scalar(&rule.text)));
+                    }
+                }
+            }
+        }
+        if draft.rules.is_empty() && extended.is_none() {
+            line(out, format_args!("      allow: /"));
+        }
+        if let Some(delay) = &draft.crawl_delay {
+            line(out, format_args!("      crawl_delay: {delay}"));
+        }
+        draft.signals.write(out);
+        for (_, text) in &draft.left_out {
+            line(out, format_args!("      # left out: {text}"));
+        }
+    }
+
+    /// Licences, wherever they stand: RSL has them for the whole file, and who appends one to a file below the last group
+    /// means no other.
+    fn licenses(&mut self, out: &mut String) {
+        let mut urls: Vec<String> = Vec::new();
+        for found in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+            let Some(record) = found.record.as_ref().filter(|record| record.key == Key::License) else { continue };
+            let url = self.file.text(&record.value).into_owned();
+            match url_mistake(&url) {
+                Some((why, _)) => {
+                    self.notes.push((found.number, format!("the licence is left out: {}", one_line(&why))))
+                }
+                None if !urls.contains(&url) => urls.push(url),
+                None => {}
+            }
+        }
+        if !urls.is_empty() {
+            line(out, format_args!("  license: {}", list(&urls)));
+        }
+    }
+
+    fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
+        let mut seen = BTreeSet::new();
+        let mut head = Some("  sitemaps:");
+        let mut notes = Vec::new();
+        for sitemap in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+            let Some(record) = sitemap.record.as_ref().filter(|record| record.key == Key::Sitemap) else { continue };
+            let url = self.file.text(&record.value).into_owned();
+            let rest = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme));
+            let whole = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+                && !url.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\u{FFFD}');
+            if !whole {
+                notes.push((
+                    sitemap.number,
+                    format!("the sitemap `{}` is left out: it is no absolute URL", one_line(&url)),
+                ));
+                continue;
+            }
+            if !seen.insert(url.clone()) {
+                continue;
+            }
+            if let Some(head) = head.take() {
+                line(out, format_args!("{head}"));
+            }
+            write_comments(out, "    ", carried.sitemap.get(&sitemap.number).map_or(&[], Vec::as_slice));
+            line(out, format_args!("    - {}", scalar(&url)));
+        }
+        for left in self.file.lines().iter().filter(|line| line.text.end > MAX_BYTES).take(1) {
+            notes.push((left.number, "what begins here lies beyond 500 KiB, and crawlers do not read it".to_owned()));
+        }
+        // Rules that stand before the first agent bind nobody, and are no extension of a group either.
+        let first =
+            self.reading.groups().first().and_then(|group| group.agents.first()).map_or(usize::MAX, |agent| agent.line);
+        for early in self.file.lines().iter().take_while(|line| line.number < first) {
+            if let Some(record) = &early.record
+                && !matches!(record.key, Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown)
+            {
+                let text = one_line(&self.file.text(&content(early)));
+                notes.push((early.number, format!("`{text}` is left out: it stands before the first User-agent")));
+            }
+        }
+        self.notes.append(&mut notes);
+    }
+}

@@ -1,0 +1,60 @@
+//! Pieces of YAML that are read as what they were made of. Knows nothing of policies.
+
+use std::fmt::Write;
+
+/// Text that cannot leave its line.
+pub fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{85}') { '\u{FFFD}' } else { c }
+        })
+        .collect()
+}
+
+/// Adds a line.
+pub fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text).expect("writing to a String does not fail");
+    out.push('\n');
+}
+
+/// Adds lines of comments.
+pub fn write_comments(out: &mut String, indent: &str, comments: &[String]) {
+    for comment in comments {
+        let blank = if comment.is_empty() { "" } else { " " };
+        line(out, format_args!("{indent}#{blank}{comment}"));
+    }
+}
+
+/// A list in one line.
+pub fn list(items: &[String]) -> String {
+    let items: Vec<String> = items.iter().map(|item| scalar(item)).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// A YAML scalar that is read as this text, bare where nothing in it could be taken for something else.
+pub fn scalar(text: &str) -> String {
+    let bare = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-~+=%".contains(c))
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
+        );
+    let url = text.starts_with("http")
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-~+=%:?".contains(c))
+        && !text.ends_with(':');
+    if bare || url {
+        return text.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{85}') => {
+                write!(out, "\\u{:04X}", u32::from(c)).expect("writing to a String does not fail");
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
