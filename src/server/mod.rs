@@ -3,6 +3,7 @@
 //! The one place that knows all rooms; each of them is told only what it needs.
 
 mod connection;
+mod http2;
 mod keeper;
 mod listening;
 mod origin_robots;
@@ -20,6 +21,7 @@ use crate::live::{Live, LiveOptions, StartError};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
 use crate::telemetry::{AccessLog, Events, Metrics};
+use http2::Http;
 use listening::{Listening, bind};
 pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
@@ -178,7 +180,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let serving = server.add_service(Listening {
         name: "proxy",
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
-        app: proxy.clone(),
+        app: Arc::new(Http::new(proxy.clone(), &settings.limits)),
         threads,
         stop: Some(closed),
         open: open.clone(),
