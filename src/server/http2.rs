@@ -54,7 +54,7 @@ impl<A> Http<A> {
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Http<A> {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
-        if begins_with_preface(&mut stream, stop).await? {
+        if begins_with_preface(&mut stream, stop, FIRST_OCTETS).await? {
             // In a box of its own, or every connection would have room for it.
             Box::pin(self.http2(stream, stop.clone())).await;
             return None;
@@ -68,12 +68,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Http<A> {
 }
 
 /// `None` when nothing more is to come of the connection.
-async fn begins_with_preface(stream: &mut Stream, stop: &ShutdownWatch) -> Option<bool> {
+async fn begins_with_preface(stream: &mut Stream, stop: &ShutdownWatch, limit: Duration) -> Option<bool> {
     let mut stop = stop.clone();
     let mut first = [0; PREFACE.len()];
     let seen = tokio::select! {
         biased;
-        seen = timeout(FIRST_OCTETS, stream.try_peek(&mut first)) => seen.ok()?,
+        seen = timeout(limit, stream.try_peek(&mut first)) => seen.ok()?,
         // Nothing was asked yet.
         _ = stop.wait_for(|stop| *stop) => return None,
     };
@@ -160,3 +160,6 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
         while requests.join_next().await.is_some() {}
     }
 }
+
+#[cfg(test)]
+mod tests;
