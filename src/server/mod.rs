@@ -34,9 +34,9 @@ use std::time::Duration;
 use stop::{Drain, Open, Stop};
 use tokio::sync::watch;
 
-/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error; what matters
-/// of these is in the access log and the metrics.
-pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off";
+/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error, and h2 warns
+/// of each that floods it; what matters of these is in the access log and the metrics.
+pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
