@@ -1,6 +1,6 @@
 //! X-Robots-Tag as a client receives it from the real binary: for every shipped policy and every value that is found in
-//! the wild, what policy and origin together mean; on every kind of answer; and retired paths, by the clock. (HTTP/2 is
-//! not among the kinds: the listener does not speak it.)
+//! the wild, what policy and origin together mean; on every kind of answer; and retired paths, by the clock. (That all
+//! of it is the same over HTTP/2 is shown in `tests/http2.rs`.)
 #![cfg(feature = "proxy")]
 
 mod support;

@@ -1,7 +1,8 @@
 //! A client's connection as Pingora sees it: what is written is gathered, so that a head and its body leave in one system
-//! call.
+//! call, and what comes first is looked at, so that HTTP/2 is told from HTTP/1 before either is spoken.
 //!
-//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection.
+//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection; and
+//! it looks at 24 octets or none, for as long as a client pleases to send fewer (Pingora 0.9.1).
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
@@ -9,7 +10,9 @@ use pingora_core::protocols::{
     GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, TimingDigest, UniqueID,
     UniqueIDType,
 };
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::pin::Pin;
@@ -20,6 +23,11 @@ use tokio::net::TcpStream;
 
 /// Octets that wait for more: a head and a small body. What does not fit goes out at once, together with what waits.
 const GATHERED: usize = 8 * 1024;
+/// What a client sends first that speaks HTTP/2 (RFC 9113 section 3.4).
+pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// Octets read at a time while nobody knows yet what is spoken: as many as Pingora reads of an HTTP/1 request, so that
+/// looking at it first takes no system call more.
+const FIRST_READ: usize = 4 * 1024;
 
 /// A stream of octets that gathers what is written until it is flushed.
 #[derive(Debug)]
@@ -88,10 +96,56 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathering<S> {
     }
 }
 
+/// A stream of octets whose first can be looked at before they are read.
+#[derive(Debug)]
+struct Begun<S> {
+    stream: S,
+    /// Looked at and not yet read. Holds memory until it is read only.
+    seen: Vec<u8>,
+}
+
+impl<S: AsyncRead + Unpin> Begun<S> {
+    fn new(stream: S) -> Begun<S> {
+        Begun { stream, seen: Vec::new() }
+    }
+
+    /// Ready when it is known whether the stream begins with the preface: at the first octet that differs, at its last
+    /// one, or at the end of the stream. A stream that ends before it began is an error.
+    fn poll_seen(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.seen.len() < PREFACE.len() && PREFACE.starts_with(&self.seen) {
+            let mut room = [const { MaybeUninit::uninit() }; FIRST_READ];
+            let mut buffer = ReadBuf::uninit(&mut room);
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer))?;
+            match (buffer.filled(), self.seen.is_empty()) {
+                ([], true) => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                ([], false) => break,
+                (octets, _) => self.seen.extend_from_slice(octets),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.seen.is_empty() {
+            return Pin::new(&mut this.stream).poll_read(context, buffer);
+        }
+        let count = this.seen.len().min(buffer.remaining());
+        buffer.put_slice(&this.seen[..count]);
+        this.seen.drain(..count);
+        if this.seen.is_empty() {
+            this.seen = Vec::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// A client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: Gathering<TcpStream>,
+    stream: Begun<Gathering<TcpStream>>,
     digest: Arc<SocketDigest>,
 }
 
@@ -100,7 +154,7 @@ impl Connection {
         let digest = SocketDigest::from_raw_fd(stream.as_raw_fd());
         // The cell is new: it cannot be set already.
         let _ = digest.peer_addr.set(Some(peer.into()));
-        Connection { stream: Gathering::new(stream), digest: Arc::new(digest) }
+        Connection { stream: Begun::new(Gathering::new(stream)), digest: Arc::new(digest) }
     }
 }
 
@@ -112,22 +166,22 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, octets)
+        Pin::new(&mut self.get_mut().stream.stream).poll_write(context, octets)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        Pin::new(&mut self.get_mut().stream.stream).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().stream.stream).poll_shutdown(context)
     }
 }
 
 #[async_trait]
 impl Shutdown for Connection {
     async fn shutdown(&mut self) {
-        if let Err(error) = AsyncWriteExt::shutdown(&mut self.stream).await {
+        if let Err(error) = AsyncWriteExt::shutdown(&mut self.stream.stream).await {
             tracing::debug!(%error, "a connection was gone before it was closed");
         }
     }
@@ -135,13 +189,23 @@ impl Shutdown for Connection {
 
 impl UniqueID for Connection {
     fn id(&self) -> UniqueIDType {
-        self.stream.stream.as_raw_fd()
+        self.stream.stream.stream.as_raw_fd()
     }
 }
 
 impl Ssl for Connection {}
 
-impl Peek for Connection {}
+#[async_trait]
+impl Peek for Connection {
+    /// Fills in what came first, as far as it takes to tell whether it is the preface: a request that is shorter than
+    /// the preface is not kept waiting.
+    async fn try_peek(&mut self, first: &mut [u8]) -> io::Result<bool> {
+        poll_fn(|context| self.stream.poll_seen(context)).await?;
+        let count = self.stream.seen.len().min(first.len());
+        first[..count].copy_from_slice(&self.stream.seen[..count]);
+        Ok(true)
+    }
+}
 
 impl GetTimingDigest for Connection {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
@@ -162,72 +226,4 @@ impl GetSocketDigest for Connection {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Takes at most so many octets a call, and counts the calls.
-    #[derive(Default)]
-    struct Reluctant {
-        taken: Vec<u8>,
-        calls: usize,
-        at_most: usize,
-    }
-
-    impl AsyncWrite for Reluctant {
-        fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-            self.poll_write_vectored(context, &[IoSlice::new(octets)])
-        }
-
-        fn poll_write_vectored(
-            self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            parts: &[IoSlice<'_>],
-        ) -> Poll<io::Result<usize>> {
-            let this = self.get_mut();
-            this.calls += 1;
-            // Every other call has to wait.
-            if this.calls % 2 == 1 && this.at_most < usize::MAX {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            let octets: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(this.at_most).collect();
-            this.taken.extend_from_slice(&octets);
-            Poll::Ready(Ok(octets.len()))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    #[tokio::test]
-    async fn a_head_and_its_body_leave_in_one_call() {
-        for body in [1_000, 100_000] {
-            let mut stream = Gathering::new(Reluctant { at_most: usize::MAX, ..Reluctant::default() });
-            stream.write_all(&[b'h'; 200]).await.expect("written");
-            assert_eq!(stream.stream.calls, 0, "it waits for the body");
-            stream.write_all(&vec![b'b'; body]).await.expect("written");
-            stream.flush().await.expect("flushed");
-            assert_eq!((stream.stream.calls, stream.stream.taken.len()), (1, 200 + body));
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_is_lost_or_reordered_however_little_is_taken_at_a_time() {
-        for at_most in [1, 7, 199, 200, 201, 8_191, 8_193] {
-            let mut stream = Gathering::new(Reluctant { at_most, ..Reluctant::default() });
-            let mut sent = Vec::new();
-            for (place, length) in [200, 8_000, 1, 9_000, 0, 3, 20_000, 5].into_iter().enumerate() {
-                let piece: Vec<u8> = (0..length).map(|octet| (octet % 251 + place) as u8).collect();
-                stream.write_all(&piece).await.expect("written");
-                sent.extend(piece);
-            }
-            AsyncWriteExt::shutdown(&mut stream).await.expect("shut down");
-            assert!(stream.stream.taken == sent, "at most {at_most} a call");
-        }
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 //! The one place that knows all rooms; each of them is told only what it needs.
 
 mod connection;
+mod http2;
 mod keeper;
 mod listening;
 mod origin_robots;
@@ -20,6 +21,7 @@ use crate::live::{Live, LiveOptions, StartError};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
 use crate::telemetry::{AccessLog, Events, Metrics};
+use http2::Http;
 use listening::{Listening, bind};
 pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
@@ -32,9 +34,9 @@ use std::time::Duration;
 use stop::{Drain, Open, Stop};
 use tokio::sync::watch;
 
-/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error; what matters
-/// of these is in the access log and the metrics.
-pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off";
+/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error, and h2 warns
+/// of each that floods it; what matters of these is in the access log and the metrics.
+pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
 const UPSTREAM_POOL: usize = 256;
@@ -178,7 +180,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let serving = server.add_service(Listening {
         name: "proxy",
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
-        app: proxy.clone(),
+        app: Arc::new(Http::new(proxy.clone(), &settings.limits)),
         threads,
         stop: Some(closed),
         open: open.clone(),

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 mod client;
+pub mod http2;
 pub mod nginx;
 mod operator;
 mod origin;
@@ -10,6 +11,8 @@ mod time;
 
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use client::{Connection, Response};
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use http2::Http2;
 #[allow(unused_imports, reason = "each test file uses its part")]
 pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};
 #[allow(unused_imports, reason = "each test file uses its part")]
