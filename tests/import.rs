@@ -360,8 +360,11 @@ Content-Usage: /a\u{1}b train-ai=y
     assert!(imported.text.contains("# left out: Content-Usage: / train-ai=y\n"), "{}", imported.text);
     assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
     // One key that is none, and by RFC 9651 the line says nothing: nor does the policy.
-    let (again, imported) = said_again("Content-Usage: train-ai=n, Search=y\n");
-    assert!(again.is_empty() && imported.text.contains("# left out: Content-Usage: train-ai=n, Search=y\n"));
+    for line in ["train-ai=n, Search=y", "train-ai=n, search = y", "train-ai=n,", "train-ai=n, search=y n"] {
+        let (again, imported) = said_again(&format!("Content-Usage: {line}\n"));
+        assert!(again.is_empty(), "{line}: {again:?}");
+        assert!(imported.text.contains(&format!("# left out: Content-Usage: {line}\n")), "{}", imported.text);
+    }
 }
 
 /// A group that extends another would take over what that says about use.

@@ -102,8 +102,12 @@ impl Signals {
             return whole("no path of a policy is like this one");
         }
         let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
-        // One key that is none, and the whole field counts for nothing (RFC 9651 section 4.2).
-        if members.iter().any(|member| !is_key(member.split(['=', ';']).next().unwrap_or_default())) {
+        // One member that is none, and the whole field counts for nothing (RFC 9651 section 4.2).
+        let is_member = |member: &&str| {
+            let torn = member.contains([' ', '\t']) && !member.contains(['"', ';', '(']);
+            !torn && is_key(member.split(['=', ';']).next().unwrap_or_default())
+        };
+        if !members.iter().all(is_member) {
             return whole("it is no dictionary of categories, and counts for nothing");
         }
         let mut outcome = Outcome::default();
@@ -111,7 +115,7 @@ impl Signals {
         for member in members {
             let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
             let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
-            let word = ["n", "y"].into_iter().position(|known| known == word.trim_end());
+            let word = ["n", "y"].into_iter().position(|known| known == word);
             match word.filter(|_| is_category(category)) {
                 Some(word) => drop(said.insert(category.to_owned(), word == 1)),
                 None => {
@@ -189,7 +193,6 @@ impl Usage {
 
 /// A key of RFC 9651 section 3.1.2.
 fn is_key(text: &str) -> bool {
-    let text = text.trim_end();
     text.starts_with(|sign: char| sign.is_ascii_lowercase() || sign == '*')
         && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign))
 }
