@@ -1,8 +1,8 @@
 //! What a client speaks on a listener: HTTP/1, or HTTP/2 from the first octet on ("prior knowledge", RFC 9113 section 3.3).
 //!
-//! HTTP/1 is Pingora's own affair. For HTTP/2 it waits without end: for a preface that does not come, for the end of an
-//! idle connection, at a stop for a client that does not answer (Pingora 0.9.1); so connections are led from here and only
-//! requests are handed over. Must not know what a request is about.
+//! HTTP/1 is Pingora's own affair. Its way with HTTP/2 is not fit for the public (Pingora 0.9.1): it waits without end for a
+//! preface that does not come and, at a stop, for a client that does not answer, and closes idle connections without a
+//! word. So connections are led from here, and only requests are handed over. Must not know what a request is about.
 
 use super::connection::PREFACE;
 use crate::settings::Limits;
