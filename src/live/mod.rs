@@ -12,6 +12,7 @@ mod schedule;
 mod state;
 mod status;
 mod succession;
+mod takeover;
 mod watch;
 mod without_policy;
 

@@ -6,6 +6,7 @@ use super::origins::OriginKnown;
 use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
 use super::succession::forget_what_is_over;
+use super::takeover::Leaving;
 use super::without_policy::WithoutPolicy;
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
@@ -106,6 +107,8 @@ pub struct Sites {
     /// Those that there are whenever there is none, in the order of the settings.
     pub(super) sites_without_policy: Vec<WithoutPolicy>,
     pub(super) origins: BTreeMap<String, OriginKnown>,
+    /// Sites that go with the reload under way.
+    pub(super) leaving: BTreeMap<String, Leaving>,
     may_be_missing: bool,
     generation: u64,
     last_reload: Timestamp,
@@ -134,11 +137,13 @@ impl Sites {
             without_policy: BTreeMap::new(),
             sites_without_policy: options.origins.without_policy,
             origins: options.origins.copies,
+            leaving: BTreeMap::new(),
             may_be_missing: options.may_be_missing,
             generation: 0,
             last_reload: now,
             problem: None,
         };
+        sites.recall_left();
         let (report, _) = sites.reload(now);
         if let Some(problem) = report.problem {
             return Err(StartError::Io(problem));
@@ -199,6 +204,7 @@ impl Sites {
         let mut changed = self.settle_without_policy(now) | !switched.is_empty();
         changed |=
             outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
+        self.settle_takeovers(now);
         for entry in self.without_policy.values_mut() {
             changed |= forget_what_is_over(entry, self.registry, now);
         }
@@ -219,15 +225,12 @@ impl Sites {
     }
 
     fn forget(&mut self, name: &str) {
-        self.loaded.remove(name);
-        self.origins.remove(name);
+        let origin = self.origins.remove(name);
+        if let Some(entry) = self.loaded.remove(name).and_then(|loaded| loaded.entry) {
+            self.leaving.insert(name.to_owned(), Leaving { entry, origin });
+        }
         self.state.forget(name);
-        self.memory.since.remove(name);
-        self.memory.superseded.remove(name);
-        self.memory.forgotten.remove(name);
-        self.memory.names.remove(name);
-        self.memory.tag_rules.remove(name);
-        self.memory.tag_rule_removed.remove(name);
+        self.memory.forget(name);
     }
 
     /// Reads and compiles one file. What makes the compiler fail is a mistake of one site, too, and touches no other.
@@ -316,7 +319,7 @@ impl Sites {
             (Some(site), _) => {
                 let outcome = if entry.is_some() { Outcome::Replaced } else { Outcome::Added };
                 self.note_origin(&site, now);
-                entry = Some(self.succeed(entry.or_else(|| self.predecessor(&site, now)), site, now));
+                entry = Some(self.succeed(entry, site, now));
                 last_good_copy = false;
                 outcome
             }
@@ -378,6 +381,7 @@ impl Sites {
 
     /// Writes down what must survive a restart.
     pub(super) fn remember(&mut self, now: Timestamp) {
+        self.forget_left(now);
         let in_force =
             self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(self.without_policy.values());
         self.memory.pauses.prune(in_force.clone().map(|entry| &*entry.site), now);

@@ -2,6 +2,7 @@
 //! new file that then takes the old one's name, so that a crash leaves the one or the other.
 
 use super::pauses::Remembered;
+use super::takeover::Left;
 use crate::policy::Version;
 use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Everything but the last good copies, which are files of their own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
     /// Per site: the version in force and since when.
@@ -23,6 +24,10 @@ pub struct Memory {
     pub superseded: BTreeMap<String, Vec<Superseded>>,
     /// Per site: when the last of those that are not kept was superseded.
     pub forgotten: BTreeMap<String, Timestamp>,
+    /// Per site in force: its hosts as they are written, none for every other.
+    pub hosts: BTreeMap<String, Vec<String>>,
+    /// Hosts that sites gave up, the latest first.
+    pub left: Vec<Left>,
     /// Per site: how crawlers are told apart, and since when.
     pub names: BTreeMap<String, (String, Timestamp)>,
     /// Per site: since when each rule of its tag plan is in force, by the rule's identity.
@@ -31,6 +36,18 @@ pub struct Memory {
     pub tag_rule_removed: BTreeMap<String, Timestamp>,
     /// Pauses.
     pub pauses: Remembered,
+}
+
+impl Memory {
+    /// Forgets what is known of a site by its name.
+    pub fn forget(&mut self, site: &str) {
+        self.since.remove(site);
+        self.superseded.remove(site);
+        self.forgotten.remove(site);
+        self.names.remove(site);
+        self.tag_rules.remove(site);
+        self.tag_rule_removed.remove(site);
+    }
 }
 
 /// A version that another took the place of; its bytes are a file of their own.

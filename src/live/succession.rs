@@ -2,6 +2,7 @@
 
 use super::reload::Sites;
 use super::state::Superseded;
+use super::takeover::{Published, versions};
 use crate::crawlers::Registry;
 use crate::policy::compiled::{Held, HtmlRules, TagAges};
 use crate::policy::{Former, Site, SiteEntry, Version};
@@ -51,25 +52,31 @@ impl Sites {
     }
 
     /// What is remembered of a site's versions.
-    fn recall(&self, name: &str) -> Past {
-        let mut forgotten = self.memory.forgotten.get(name).copied();
-        let mut held = Vec::new();
-        for known in self.memory.superseded.get(name).into_iter().flatten().take(SiteEntry::MAX_HELD) {
-            let body = Version::parse(&known.version).and_then(|version| self.state.version(version));
-            match body {
-                Some(body) => held.push(Held {
-                    former: Arc::new(Former::read(body.into(), self.registry)),
-                    since: known.since,
-                    superseded_at: known.until,
-                }),
-                None => forgotten = forgotten.max(Some(known.until)),
-            }
-        }
+    pub(super) fn recall(&self, name: &str) -> Past {
+        let superseded = self.memory.superseded.get(name).map_or([].as_slice(), Vec::as_slice);
+        let Published { held, forgotten } = self.read_versions(superseded);
         let in_force = self.memory.since.get(name).and_then(|(version, since)| {
             let version = Version::parse(version)?;
             Some(InForce { version, since: *since, body: self.state.version(version).map(Arc::from) })
         });
-        Past { held, forgotten, in_force }
+        Past { held, forgotten: forgotten.max(self.memory.forgotten.get(name).copied()), in_force }
+    }
+
+    /// Versions that were remembered, as far as their bytes are there.
+    pub(super) fn read_versions(&self, versions: &[Superseded]) -> Published {
+        let mut published = Published::default();
+        for known in versions.iter().take(SiteEntry::MAX_HELD) {
+            let body = Version::parse(&known.version).and_then(|version| self.state.version(version));
+            match body {
+                Some(body) => published.held.push(Held {
+                    former: Arc::new(Former::read(body.into(), self.registry)),
+                    since: known.since,
+                    superseded_at: known.until,
+                }),
+                None => published.forgotten = published.forgotten.max(Some(known.until)),
+            }
+        }
+        published
     }
 
     /// Since when crawlers are told apart as they are now: what was served to a crawler before is in another's name.
@@ -108,8 +115,9 @@ impl Sites {
             wanted.insert(entry.site.robots_txt.version);
             wanted.extend(entry.held.iter().map(|held| held.former.version));
         }
+        wanted.extend(self.memory.left.iter().flat_map(|left| &left.held).map(|held| held.former.version));
         let known: Vec<_> =
-            self.entries().map(|entry| (entry.site.name.clone(), superseded(entry), entry.forgotten)).collect();
+            self.entries().map(|entry| (entry.site.name.clone(), versions(&entry.held), entry.forgotten)).collect();
         for (name, superseded, forgotten) in known {
             match forgotten {
                 Some(moment) => self.memory.forgotten.insert(name.clone(), moment),
@@ -141,7 +149,7 @@ impl Sites {
 }
 
 /// What came before the version that is put in force.
-struct Past {
+pub(super) struct Past {
     held: Vec<Held>,
     forgotten: Option<Timestamp>,
     /// What is in force until now, and since when.
@@ -156,7 +164,7 @@ struct InForce {
 }
 
 impl Past {
-    fn of(before: SiteEntry, now: Timestamp) -> Past {
+    pub(super) fn of(before: SiteEntry, now: Timestamp) -> Past {
         let SiteEntry { site, since, held, forgotten, .. } = before;
         let file = &site.robots_txt;
         let in_force = match file.awaits_origin(now) {
@@ -170,15 +178,19 @@ impl Past {
         };
         Past { held, forgotten, in_force }
     }
-}
 
-fn superseded(entry: &SiteEntry) -> Vec<Superseded> {
-    let superseded = |held: &Held| Superseded {
-        version: held.former.version.to_string(),
-        since: held.since,
-        until: held.superseded_at,
-    };
-    entry.held.iter().map(superseded).collect()
+    /// All of it, for whoever has its hosts from now on.
+    pub(super) fn published(self, registry: &'static Registry, now: Timestamp) -> Published {
+        let Past { mut held, mut forgotten, in_force } = self;
+        match in_force {
+            Some(InForce { body: Some(body), since, .. }) => {
+                held.insert(0, Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: now });
+            }
+            Some(InForce { body: None, .. }) => forgotten = Some(now),
+            None => {}
+        }
+        Published { held, forgotten }
+    }
 }
 
 /// Drops the versions that nobody may hold any more; says whether there were any.

@@ -3,17 +3,14 @@
 //!
 //! Knows whose hosts are whose; neither how a robots.txt is fetched nor when.
 
-use super::origins::OriginKnown;
 use super::reload::Sites;
-use crate::policy::compiled::Held;
+use super::takeover::Leaving;
 use crate::policy::model::HostPattern;
-use crate::policy::origin::Origin;
-use crate::policy::{Former, Policy, Site, SiteEntry, Snapshot};
+use crate::policy::{Policy, Snapshot};
 use crate::settings::OriginSettings;
 use crate::time::Timestamp;
 use crate::yaml::Source;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The site for every host that no origin of the settings names.
 pub const WITHOUT_POLICY: &str = "origin";
@@ -136,86 +133,20 @@ impl Sites {
         let mut unclaimed = Vec::new();
         for (name, entry) in std::mem::take(&mut self.without_policy) {
             // Of a file with the same name it is the file's.
-            if self.loaded.get(&name).is_none_or(|loaded| loaded.entry.is_none()) {
-                self.origins.remove(&name);
-            }
+            let of_file = self.loaded.get(&name).is_some_and(|loaded| loaded.entry.is_some());
+            let origin = if of_file { None } else { self.origins.remove(&name) };
             unclaimed.extend(unclaimed_hosts(&entry.site.policy, &of_files));
+            self.leaving.insert(name, Leaving { entry, origin });
         }
         if !unclaimed.is_empty() {
             tracing::warn!(hosts = %unclaimed.join(", "), "there is a policy now, and none for these hosts: they are forwarded untouched, and nobody is observed there");
         }
         true
     }
-
-    /// The copy of a site without a policy, for a first policy that asks the same origin by the same name.
-    pub(super) fn inherited(&self, site: &Site) -> Option<Origin> {
-        let is_new = !self.origins.contains_key(&site.name) || self.without_policy.contains_key(&site.name);
-        if !site.policy.reads_origin() || !is_new {
-            return None;
-        }
-        let from = match asked_by(&site.policy) {
-            Some(host) => {
-                let same = |entry: &&SiteEntry| asked_by(&entry.site.policy).is_some_and(|other| other == host);
-                self.without_policy.values().find(same)
-            }
-            // Whoever is for every host asks whom a request for no host would go to.
-            None => {
-                let for_all = self.without_policy.values().find(|entry| entry.site.policy.hosts.is_empty());
-                for_all.or_else(|| self.without_policy.get(&self.sites_without_policy.first()?.name))
-            }
-        };
-        match self.origins.get(&from?.site.name)? {
-            OriginKnown::Copy(file) => Some(Origin::Read(file.clone())),
-            OriginKnown::AwaitedSince(_) => None,
-        }
-    }
-
-    /// What a new site follows: where there was no policy, crawlers hold what was served without one.
-    pub(super) fn predecessor(&self, site: &Site, now: Timestamp) -> Option<SiteEntry> {
-        let policies: Vec<&Policy> = self.without_policy.values().map(|entry| &*entry.site.policy).collect();
-        let mut before: Vec<&SiteEntry> = self
-            .without_policy
-            .values()
-            .filter(|entry| served_before(&entry.site.policy, &site.policy, &policies))
-            .collect();
-        let awaits = |entry: &SiteEntry| entry.site.robots_txt.awaits_origin(now).is_some();
-        before.sort_by_key(|entry| awaits(entry));
-        let (first, others) = before.split_first()?;
-        let mut all = SiteEntry::clone(first);
-        for other in others {
-            let file = &other.site.robots_txt;
-            if !awaits(other) {
-                let former = Arc::new(Former::read(file.body.clone(), self.registry));
-                all.held.push(Held { former, since: other.since, superseded_at: now });
-            }
-            all.held.extend(other.held.iter().cloned());
-            all.forgotten = all.forgotten.max(other.forgotten);
-        }
-        if !others.is_empty() {
-            all.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
-            let mut seen = BTreeSet::new();
-            all.held.retain(|held| seen.insert(held.former.version));
-        }
-        Some(all)
-    }
-}
-
-/// Whether a site without a policy served a host of a new policy. `all` are the policies of those without one.
-fn served_before(before: &Policy, new: &Policy, all: &[&Policy]) -> bool {
-    if new.hosts.is_empty() {
-        return true;
-    }
-    let mut hosts = new.hosts.iter().map(|host| &host.value);
-    if before.hosts.is_empty() {
-        let named = || all.iter().flat_map(|policy| &policy.hosts).map(|host| &host.value);
-        return hosts.any(|host| !named().any(|theirs| covers(theirs, host)));
-    }
-    let theirs = || before.hosts.iter().map(|host| &host.value);
-    hosts.any(|host| theirs().any(|theirs| covers(theirs, host) || covers(host, theirs)))
 }
 
 /// Whether every host of a pattern is one of a wider pattern.
-fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
+pub(super) fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
     let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
     match (wide.wildcard, narrow.wildcard) {
         (false, false) => wide.name == narrow.name,

@@ -168,7 +168,12 @@ impl OriginRobots {
         watched.asked = false;
         // What could not be reached has said nothing about the copy.
         watched.plainly &= matches!(answer.heard, Heard::Unreachable(_));
-        let heard = if watched.no_policy { answer.heard.as_crawlers_read_it() } else { answer.heard };
+        // In place of a file a page is garbage; where there never was one, it is what apps of one page answer to everything.
+        let has_file = watched.life.copy().is_some_and(|copy| copy.exists);
+        let heard = match watched.no_policy || !has_file {
+            true => answer.heard.as_crawlers_read_it(),
+            false => answer.heard,
+        };
         if let Some(copy) = watched.life.heard(heard, now, jitter) {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
             match self.live.origin_says(&answer.site, file, now) {
@@ -200,15 +205,21 @@ impl OriginRobots {
             .filter(|entry| entry.site.policy.reads_origin())
             .map(|entry| (entry.site.name.as_str(), entry))
             .collect();
-        // The first policies take over the copies of sites without one: those that they were compiled with.
-        let without_policy: Vec<Life> =
-            self.sites.values().filter(|watched| watched.no_policy).map(|watched| watched.life.clone()).collect();
+        // Who takes over hosts takes over the copy that is in use there, with what is known of it: it was compiled with it.
+        let lives: Vec<Life> = self
+            .sites
+            .values()
+            .map(|watched| &watched.life)
+            .chain(self.kept.values().map(|kept| &kept.life))
+            .filter(|life| life.copy().is_some())
+            .cloned()
+            .collect();
         let inherited = |entry: &SiteEntry| {
             let file = entry.site.origin.as_ref()?;
             let is_it = |life: &&Life| {
                 life.copy().is_some_and(|copy| copy.url == file.location && copy.bytes == *file.file.bytes())
             };
-            without_policy.iter().find(is_it).cloned()
+            lives.iter().find(is_it).cloned()
         };
         let is_gone = |name: &str, watched: &Watched| match wanted.get(name) {
             // A file that has the name of a site without a policy is another site.
@@ -231,8 +242,10 @@ impl OriginRobots {
                     watched.life.ask_now(now);
                 }
                 None => {
+                    // A copy of its own that was never used here is of another site that once had its name.
                     let kept = self.kept.remove(name).map(|kept| kept.life);
                     let plainly = kept.is_none();
+                    let kept = kept.filter(|life| life.copy().is_some() || entry.site.origin.is_none());
                     let mut life = kept.or_else(|| inherited(entry)).unwrap_or_else(|| Life::new(now));
                     life.ask_now(now);
                     let no_policy = is_no_policy(&entry.site.policy);

@@ -1,0 +1,275 @@
+//! Hosts that go from one site to another: crawlers hold the robots.txt that they were given on a host (RFC 9309 section 2.3:
+//! it is the host's), whichever file it was made from. So a site that takes a host over is judged by what the one before it
+//! published there, too, and goes on with its copy of the origin's robots.txt.
+//!
+//! Knows whose hosts were whose, through a restart; knows no request and nothing of who was served what.
+
+use super::origins::OriginKnown;
+use super::reload::Sites;
+use super::state::Superseded;
+use super::succession::Past;
+use super::without_policy::{asked_by, covers};
+use crate::policy::compiled::Held;
+use crate::policy::decode::parse_host;
+use crate::policy::model::HostPattern;
+use crate::policy::origin::Origin;
+use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Takeovers that are remembered. Beyond that the oldest go: what was published there is not known any more, and a host that
+/// goes to another site is watched anew, so nobody is called a violator by it.
+const MAX_LEFT: usize = 64;
+
+/// Hosts that a site had and has no more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Left {
+    /// The site.
+    pub site: String,
+    /// The hosts; none stands for every host that no other site had.
+    pub hosts: Vec<String>,
+    /// When it had them last.
+    pub at: Timestamp,
+    /// What its robots.txt was, the newest version first.
+    pub versions: Vec<Superseded>,
+    /// When the last of those that are not kept was superseded.
+    pub forgotten: Option<Timestamp>,
+    /// The same versions, as they are judged by.
+    #[serde(skip)]
+    pub held: Vec<Held>,
+    /// The copy of its origin's robots.txt.
+    #[serde(skip)]
+    origin: Option<OriginKnown>,
+}
+
+/// A site that goes with this reload.
+pub(super) struct Leaving {
+    pub entry: SiteEntry,
+    pub origin: Option<OriginKnown>,
+}
+
+/// What a site published.
+#[derive(Clone, Default)]
+pub(super) struct Published {
+    pub held: Vec<Held>,
+    pub forgotten: Option<Timestamp>,
+}
+
+impl Published {
+    fn add(&mut self, other: &Published) {
+        self.held.extend(other.held.iter().cloned());
+        self.forgotten = self.forgotten.max(other.forgotten);
+    }
+}
+
+/// A site that had hosts before this reload, or long ago.
+struct Owner<'a> {
+    site: &'a str,
+    hosts: Vec<HostPattern>,
+    left: Option<&'a Left>,
+}
+
+impl Owner<'_> {
+    fn has_all_others(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// Whether it had this host, or hosts of this pattern.
+    fn had(&self, host: &HostPattern) -> bool {
+        self.hosts.iter().any(|theirs| covers(theirs, host) || covers(host, theirs))
+    }
+}
+
+impl Sites {
+    /// Compares whose hosts are whose with whose they were, and has sites judged by what was published before them. Called
+    /// when a reload has put all files in their place.
+    pub(super) fn settle_takeovers(&mut self, now: Timestamp) {
+        let hosts_now: BTreeMap<String, Vec<String>> =
+            self.entries().map(|entry| (entry.site.name.clone(), hosts_of(&entry.site))).collect();
+        if hosts_now == self.memory.hosts {
+            self.leaving.clear();
+            return;
+        }
+        let new_owners = Snapshot::new(self.entries().cloned().collect(), 0);
+        let mut received: BTreeMap<String, Published> = BTreeMap::new();
+        for (site, hosts) in &hosts_now {
+            for host in gained(self.memory.hosts.get(site), hosts) {
+                for owner in self.former_owners(site, host.as_ref()) {
+                    received.entry(site.clone()).or_default().add(&self.published(&owner, now));
+                }
+            }
+        }
+        let mut left = Vec::new();
+        for (site, before) in &self.memory.hosts {
+            let Some(lost) = lost(before, hosts_now.get(site)) else { continue };
+            let published = self.published(&Owner { site, hosts: Vec::new(), left: None }, now);
+            // Hosts that nobody names now are those of a wildcard, or of the site for every other host.
+            for host in lost.iter().filter_map(|host| parse_host(host).ok()) {
+                let name = format!("{}{}", if host.wildcard { "www." } else { "" }, host.name);
+                let heir = new_owners.site_for_host(name.as_bytes()).map(|heir| &new_owners.sites()[heir].site.name);
+                if let Some(heir) = heir.filter(|heir| *heir != site) {
+                    received.entry(heir.clone()).or_default().add(&published);
+                }
+            }
+            let Published { held, forgotten } = published;
+            let origin =
+                self.leaving.get(site).map_or_else(|| self.origins.get(site), |leaving| leaving.origin.as_ref());
+            let (site, origin) = (site.clone(), origin.cloned());
+            left.push(Left { site, hosts: lost, at: now, versions: versions(&held), forgotten, held, origin });
+        }
+        let gone: Vec<String> =
+            self.memory.hosts.keys().filter(|site| !hosts_now.contains_key(*site)).cloned().collect();
+        gone.iter().for_each(|site| self.memory.forget(site));
+        left.append(&mut self.memory.left);
+        left.truncate(MAX_LEFT);
+        self.memory.left = left;
+        self.memory.hosts = hosts_now;
+        self.leaving.clear();
+        for (site, published) in received {
+            if let Some(entry) = self.entry_mut(&site) {
+                entry.hold(published);
+            }
+        }
+    }
+
+    /// Reads the versions of hosts that were left before a restart.
+    pub(super) fn recall_left(&mut self) {
+        let mut left = std::mem::take(&mut self.memory.left);
+        for left in &mut left {
+            let published = self.read_versions(&left.versions);
+            (left.held, left.forgotten) = (published.held, left.forgotten.max(published.forgotten));
+        }
+        self.memory.left = left;
+    }
+
+    /// Forgets who had what before anybody's copy was made; says nothing of sites.
+    pub(super) fn forget_left(&mut self, now: Timestamp) {
+        let grace = self.entries().map(|entry| entry.site.grace + entry.site.behind_cache.unwrap_or_default()).max();
+        let longest = grace.unwrap_or_default().max(self.registry.longest_robots_cache()) + Duration::from_secs(3_600);
+        self.memory.left.retain(|left| now.since(left.at) <= longest);
+    }
+
+    /// The copy of the origin's robots.txt by which the host of a new site went until now. For a site that has none: it is
+    /// better than none for an hour, should the origin be down just then.
+    pub(super) fn inherited(&self, site: &Site) -> Option<Origin> {
+        // A file that has the name of a site without a policy is another site.
+        let of_file = !self.without_policy.contains_key(&site.name);
+        let has_copy = of_file && matches!(self.origins.get(&site.name), Some(OriginKnown::Copy(_)));
+        let is_new = !gained(self.memory.hosts.get(&site.name).filter(|_| of_file), &hosts_of(site)).is_empty();
+        if !site.policy.reads_origin() || has_copy || !is_new {
+            return None;
+        }
+        let host = asked_by(&site.policy).and_then(|host| parse_host(&host).ok());
+        let mut owners = self.former_owners(if of_file { &site.name } else { "" }, host.as_ref());
+        // Who was asked for by this name; where there is none, whom a request for no host goes to.
+        let first = self.sites_without_policy.first().map(|without| without.name.as_str());
+        owners.sort_by_key(|owner| match &host {
+            Some(host) => owner.hosts.first() != Some(host),
+            None => !owner.has_all_others() && Some(owner.site) != first,
+        });
+        let known = owners.into_iter().find_map(|owner| match (owner.left, self.leaving.get(owner.site)) {
+            (Some(left), _) => left.origin.as_ref(),
+            (None, Some(leaving)) => leaving.origin.as_ref(),
+            (None, None) => self.origins.get(owner.site),
+        });
+        match known? {
+            OriginKnown::Copy(file) => Some(Origin::Read(file.clone())),
+            OriginKnown::AwaitedSince(_) => None,
+        }
+    }
+
+    /// Who had a host (`None`: every other) until now, or before: the one who named it, else the one for every other host.
+    fn former_owners(&self, site: &str, host: Option<&HostPattern>) -> Vec<Owner<'_>> {
+        let owner = |site, hosts: &[String], left| Owner {
+            site,
+            hosts: hosts.iter().filter_map(|host| parse_host(host).ok()).collect(),
+            left,
+        };
+        let before = self.memory.hosts.iter().filter(|(name, _)| *name != site);
+        let before = before.map(|(name, hosts)| owner(name.as_str(), hosts, None));
+        let left = self.memory.left.iter().map(|left| owner(left.site.as_str(), &left.hosts, Some(left)));
+        let (all_others, named): (Vec<_>, Vec<_>) = before.chain(left).partition(Owner::has_all_others);
+        let Some(host) = host else {
+            // What others gave up is now among every other host.
+            let is_over = |owner: &Owner<'_>| {
+                owner.left.is_some()
+                    || self.leaving.contains_key(owner.site)
+                    || self.without_policy.contains_key(owner.site)
+            };
+            return all_others.into_iter().chain(named.into_iter().filter(is_over)).collect();
+        };
+        let named: Vec<_> = named.into_iter().filter(|owner| owner.had(host)).collect();
+        if named.iter().any(|owner| owner.left.is_none()) {
+            named
+        } else {
+            named.into_iter().chain(all_others).collect()
+        }
+    }
+
+    /// What an owner published, until now or until it left.
+    fn published(&self, owner: &Owner<'_>, now: Timestamp) -> Published {
+        if let Some(left) = owner.left {
+            return Published { held: left.held.clone(), forgotten: left.forgotten };
+        }
+        let entry = self.leaving.get(owner.site).map(|leaving| &leaving.entry).or_else(|| self.entry(owner.site));
+        let past = match entry {
+            Some(entry) => Past::of(entry.clone(), now),
+            // It was there before a restart and is no more.
+            None => self.recall(owner.site),
+        };
+        past.published(self.registry, now)
+    }
+}
+
+/// The patterns of a site's hosts as they are written; none for every other host.
+pub(super) fn hosts_of(site: &Site) -> Vec<String> {
+    site.policy.hosts.iter().map(|host| host.value.to_string()).collect()
+}
+
+/// The hosts that a site did not have; `None` stands for every other.
+fn gained(before: Option<&Vec<String>>, hosts: &[String]) -> Vec<Option<HostPattern>> {
+    if hosts.is_empty() {
+        return if before.is_some_and(Vec::is_empty) { Vec::new() } else { vec![None] };
+    }
+    let is_new = |host: &&String| before.is_none_or(|before| !before.contains(host));
+    hosts.iter().filter(is_new).filter_map(|host| parse_host(host).ok().map(Some)).collect()
+}
+
+/// The hosts that a site had and has no more, if any.
+fn lost(before: &[String], now: Option<&Vec<String>>) -> Option<Vec<String>> {
+    let lost: Vec<String> = match now {
+        Some(now) if *now == *before => return None,
+        Some(now) if !now.is_empty() && !before.is_empty() => {
+            before.iter().filter(|host| !now.contains(host)).cloned().collect()
+        }
+        Some(_) | None => return Some(before.to_vec()),
+    };
+    (!lost.is_empty()).then_some(lost)
+}
+
+/// Versions as they are remembered.
+pub(super) fn versions(held: &[Held]) -> Vec<Superseded> {
+    let superseded = |held: &Held| Superseded {
+        version: held.former.version.to_string(),
+        since: held.since,
+        until: held.superseded_at,
+    };
+    held.iter().map(superseded).collect()
+}
+
+impl SiteEntry {
+    /// Has it judged by what was published before it on its hosts, too.
+    fn hold(&mut self, published: Published) {
+        let own = self.site.robots_txt.version;
+        self.held.extend(published.held.into_iter().filter(|held| held.former.version != own));
+        self.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
+        let mut seen = BTreeSet::new();
+        self.held.retain(|held| seen.insert(held.former.version));
+        self.forgotten = self.forgotten.max(published.forgotten);
+        for dropped in self.held.drain(SiteEntry::MAX_HELD.min(self.held.len())..) {
+            self.forgotten = self.forgotten.max(Some(dropped.superseded_at));
+        }
+    }
+}
