@@ -32,6 +32,8 @@ pub struct Operations {
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
     told: Mutex<BTreeMap<String, Vec<String>>>,
+    /// One reload at a time, with all that follows from it.
+    reloading: Mutex<()>,
 }
 
 impl Operations {
@@ -59,6 +61,7 @@ impl Operations {
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
+            reloading: Mutex::default(),
         };
         for site in operations.status().sites {
             // What is refused was said by the start itself.
@@ -83,7 +86,9 @@ impl Operations {
 
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let report = self.live.reload(self.now());
+        self.ledger.forget_moved(&self.live.snapshot(), self.now());
         for site in &report.sites {
             let (name, findings) = (&site.site, &site.findings);
             let news = self.is_news(name, findings);

@@ -1,7 +1,7 @@
 //! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
 
 use super::holdings::{Asker, holdings};
-use super::store::Store;
+use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::{Watch, is_gap};
 use crate::clock::Moment;
@@ -11,6 +11,7 @@ use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::Holdings;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What was served in the last second before a crash is not written; a second more for the writing.
@@ -32,6 +33,8 @@ pub struct Ledger {
     watch: Watch,
     store: Option<Mutex<Store>>,
     new_hosts: Vec<String>,
+    /// Of the snapshot whose hosts were last looked at.
+    generation: AtomicU64,
 }
 
 /// What one crawler was served on one host: for reports.
@@ -70,7 +73,10 @@ impl Ledger {
                 (Some(Mutex::new(store)), visits)
             }
         };
-        Ledger { visits, watch: Watch::new(moment), store, new_hosts }
+        let generation = AtomicU64::new(snapshot.generation);
+        let ledger = Ledger { visits, watch: Watch::new(moment), store, new_hosts, generation };
+        ledger.forget_moved(snapshot, now);
+        ledger
     }
 
     /// What a crawler that asks now may hold; the host is seen with it. Never waits for a file.
@@ -153,13 +159,27 @@ impl Ledger {
             self.visits.watch_anew(moment.now);
             self.visits.set_changed();
         }
-        self.visits.keep_sites(|site| snapshot.sites().iter().any(|entry| entry.site.name.as_bytes() == site));
-        self.write(moment.now, false);
+        let other = self.generation.swap(snapshot.generation, Ordering::Relaxed) != snapshot.generation;
+        // A request that began under the policies before may bring back a host that moved meanwhile.
+        if self.visits.take_grown() || other {
+            self.forget_moved(snapshot, moment.now);
+        }
+        self.write(moment.now, Writing::WhenDue);
+    }
+
+    /// Forgets what was served on hosts that lead to another site by now, or to none: what they were given there, nobody
+    /// here knows. To be told after each change of the policies and before the next: a host that comes back is new.
+    pub fn forget_moved(&self, snapshot: &Snapshot, now: Timestamp) {
+        let moved = self.visits.keep(|site, host, of| of.leads_as_before(ways(snapshot, site, host)));
+        if moved {
+            // A crash must not bring them back.
+            self.write(now, Writing::AtOnce);
+        }
     }
 
     /// Writes everything down, for an end in order.
     pub fn close(&self, now: Timestamp) {
-        self.write(now, true);
+        self.write(now, Writing::ForTheLastTime);
     }
 
     /// What is wrong with the files, for a person.
@@ -191,9 +211,9 @@ impl Ledger {
         all
     }
 
-    fn write(&self, now: Timestamp, last: bool) {
+    fn write(&self, now: Timestamp, writing: Writing) {
         if let Some(store) = &self.store {
-            store.lock().unwrap_or_else(PoisonError::into_inner).write(&self.visits, now, last);
+            store.lock().unwrap_or_else(PoisonError::into_inner).write(&self.visits, now, writing);
         }
     }
 
@@ -211,6 +231,18 @@ impl Ledger {
             self.new_hosts.iter().any(|new| new.as_bytes().eq_ignore_ascii_case(name))
         }
     }
+}
+
+/// Under which names a host leads to a site, a bit for each: the usual ports are one host here, and a policy may name one.
+fn ways(snapshot: &Snapshot, site: &[u8], host: &[u8]) -> u8 {
+    let leads = |host: &[u8]| {
+        let entry = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
+        entry.is_some_and(|entry| entry.site.name.as_bytes() == site)
+    };
+    let (_, port) = name_and_port(host);
+    let usual = [b":80".as_slice(), b":443"].map(|port| [host, port].concat());
+    let others = usual.iter().map(|usual| port.is_none() && leads(usual));
+    [leads(host)].into_iter().chain(others).fold(0, |ways, leads| ways << 1 | u8::from(leads))
 }
 
 /// Notes for every host that anybody may have been served what was in force from a moment on.

@@ -48,6 +48,15 @@ pub struct Stamp {
     pub clean: bool,
 }
 
+/// How much of a hurry there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    WhenDue,
+    AtOnce,
+    /// At once, and crawlgate ends in order.
+    ForTheLastTime,
+}
+
 /// The files.
 #[derive(Debug)]
 pub struct Store {
@@ -104,10 +113,10 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what changed, when it is time; all of it and at once when `last`.
-    pub fn write(&mut self, visits: &Visits, now: Timestamp, last: bool) {
-        let began = Instant::now();
-        if !last && self.next.is_some_and(|next| began < next) {
+    /// Writes what changed.
+    pub fn write(&mut self, visits: &Visits, now: Timestamp, writing: Writing) {
+        let (began, last) = (Instant::now(), writing == Writing::ForTheLastTime);
+        if writing == Writing::WhenDue && self.next.is_some_and(|next| began < next) {
             return;
         }
         let changed = visits.take_changed();

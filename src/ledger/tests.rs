@@ -1,6 +1,8 @@
 //! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its bounds;
 //! its files.
 
+mod moved;
+
 use super::keeping::{Ledger, LedgerOptions};
 use super::visits::{ANYONE, Bounds, Host, Visits, key};
 use crate::clock::Moment;
@@ -453,7 +455,7 @@ fn the_hosts_of_a_site_that_is_gone_are_forgotten() {
     world.fetch(0, 0);
     world.ledger.tick(&world.snapshot(), world.moment());
     assert_eq!(world.ledger.visits("shop").len(), 1);
-    world.ledger.tick(&Snapshot::default(), world.moment());
+    world.ledger.tick(&Snapshot::new(Vec::new(), 1), world.moment());
     assert!(world.ledger.visits("shop").is_empty());
 }
 
