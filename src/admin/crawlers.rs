@@ -52,6 +52,8 @@ struct CrawlerOnSite {
     mode: Option<&'static str>,
     exempt: bool,
     pace: Option<PaceOfCrawler>,
+    /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
+    networks: Option<NetworksOfCrawler>,
     /// Addresses under this name that are marked for a trap.
     trapped: usize,
 }
@@ -68,6 +70,15 @@ struct HeldOnHost {
     in_force: bool,
     /// The superseded versions that it may hold.
     versions: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct NetworksOfCrawler {
+    last_verified: Option<Timestamp>,
+    /// When somebody last came under its name from elsewhere.
+    last_impostor: Option<Timestamp>,
+    /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
+    suspended: bool,
 }
 
 #[derive(Serialize)]
@@ -124,6 +135,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
     let counts = counts.into_iter().filter(|counts| is("site", &counts.site) && is("crawler", &counts.crawler));
     let moment = operations.moment();
+    let standings = operations.standings();
     let crawlers = counts.map(|counts| {
         let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
@@ -136,6 +148,14 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
         let pace = standing.and_then(|standing| standing.pace);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
+            networks: standings
+                .iter()
+                .find(|standing| (&standing.site, &standing.crawler) == (&counts.site, &counts.crawler))
+                .map(|standing| NetworksOfCrawler {
+                    last_verified: standing.verified,
+                    last_impostor: standing.accused,
+                    suspended: standing.suspended,
+                }),
             pace: pace.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
             trapped: marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default(),
             mode: standing.map(|standing| standing.mode.name()),

@@ -1,6 +1,7 @@
 //! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
 
 use super::holdings::{Asker, holdings};
+use super::proofs::{Proofs, Standing};
 use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::{Watch, is_gap};
@@ -9,7 +10,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::Holdings;
+use crate::verdict::{Holdings, Identity, claim_label};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,6 +34,7 @@ pub struct Ledger {
     watch: Watch,
     store: Option<Mutex<Store>>,
     new_hosts: Vec<String>,
+    proofs: Proofs,
     /// Of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
 }
@@ -56,10 +58,11 @@ impl Ledger {
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let LedgerOptions { state, new_hosts } = options;
         let now = moment.now;
-        let (store, visits) = match state {
-            None => (None, Visits::new(Bounds::default())),
+        let (store, visits, proofs) = match state {
+            None => (None, Visits::new(Bounds::default()), Proofs::default()),
             Some(state) => {
-                let (store, visits, stamp) = Store::open(&state, Bounds::default());
+                let (mut store, visits, stamp) = Store::open(&state, Bounds::default());
+                let proofs = store.read_proofs(now);
                 match stamp {
                     Some(stamp) if !is_gap(stamp.at, now) => {
                         if !stamp.clean {
@@ -70,12 +73,12 @@ impl Ledger {
                     _ => visits.watch_anew(now),
                 }
                 visits.set_changed();
-                (Some(Mutex::new(store)), visits)
+                (Some(Mutex::new(store)), visits, proofs)
             }
         };
         let generation = AtomicU64::new(snapshot.generation);
-        let ledger = Ledger { visits, watch: Watch::new(moment), store, new_hosts, generation };
-        ledger.forget_moved(snapshot, now);
+        let ledger = Ledger { visits, watch: Watch::new(moment), store, new_hosts, proofs, generation };
+        ledger.settle(snapshot, now);
         ledger
     }
 
@@ -159,17 +162,24 @@ impl Ledger {
             self.visits.watch_anew(moment.now);
             self.visits.set_changed();
         }
-        let other = self.generation.swap(snapshot.generation, Ordering::Relaxed) != snapshot.generation;
+        let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;
         // A request that began under the policies before may bring back a host that moved meanwhile.
         if self.visits.take_grown() || other {
-            self.forget_moved(snapshot, moment.now);
+            self.settle(snapshot, moment.now);
         }
+        self.proofs.tell(moment.now);
         self.write(moment.now, Writing::WhenDue);
     }
 
-    /// Forgets what was served on hosts that lead to another site by now, or to none: what they were given there, nobody
-    /// here knows. To be told after each change of the policies and before the next: a host that comes back is new.
-    pub fn forget_moved(&self, snapshot: &Snapshot, now: Timestamp) {
+    /// Goes by these policies from now on. To be told after each change of them and before the next. Forgets what was
+    /// served on hosts that lead to another site by now, or to none: what crawlers are given there, nobody here knows, and a
+    /// host that comes back is new.
+    pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
+        // Two threads come here, and the one with the older policies may be the later.
+        if self.generation.fetch_max(snapshot.generation, Ordering::Relaxed) > snapshot.generation {
+            return;
+        }
+        self.proofs.settle(snapshot, Registry::builtin());
         let moved = self.visits.keep(|site, host, of| of.leads_as_before(ways(snapshot, site, host)));
         if moved {
             // A crash must not bring them back.
@@ -180,6 +190,39 @@ impl Ledger {
     /// Writes everything down, for an end in order.
     pub fn close(&self, now: Timestamp) {
         self.write(now, Writing::ForTheLastTime);
+    }
+
+    /// What is proven of a request, given what the policy's networks say of its address. Neither locks nor waits.
+    pub fn weigh(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        claim: Claim,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Identity {
+        match claim_label(claim, registry, Some(&entry.site)) {
+            Some(crawler) => self.proofs.weigh(&entry.site, crawler, identity, now),
+            None => identity,
+        }
+    }
+
+    /// The same without a trace, for explanations.
+    pub fn weigh_unseen(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        claim: Claim,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Identity {
+        let crawler = claim_label(claim, registry, Some(&entry.site)).unwrap_or_default();
+        self.proofs.look(&entry.site, crawler, identity, now)
+    }
+
+    /// How it stands with the lists of networks that had anything to say.
+    pub fn standings(&self, now: Timestamp) -> Vec<Standing> {
+        self.proofs.standings(now)
     }
 
     /// What is wrong with the files, for a person.
@@ -213,7 +256,9 @@ impl Ledger {
 
     fn write(&self, now: Timestamp, writing: Writing) {
         if let Some(store) = &self.store {
-            store.lock().unwrap_or_else(PoisonError::into_inner).write(&self.visits, now, writing);
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            store.write(&self.visits, now, writing);
+            store.write_proofs(&self.proofs);
         }
     }
 

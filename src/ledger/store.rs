@@ -1,6 +1,7 @@
 //! The table on disk. Written whole to a new file that then takes the old one's name, at most once a second and only when
 //! something changed; a stamp beside it says when crawlgate was last alive, and whether it ended in order.
 
+use super::proofs::Proofs;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
 use crate::policy::Version;
 use crate::time::Timestamp;
@@ -82,11 +83,7 @@ impl Store {
             Ok(()) => (store, visits, stamp),
             Err(error) => {
                 let file = store.table_file();
-                let aside = file.with_extension("json.unreadable");
-                let _ = fs::rename(&file, &aside);
-                let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
-                tracing::warn!("{problem}");
-                store.problem = Some(problem);
+                store.set_aside(&file, &error);
                 (store, Visits::new(bounds), None)
             }
         }
@@ -138,6 +135,41 @@ impl Store {
         }
     }
 
+    /// What is remembered of the lists of networks. What cannot be read is said, set aside and forgotten.
+    pub fn read_proofs(&mut self, now: Timestamp) -> Proofs {
+        let file = self.proofs_file();
+        let read = match fs::File::open(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Proofs::default(),
+            Err(error) => Err(error.to_string()),
+            Ok(open) => {
+                let mut bytes = Vec::new();
+                let read = open.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string());
+                read.and_then(|_| Proofs::read(&bytes, now).map_err(|error| error.to_string()))
+            }
+        };
+        read.unwrap_or_else(|error| {
+            self.set_aside(&file, &error);
+            Proofs::default()
+        })
+    }
+
+    /// Writes them when they changed: a verified visit is noted once a minute at most.
+    pub fn write_proofs(&mut self, proofs: &Proofs) {
+        if let Some(bytes) = proofs.take_changed()
+            && !self.write_file(&self.proofs_file(), &bytes)
+        {
+            proofs.set_changed();
+        }
+    }
+
+    fn set_aside(&mut self, file: &Path, error: &str) {
+        let aside = file.with_extension("json.unreadable");
+        let _ = fs::rename(file, &aside);
+        let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
+        tracing::warn!("{problem}");
+        self.problem = Some(problem);
+    }
+
     /// What is wrong with the files, for a person.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
@@ -166,6 +198,10 @@ impl Store {
 
     fn table_file(&self) -> PathBuf {
         self.directory.join("visits.json")
+    }
+
+    fn proofs_file(&self) -> PathBuf {
+        self.directory.join("verified.json")
     }
 
     fn stamp_file(&self) -> PathBuf {

@@ -2,6 +2,7 @@
 //! its files.
 
 mod moved;
+mod proofs;
 
 use super::keeping::{Ledger, LedgerOptions};
 use super::visits::{ANYONE, Bounds, Host, Visits, key};

@@ -209,7 +209,13 @@ impl Visits {
     pub fn new(bounds: Bounds) -> Visits {
         let shards = (0..SHARDS).map(|_| RwLock::default()).collect();
         let bounds = Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) };
-        Visits { shards, hasher: RandomState::new(), bounds, changed: AtomicBool::new(false), grown: AtomicBool::new(false) }
+        Visits {
+            shards,
+            hasher: RandomState::new(),
+            bounds,
+            changed: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
+        }
     }
 
     /// Looks at a host. The lock is held for that long: `look` must not wait for anything.

@@ -5,7 +5,8 @@ use super::*;
 /// A site with these hosts, everything open, or `/p1/` closed.
 fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
     let rules = if closed { "[/always/, /p1/]" } else { "[/always/]" };
-    let text = format!("hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: {rules} }}] }}\n");
+    let text =
+        format!("hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: {rules} }}] }}\n");
     let source = Source { name: format!("{name}.yaml").into(), text: text.as_str().into() };
     let (site, findings) = load(name, &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
@@ -42,7 +43,7 @@ impl Moving {
     /// The owner changes the hosts of the sites.
     fn reload(&mut self, snapshot: Snapshot) {
         self.snapshot = snapshot;
-        self.ledger.forget_moved(&self.snapshot, Timestamp(self.now));
+        self.ledger.settle(&self.snapshot, Timestamp(self.now));
     }
 
     /// What it is to ask for what every version closes.
