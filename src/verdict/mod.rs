@@ -145,7 +145,7 @@ impl Verdict {
 
 impl Kind {
     /// Its name in reports, metrics and tests.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Kind::NotACrawler => "not_a_crawler",
             Kind::Allowed => "allowed",
