@@ -541,3 +541,13 @@ fn the_exempt_are_called_so() {
     }
     assert_eq!(time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind, Kind::Allowed);
 }
+
+#[test]
+fn a_mark_counts_for_no_longer_when_the_clock_is_set_back() {
+    let (traps, at) = (Traps::default(), Timestamp(1_000_000));
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at, HOUR);
+    assert!(traps.until("shop", "gptbot", address("192.0.2.1"), Timestamp(at.0 - 2)).is_some(), "a correction");
+    let before = Timestamp(at.0 - 365 * 86_400);
+    assert_eq!(traps.until("shop", "gptbot", address("192.0.2.1"), before), None);
+    assert_eq!((traps.in_force(before), traps.list(before).len()), (0, 0));
+}

@@ -1,6 +1,6 @@
 //! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
 
-use super::holdings::{Asker, holdings};
+use super::holdings::{Asker, holdings, in_force_within};
 use super::proofs::{Proofs, Standing};
 use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
@@ -11,6 +11,7 @@ use crate::policy::compiled::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{Holdings, Identity, claim_label};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -149,6 +150,13 @@ impl Ledger {
                 for name in [asker.name, ANYONE] {
                     Visits::prolong(host, name, window, now);
                 }
+                host.everyone.prolong(window, now);
+                // Of what a cache handed out we know no more than that it was in force.
+                if let Some(cached) = entry.site.behind_cache {
+                    for version in in_force_within(entry, window + cached, now) {
+                        host.everyone.add(version, now);
+                    }
+                }
             },
         );
     }
@@ -180,7 +188,15 @@ impl Ledger {
             return;
         }
         self.proofs.settle(snapshot, Registry::builtin());
-        let moved = self.visits.keep(|site, host, of| of.leads_as_before(ways(snapshot, site, host)));
+        let entries: HashMap<&[u8], &SiteEntry> =
+            snapshot.sites().iter().map(|entry| (entry.site.name.as_bytes(), entry)).collect();
+        let moved = self.visits.keep(|site, host, of| {
+            let Some(entry) = entries.get(site) else { return false };
+            if of.is_behind(entry.site.behind_cache, now) {
+                self.visits.set_changed();
+            }
+            of.leads_as_before(ways(snapshot, site, host))
+        });
         if moved {
             // A crash must not bring them back.
             self.write(now, Writing::AtOnce);
@@ -267,7 +283,7 @@ impl Ledger {
         let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
         let named = entry.site.policy.hosts.iter().any(|host| !host.value.wildcard && is(&host.value.name));
         let since = if self.is_new(host) { Timestamp(0) } else { now };
-        Host::new(since, now, named)
+        Host::new(since, now, named, entry.site.behind_cache)
     }
 
     fn is_new(&self, host: &[u8]) -> bool {

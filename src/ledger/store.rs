@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How often the stamp is renewed while nothing else is written, in seconds.
 const STAMP: i64 = 5;
@@ -31,6 +31,9 @@ struct WrittenHost {
     since: Timestamp,
     seen: Timestamp,
     named: bool,
+    /// In seconds.
+    #[serde(default)]
+    behind_cache: Option<u64>,
     everyone: WrittenServed,
     crawlers: BTreeMap<String, WrittenServed>,
 }
@@ -99,7 +102,8 @@ impl Store {
         let table: WrittenTable = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
         for written in table.hosts {
             let Some(key) = key(&written.site, written.host.as_bytes()) else { continue };
-            let mut host = Host::new(written.since, written.seen, written.named);
+            let mut host =
+                Host::new(written.since, written.seen, written.named, written.behind_cache.map(Duration::from_secs));
             host.everyone = written.everyone.read()?;
             for (name, served) in written.crawlers {
                 *host.crawler_mut(&name) = served.read()?;
@@ -236,6 +240,7 @@ fn table(visits: &Visits) -> Vec<u8> {
             since: host.since(),
             seen: host.seen(),
             named: host.named(),
+            behind_cache: host.cached().map(|cached| cached.as_secs()),
             everyone: WrittenServed::of(&host.everyone),
             crawlers: host.crawlers().map(|(name, served)| (name.to_owned(), WrittenServed::of(served))).collect(),
         };

@@ -2,6 +2,7 @@
 //! its files.
 
 mod moved;
+mod odd;
 mod proofs;
 
 use super::keeping::{Ledger, LedgerOptions};
@@ -223,7 +224,7 @@ impl History {
         }
         let (cache, window) = CACHES[crawler];
         let since = self.watched_since(host, now);
-        let watched = since.is_some_and(|since| now - since >= window);
+        let watched = since.is_some_and(|since| now - since > window);
         let held: Vec<usize> = self
             .served
             .iter()
@@ -394,7 +395,7 @@ fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
     let now = |number: i64| Timestamp(number);
     let named = key("shop", b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {
-        visits.change(key, || Host::new(at, at, named), |host| host.crawler_mut("bingbot").add(version, at));
+        visits.change(key, || Host::new(at, at, named, None), |host| host.crawler_mut("bingbot").add(version, at));
     };
     serve(&named, true, now(0));
     for number in 0..200_000 {

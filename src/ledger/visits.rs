@@ -21,6 +21,12 @@ const COARSE: i64 = 60;
 /// Nobody is forsaken sooner.
 const SILENCE: Duration = Duration::from_secs(3_600);
 
+const NO_CACHE: i64 = -1;
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
+
 /// What everybody together was served: the name of no crawler.
 pub const ANYONE: &str = "*";
 
@@ -72,7 +78,7 @@ impl Served {
     }
 
     /// What it may still go by, it may go by anew: robots.txt cannot be had (RFC 9309 section 2.4).
-    fn prolong(&mut self, window: Duration, at: Timestamp) {
+    pub fn prolong(&mut self, window: Duration, at: Timestamp) {
         for visit in self.versions.iter_mut().filter(|visit| at.since(visit.at) <= window) {
             visit.at = visit.at.max(at);
         }
@@ -91,6 +97,8 @@ pub struct Host {
     named: bool,
     /// Under which names it leads to its site, as far as anybody looked. See [`Host::leads_as_before`].
     ways: AtomicU8,
+    /// For how long a cache before us kept what we served here, in seconds; [`NO_CACHE`] without one.
+    cached: AtomicI64,
     /// What any crawler may have been served without our knowing: around a crash.
     pub everyone: Served,
     /// By the hash of the name; the names are ours and the policy's, and one that met another's would share with it.
@@ -126,8 +134,25 @@ fn hash_of(name: &str) -> u64 {
 }
 
 impl Host {
-    pub fn new(since: Timestamp, seen: Timestamp, named: bool) -> Host {
-        Host { since: since.0.into(), seen: seen.0.into(), named, ..Host::default() }
+    pub fn new(since: Timestamp, seen: Timestamp, named: bool, cached: Option<Duration>) -> Host {
+        let cached = cached.map_or(NO_CACHE, seconds).into();
+        Host { since: since.0.into(), seen: seen.0.into(), named, cached, ..Host::default() }
+    }
+
+    /// For how long a cache before us keeps what we serve here.
+    pub fn cached(&self) -> Option<Duration> {
+        u64::try_from(self.cached.load(Ordering::Relaxed)).ok().map(Duration::from_secs)
+    }
+
+    /// Notes what is before us now. Where that was a cache, or one that kept things for longer, nobody knows what it handed
+    /// out and to whom: the watch begins when it is over. Says whether something is to be written down.
+    pub fn is_behind(&self, cache: Option<Duration>, now: Timestamp) -> bool {
+        let cache = cache.map_or(NO_CACHE, seconds);
+        let before = self.cached.swap(cache, Ordering::Relaxed);
+        if before > cache {
+            self.since.fetch_max(now.0.saturating_add(before), Ordering::Relaxed);
+        }
+        before != cache
     }
 
     /// Since when it is watched.
