@@ -105,6 +105,11 @@ fn a_list_that_verified_nobody_calls_nobody_an_impostor_and_says_so() {
         (&live["identity"], &live["suspended"], &live["kind"]),
         (&"unverified".into(), &true.into(), &"allowed".into())
     );
+    // Who asks nobody that is running hears what it would be, and on what that depends.
+    let policies = gate.path("policies");
+    let offline = explain(&["--policies", policies.to_str().expect("a path")], &[]);
+    assert!(offline.contains("impostor: it does not come from an address"), "{offline}");
+    assert!(offline.contains("only where somebody came from these networks within seven days"), "{offline}");
     let warnings = || gate.log.text().matches("nobody came from the networks").count();
     eventually("the warning", || (warnings() == 1).then_some(()));
 
