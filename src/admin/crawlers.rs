@@ -1,19 +1,34 @@
 //! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
 
 use super::Operations;
+use super::query::Query;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, Ledger};
 use crate::policy::SiteEntry;
-use crate::telemetry::{CrawlerCounts, Event};
+use crate::telemetry::{CrawlerCounts, Event, Events};
 use crate::time::Timestamp;
-use crate::verdict::{claim_label, claim_of};
+use crate::verdict::{Kind, claim_label, claim_of};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Hosts that are listed of one crawler: those where it was served last.
 const MAX_HOSTS: usize = 50;
+/// Events that are listed when nobody says how many.
+const LISTED: usize = 100;
+/// Kinds that an event may have, and the mark of a violation that is counted as one.
+const KINDS: [&str; 9] = [
+    Kind::Violation.name(),
+    "never_fetched",
+    Kind::Unproven.name(),
+    Kind::Ambiguous.name(),
+    Kind::NotBound.name(),
+    Kind::Impostor.name(),
+    Kind::Trapped.name(),
+    Kind::TooFast.name(),
+    Kind::Unverified.name(),
+];
 
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
@@ -52,6 +67,8 @@ struct CrawlerOnSite {
     mode: Option<&'static str>,
     exempt: bool,
     pace: Option<PaceOfCrawler>,
+    /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
+    networks: Option<NetworksOfCrawler>,
     /// Addresses under this name that are marked for a trap.
     trapped: usize,
 }
@@ -71,6 +88,15 @@ struct HeldOnHost {
 }
 
 #[derive(Serialize)]
+struct NetworksOfCrawler {
+    last_verified: Option<Timestamp>,
+    /// When somebody last came under its name from elsewhere.
+    last_impostor: Option<Timestamp>,
+    /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
+    suspended: bool,
+}
+
+#[derive(Serialize)]
 struct PaceOfCrawler {
     /// In seconds.
     crawl_delay: f64,
@@ -79,18 +105,31 @@ struct PaceOfCrawler {
 }
 
 /// The latest first; `site`, `crawler`, `kind` and `limit` choose among them.
-pub fn violations(operations: &Operations, query: &str) -> Violations {
-    let limit = parameter(query, "limit").and_then(|limit| limit.parse().ok()).unwrap_or(100);
-    let is = |name: &str, value: &str| parameter(query, name).is_none_or(|wanted| wanted == value);
+///
+/// # Errors
+/// The query is none.
+pub fn violations(operations: &Operations, query: &str) -> Result<Violations, String> {
+    let query = Query::read(query, &["site", "crawler", "kind", "limit"])?;
+    let kind = query.word("kind", &KINDS)?;
+    let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
+    let is_kind = |event: &Event| match kind {
+        None => true,
+        Some("never_fetched") => event.never_fetched,
+        Some(kind) => event.kind == kind,
+    };
     let events = operations.events.recent().into_iter();
     let events = events
-        .filter(|event| is("site", &event.site) && is("crawler", &event.crawler) && is("kind", event.kind))
+        .filter(|event| query.wants("site", &event.site) && query.wants("crawler", &event.crawler) && is_kind(event))
         .take(limit);
-    Violations { violations: events.collect(), left_out: operations.events.left_out() }
+    Ok(Violations { violations: events.collect(), left_out: operations.events.left_out() })
 }
 
 /// By site and crawler; `site` and `crawler` choose among them.
-pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
+///
+/// # Errors
+/// The query is none.
+pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String> {
+    let query = Query::read(query, &["site", "crawler"])?;
     let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
     let mut marks: BTreeMap<(String, String), usize> = BTreeMap::new();
     for mark in operations.marks() {
@@ -100,7 +139,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
         let crawler = if label == Some(&mark.crawler) { mark.crawler } else { "other".to_owned() };
         *marks.entry((mark.site, crawler)).or_default() += 1;
     }
-    let is = |name: &str, value: &str| parameter(query, name).is_none_or(|wanted| wanted == value);
+    let is = |name: &str, value: &str| query.wants(name, value);
     let mut counts = operations.metrics.by_crawler();
     let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
         .sites()
@@ -124,6 +163,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
     let counts = counts.into_iter().filter(|counts| is("site", &counts.site) && is("crawler", &counts.crawler));
     let moment = operations.moment();
+    let standings = operations.standings();
     let crawlers = counts.map(|counts| {
         let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
@@ -136,6 +176,14 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
         let pace = standing.and_then(|standing| standing.pace);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
+            networks: standings
+                .iter()
+                .find(|standing| (&standing.site, &standing.crawler) == (&counts.site, &counts.crawler))
+                .map(|standing| NetworksOfCrawler {
+                    last_verified: standing.verified,
+                    last_impostor: standing.accused,
+                    suspended: standing.suspended,
+                }),
             pace: pace.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
             trapped: marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default(),
             mode: standing.map(|standing| standing.mode.name()),
@@ -151,7 +199,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Crawlers {
             violations: counts.violations,
         }
     });
-    Crawlers { crawlers: crawlers.collect() }
+    Ok(Crawlers { crawlers: crawlers.collect() })
 }
 
 /// By host, the last served first.
@@ -180,9 +228,4 @@ fn held(
         }
     };
     hosts.into_iter().take(MAX_HOSTS).map(host).collect()
-}
-
-/// A value of a query. Names of sites, crawlers and kinds need no escapes.
-fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
-    query.split('&').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name)).map(|(_, value)| value)
 }

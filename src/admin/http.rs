@@ -3,6 +3,7 @@
 //! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
 //! rebinding): only addresses and the names of this machine are answered.
 
+use super::query::Query;
 use super::{Operations, crawlers};
 use crate::live::Status;
 use crate::telemetry::AccessLog;
@@ -64,13 +65,13 @@ impl AdminApp {
                     self.operations.metrics.render().into(),
                 )
             }
-            "/api/status" => json(&Instance {
+            "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {
                 version: env!("CARGO_PKG_VERSION"),
                 uptime_seconds: self.operations.uptime().as_secs(),
                 status: self.operations.status(),
-            }),
-            "/api/violations" => json(&crawlers::violations(&self.operations, query)),
-            "/api/crawlers" => json(&crawlers::crawlers(&self.operations, query)),
+            })),
+            "/api/violations" => answer(crawlers::violations(&self.operations, query)),
+            "/api/crawlers" => answer(crawlers::crawlers(&self.operations, query)),
             _ => plain(
                 StatusCode::NOT_FOUND,
                 "there is /metrics, /healthz, /readyz, /api/status, /api/violations and /api/crawlers\n",
@@ -110,6 +111,14 @@ fn is_local_name(host: &str) -> bool {
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
         || (!name.is_empty() && !name.contains('.'))
+}
+
+/// What was asked for, or what is wrong with the question.
+fn answer(value: Result<impl Serialize, String>) -> Response<Vec<u8>> {
+    match value {
+        Ok(value) => json(&value),
+        Err(wrong) => plain(StatusCode::BAD_REQUEST, &wrong),
+    }
 }
 
 fn json(value: &impl Serialize) -> Response<Vec<u8>> {

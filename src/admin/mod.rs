@@ -7,6 +7,7 @@ pub mod control;
 mod crawlers;
 mod http;
 mod operations;
+mod query;
 
 pub use self::http::AdminApp;
 pub use operations::{LiveAnswer, LiveQuestion, Operations};

@@ -2,7 +2,7 @@
 
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
-use crate::ledger::{Conducts, Ledger, Mark};
+use crate::ledger::{Conducts, Ledger, Mark, Standing};
 use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
 use crate::policy::retire::RetireStage;
 use crate::telemetry::{Events, Metrics, SiteGauges};
@@ -32,6 +32,8 @@ pub struct Operations {
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
     told: Mutex<BTreeMap<String, Vec<String>>>,
+    /// One reload at a time, with all that follows from it.
+    reloading: Mutex<()>,
 }
 
 impl Operations {
@@ -59,6 +61,7 @@ impl Operations {
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
+            reloading: Mutex::default(),
         };
         for site in operations.status().sites {
             // What is refused was said by the start itself.
@@ -83,7 +86,9 @@ impl Operations {
 
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let report = self.live.reload(self.now());
+        self.ledger.settle(&self.live.snapshot(), self.now());
         for site in &report.sites {
             let (name, findings) = (&site.site, &site.findings);
             let news = self.is_news(name, findings);
@@ -171,7 +176,17 @@ impl Operations {
         if self.conducts.traps.failing() {
             status.warnings.push("the marks of traps cannot be written to the state directory".into());
         }
+        for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
+            if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {
+                site.suspended.push(standing.crawler);
+            }
+        }
         status
+    }
+
+    /// How it stands with the lists of networks that had anything to say.
+    pub(super) fn standings(&self) -> Vec<Standing> {
+        self.ledger.standings(self.now())
     }
 
     /// Now, by both measures.
@@ -216,7 +231,8 @@ impl Operations {
         let asker = asker_of(&snapshot, registry, &asked.facts);
         let entry = asker.site.and_then(|index| snapshot.sites().get(index));
         if let Some(entry) = entry {
-            asked.facts.identity = identity_by_policy(&entry.site, &asked.facts, asker.claim, true);
+            let identity = identity_by_policy(&entry.site, &asked.facts, asker.claim, true);
+            asked.facts.identity = self.ledger.weigh_unseen(registry, entry, asker.claim, identity, moment.now);
         }
         let holdings = entry.map_or_else(Holdings::default, |entry| {
             self.ledger.peek(registry, entry, asked.facts.host, asker.claim, moment)
@@ -235,6 +251,9 @@ impl Operations {
         self.metrics.warnings(status.warnings.len());
         self.metrics.trapped(self.conducts.traps.in_force(self.now()));
         self.metrics.events(self.events.left_out(), self.events.dropped());
+        let standings = self.standings().into_iter();
+        let suspended = standings.map(|standing| (standing.site, standing.crawler, standing.suspended));
+        self.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
             Some((site.site.clone(), robots.state.clone(), robots.last_success.map(|moment| moment.0)))

@@ -46,6 +46,39 @@ fn the_admin_listener_reads_and_answers_only_local_names() {
 }
 
 #[test]
+fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let app = AdminApp::new(operations(directory.path()), AccessLog::off());
+    let ask = |path: &str| {
+        let answer = app.answer(&Method::GET, Some("localhost"), path);
+        (answer.status().as_u16(), String::from_utf8(answer.body().clone()).expect("text"))
+    };
+    for (path, said) in [
+        ("/api/violations?limit=abc", "`limit` is `abc`: it must be a number from 1 to 500"),
+        ("/api/violations?limit=0", "a number from 1 to 500"),
+        ("/api/violations?limit=501", "a number from 1 to 500"),
+        ("/api/violations?limit=", "`limit` has no value"),
+        ("/api/violations?kind=violations", "it must be one of violation, never_fetched, unproven"),
+        ("/api/violations?sites=shop", "`sites` is no parameter of this: there is site, crawler, kind, limit"),
+        ("/api/violations?site=shop&site=blog", "`site` stands there twice"),
+        ("/api/crawlers?limit=5", "`limit` is no parameter of this: there is site, crawler"),
+        ("/api/status?site=shop", "it has none"),
+    ] {
+        let (status, text) = ask(path);
+        assert_eq!(status, 400, "{path}");
+        assert!(text.contains(said), "{path}: {text}");
+    }
+    for path in [
+        "/api/violations?limit=500&kind=never_fetched&site=shop&crawler=bingbot",
+        "/api/crawlers?site=my%20shop",
+        "/api/status?",
+        "/metrics?x=y",
+    ] {
+        assert_eq!(ask(path).0, 200, "{path}");
+    }
+}
+
+#[test]
 fn the_control_socket_serves_its_owner_and_nobody_else() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());

@@ -13,6 +13,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Nobody here knows who came.
+const ONLY_WHERE_VERIFIED: &str = "\
+A running crawlgate calls it so only where somebody came from these networks within seven days; until then it is treated as
+unverified. `--live` asks the running one.";
+
 /// Say why: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -110,6 +115,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let colour = super::colour(&out);
     out.write_all(explanation.to_text(&snapshot, colour).as_bytes())?;
+    if explanation.identity == Identity::Impostor {
+        writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
+    }
     Ok(())
 }
 

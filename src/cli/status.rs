@@ -45,6 +45,10 @@ fn print(status: &Status) -> io::Result<()> {
                 Some(seen) => writeln!(out, "  search      Googlebot {may}, as it was sent at {seen}")?,
                 None => writeln!(out, "  search      Googlebot {may} by the policy; / was not asked for yet")?,
             }
+            for crawler in &site.suspended {
+                writeln!(out, "  identity    nobody came from the networks of {crawler} within seven days:")?;
+                writeln!(out, "              nobody is called an impostor by them; are they right?")?;
+            }
             for retired in &site.retire {
                 writeln!(out, "  retire      {retired}")?;
             }

@@ -9,7 +9,8 @@ use super::request::host;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
 use crate::telemetry::Event;
-use crate::verdict::{Action, Decision, Identity, Kind, chosen, group_place, rule_place};
+use crate::time::Timestamp;
+use crate::verdict::{Action, Decision, Facts, Identity, Kind, chosen, group_place, rule_place};
 use http::header;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
@@ -22,6 +23,21 @@ const FORWARDING: [&str; 7] =
 /// Whether the client's address may speak against it: a proxy that nobody declared may stand in between.
 pub(super) fn may_accuse(request: &RequestHeader, ctx: &RequestContext) -> bool {
     ctx.peer_trusted || !FORWARDING.iter().any(|name| request.headers.contains_key(*name))
+}
+
+/// Notes who was shown the version in force, and what proved that: a delay and a trap may depend on it.
+pub(super) fn shown(
+    gateway: &Gateway,
+    request: &RequestHeader,
+    ctx: &RequestContext,
+    decision: &Decision,
+    entry: &SiteEntry,
+    now: Timestamp,
+) {
+    let (client, identity) = (ctx.client, ctx.identity);
+    let facts =
+        Facts { host: host(request), target: b"/robots.txt", method: b"GET", user_agent: b"", client, identity, now };
+    gateway.conducts.served(gateway.registry, entry, decision.claim, &facts);
 }
 
 /// Whether it is written down: what is refused, or would be.
@@ -62,7 +78,7 @@ pub(super) fn event(
         site: site.name.clone(),
         crawler: crawler_label(gateway.registry, entry, decision.claim).to_owned(),
         identity: ctx.identity.name(),
-        proof: if ctx.identity == Identity::Unverified { "none" } else { "networks" },
+        proof: if matches!(ctx.identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
         client: ctx.client.and_then(|address| gateway.addresses.apply(address)),
         method: bounded(request.method.as_str().as_bytes()).into_owned(),
         host: bounded(host(request)).into_owned(),

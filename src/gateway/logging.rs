@@ -38,7 +38,10 @@ fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let status = session.response_written().map_or(0, |response| response.status.as_u16());
     let (registry, now) = (gateway.registry, Timestamp::from(gateway.clock.now()));
     match (decision.action, status) {
-        (Action::RobotsTxt, 200 | 304) => gateway.ledger.served(registry, entry, host(request), decision.claim, now),
+        (Action::RobotsTxt, 200 | 304) => {
+            conduct::shown(gateway, request, ctx, decision, entry, now);
+            gateway.ledger.served(registry, entry, host(request), decision.claim, now);
+        }
         (_, 500..) => gateway.ledger.unreachable(registry, entry, host(request), decision.claim, now),
         _ => {}
     }
@@ -55,7 +58,7 @@ fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let crawler = crawler_label(gateway.registry, entry, decision.claim);
     metrics.request(site, crawler, decision.kind.name(), counted_action(decision));
     if decision.claim != Claim::Nobody {
-        metrics.identity(identity_label(gateway.registry, decision.claim), ctx.identity.name());
+        metrics.identity(identity_label(gateway.registry, decision.claim), ctx.identity.outcome());
     }
     if ctx.robots_txt {
         let status = session.response_written().map_or(0, |response| response.status.as_u16());

@@ -63,7 +63,8 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
     let entry = asker.site.and_then(|site| snapshot.sites().get(site));
     if let Some(entry) = entry.filter(|entry| asker.claim != Claim::Nobody && entry.site.lists_addresses()) {
         let may_accuse = conduct::may_accuse(request, ctx);
-        facts.identity = identity_by_policy(&entry.site, &facts, asker.claim, may_accuse);
+        let identity = identity_by_policy(&entry.site, &facts, asker.claim, may_accuse);
+        facts.identity = gateway.ledger.weigh(registry, entry, asker.claim, identity, facts.now);
     }
     let holdings = entry.map_or_else(Holdings::default, |entry| {
         gateway.ledger.holdings(registry, entry, facts.host, asker.claim, ctx.moment())

@@ -1,9 +1,12 @@
 //! What is remembered, asked for one request.
 
+use super::holdings::Asker as Cache;
+use super::shown::{Showing, Shown};
+use super::visits::key;
 use super::{Pace, Party, Traps};
 use crate::crawlers::{Claim, Registry, calls_itself};
-use crate::policy::Snapshot;
 use crate::policy::compiled::Site;
+use crate::policy::{SiteEntry, Snapshot};
 use crate::verdict::{Asker, Conduct, Decision, Facts, Holdings, Identity, claim_label, conduct_counts, pace};
 use std::time::Duration;
 
@@ -14,22 +17,26 @@ pub struct Conducts {
     pub pace: Pace,
     /// Who stepped into a trap.
     pub traps: Traps,
+    shown: Shown,
 }
 
 /// Whom to look up, where there is anything to look up.
 struct Subject<'a> {
+    entry: &'a SiteEntry,
     site: &'a Site,
+    claim: Claim,
     /// Its name; none of a bot that no list knows and that does not say what it is called.
     crawler: Option<&'a str>,
 }
 
 fn subject<'a>(snapshot: &'a Snapshot, registry: &'a Registry, facts: &Facts<'a>, asker: Asker) -> Option<Subject<'a>> {
-    let site = &*snapshot.sites().get(asker.site?)?.site;
+    let entry = snapshot.sites().get(asker.site?)?;
+    let site = &*entry.site;
     let standing = site.standing(asker.claim);
     if !conduct_counts(site, &standing, facts.target) {
         return None;
     }
-    Some(Subject { site, crawler: name(asker.claim, registry, site, facts) })
+    Some(Subject { entry, site, claim: asker.claim, crawler: name(asker.claim, registry, site, facts) })
 }
 
 /// Bots that no list knows are told apart by what they call themselves: one that comes from the same address as another
@@ -41,6 +48,25 @@ fn name<'a>(claim: Claim, registry: &'a Registry, site: &'a Site, facts: &Facts<
     }
 }
 
+/// What is asked of [`Shown`], where anything depends on it: a delay or a trap. Bots that no list knows share a name, and
+/// behind a cache it is the cache that is served.
+fn of_the_one_in_force<T>(
+    registry: &Registry,
+    entry: &SiteEntry,
+    claim: Claim,
+    host: &[u8],
+    ask: impl FnOnce(Showing<'_>) -> T,
+) -> Option<T> {
+    let site = &*entry.site;
+    let told_apart = matches!(claim, Claim::Known(_) | Claim::Token(_)) && site.behind_cache.is_none();
+    if !told_apart || site.policy.enforcement.traps.is_empty() && site.standing(claim).pace.is_none() {
+        return None;
+    }
+    let key = key(&site.name, host)?;
+    let crawler = Cache::of(claim, registry, entry).name;
+    Some(ask(Showing { key: &key, crawler, version: site.robots_txt.version }))
+}
+
 impl Subject<'_> {
     fn party(&self, facts: &Facts<'_>) -> Party<'_> {
         let crawler = self.crawler.unwrap_or("other");
@@ -49,6 +75,11 @@ impl Subject<'_> {
 }
 
 impl Conducts {
+    /// With the marks that are remembered.
+    pub fn with(traps: Traps) -> Conducts {
+        Conducts { traps, ..Conducts::default() }
+    }
+
     /// How the asker has conducted itself, this request included. `now` is the moment since 1970: the facts have whole
     /// seconds only. Takes a lock for as long as a look into a table takes, and that only where the policy has a crawl
     /// delay for this crawler, or traps.
@@ -88,8 +119,22 @@ impl Conducts {
     ) -> Conduct {
         let Some(subject) = subject(snapshot, registry, facts, asker) else { return Conduct::default() };
         let trapped = self.trapped(&subject, facts);
-        let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings) };
-        Conduct { too_fast: paced.and_then(|delay| too_fast(subject.party(facts), delay)), trapped }
+        let shown = !holdings.watched && self.was_shown(&subject, registry, facts);
+        let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings, shown) };
+        Conduct { too_fast: paced.and_then(|delay| too_fast(subject.party(facts), delay)), trapped, shown }
+    }
+
+    /// The version in force was served whole to who says that it is this crawler. `facts` are those of the fetch.
+    pub fn served(&self, registry: &Registry, entry: &SiteEntry, claim: Claim, facts: &Facts<'_>) {
+        let showing = |showing: Showing<'_>| self.shown.add(showing, facts.identity, facts.client, facts.now);
+        of_the_one_in_force(registry, entry, claim, facts.host, showing);
+    }
+
+    fn was_shown(&self, subject: &Subject<'_>, registry: &Registry, facts: &Facts<'_>) -> bool {
+        // What was served before under this name may have been served to another one, who was told apart otherwise.
+        let since = subject.entry.names_since;
+        let showing = |showing: Showing<'_>| self.shown.since(showing, facts.client, since);
+        of_the_one_in_force(registry, subject.entry, subject.claim, facts.host, showing).unwrap_or_default()
     }
 
     fn trapped(&self, subject: &Subject<'_>, facts: &Facts<'_>) -> bool {

@@ -265,14 +265,12 @@ struct Timeline {
     held: Vec<Held>,
     /// Whether the host was watched for long enough.
     watched: bool,
-    /// Whether who asks was served the version in force.
-    in_force: bool,
 }
 
 impl Timeline {
     fn new(policy: &str) -> Timeline {
         let snapshot = Snapshot::new(vec![SiteEntry::new(site(policy), Timestamp(0))], 1);
-        Timeline { conducts: Conducts::default(), snapshot, held: Vec::new(), watched: true, in_force: false }
+        Timeline { conducts: Conducts::default(), snapshot, held: Vec::new(), watched: true }
     }
 
     fn ask(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
@@ -293,13 +291,8 @@ impl Timeline {
         let asker = Asker::of(&self.snapshot, registry, &facts);
         let now = Duration::from_secs_f64(seconds);
         let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
-        let holdings = Holdings {
-            versions: &self.held,
-            held,
-            watched: self.watched,
-            in_force: self.in_force,
-            ..Holdings::default()
-        };
+        let holdings =
+            Holdings { versions: &self.held, held, watched: self.watched, in_force: true, ..Holdings::default() };
         let looked = self.conducts.look(&self.snapshot, registry, &facts, asker, &holdings, now);
         let conduct = self.conducts.take_in(&self.snapshot, registry, &facts, asker, &holdings, now);
         assert_eq!(looked, conduct, "what is said without taking it in is what is said when it is");
@@ -307,6 +300,21 @@ impl Timeline {
         let decision = decide_for(&self.snapshot, registry, &facts, asker, &holdings, conduct, scratch);
         self.conducts.remember(&decision, &self.snapshot, registry, &facts);
         decision
+    }
+
+    /// The version in force is served to somebody under this name.
+    fn fetch(&self, identity: Identity, client: &str, user_agent: &str) {
+        let facts = Facts {
+            host: b"shop.example",
+            target: b"/robots.txt",
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: Some(address(client)),
+            identity,
+            now: Timestamp(500),
+        };
+        let claim = Asker::of(&self.snapshot, Registry::builtin(), &facts).claim;
+        self.conducts.served(Registry::builtin(), &self.snapshot.sites()[0], claim, &facts);
     }
 }
 
@@ -430,7 +438,7 @@ fn on_a_host_just_started_nobody_is_called_too_fast() {
     for seconds in [1_000.0, 1_000.5] {
         assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it may never have heard of a delay");
     }
-    time.in_force = true;
+    time.fetch(Identity::Unverified, "192.0.2.1", bot);
     time.ask(2_000.0, "192.0.2.1", bot, "/");
     let slowed = time.ask(2_001.0, "192.0.2.1", bot, "/");
     assert_eq!((slowed.kind, slowed.action.name()), (Kind::Unproven, "slow"), "it knows, and may hold another one");
@@ -443,7 +451,7 @@ fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before
     assert_eq!(time.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Unproven);
     assert_eq!(time.ask(1_001.0, "192.0.2.1", "Googlebot/2.1", "/").kind, Kind::Allowed, "it is not shut out");
     assert!(time.conducts.traps.is_empty());
-    time.in_force = true;
+    time.fetch(Identity::Unverified, "192.0.2.1", "Googlebot/2.1");
     assert_eq!(
         time.ask(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind,
         Kind::Trapped,
@@ -453,6 +461,63 @@ fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before
     assert_eq!(later.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Trapped, "no copy is unknown");
     later.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
     assert_eq!(later.ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/").kind, Kind::StaleCopy);
+}
+
+/// A forger took its name, and the file: it itself was shown nothing.
+#[test]
+fn on_a_host_just_started_nobody_is_held_to_what_only_a_forger_was_served() {
+    let mut time = Timeline::new(POLICY);
+    time.watched = false;
+    for bot in ["ShopBot/1.0", "bingbot/2.0", "GPTBot/1.2"] {
+        time.fetch(Identity::Unverified, "203.0.113.66", bot);
+        time.fetch(Identity::Impostor, "203.0.113.66", bot);
+        for seconds in [1_000.0, 1_000.5] {
+            assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "{bot}");
+        }
+        let trap = time.ask(1_001.0, "192.0.2.1", bot, "/trap/");
+        assert!(!trap.sprung && trap.kind != Kind::Trapped, "{bot}: {trap:?}");
+        // The forger is held to what it was given.
+        assert_eq!(time.ask(1_000.0, "203.0.113.66", bot, "/").kind, Kind::Allowed);
+        assert_eq!(time.ask(1_000.5, "203.0.113.66", bot, "/").action.name(), "slow", "{bot}");
+    }
+    assert!(time.conducts.traps.is_empty());
+}
+
+#[test]
+fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawler_and_another_version_for_none() {
+    let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
+    time.watched = false;
+    let slow = |time: &Timeline, start: f64, client: &str| {
+        time.ask(start, client, bot, "/");
+        time.ask(start + 0.5, client, bot, "/").action.name() == "slow"
+    };
+    time.fetch(Identity::Verified, "198.51.100.1", bot);
+    assert!(slow(&time, 1_000.0, "198.51.100.1") && slow(&time, 1_000.0, "192.0.2.1"));
+    // The owner changes the file: nobody was shown the new one.
+    let former = held(POLICY.to_owned());
+    time.snapshot = Snapshot::new(vec![SiteEntry::new(site(&POLICY.replace("/cart/", "/carts/")), Timestamp(0))], 2);
+    time.held = vec![former];
+    assert!(!slow(&time, 2_000.0, "198.51.100.1"));
+    time.fetch(Identity::Unverified, "2001:db8:0:1::1", bot);
+    assert!(slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"), "one machine has the whole /64");
+    assert!(!slow(&time, 3_000.0, "2001:db8:0:2::1"));
+    // Where somebody else had its name when it was fetched, that was somebody else.
+    let entry = SiteEntry { names_since: Timestamp(501), ..time.snapshot.sites()[0].clone() };
+    time.snapshot = Snapshot::new(vec![entry], 3);
+    assert!(!slow(&time, 4_000.0, "2001:db8:0:1::1"));
+}
+
+#[test]
+fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
+    use super::shown::{Showing, Shown};
+    let (shown, version) = (Shown::default(), crate::policy::Version([0; 8]));
+    let showing = Showing { key: b"shop\0shop.example", crawler: "bingbot", version };
+    for number in 0..1_000_000_u32 {
+        shown.add(showing, Identity::Unverified, Some(Ipv4Addr::from(number).into()), Timestamp(number.into()));
+    }
+    assert!(shown.len() <= 65_536, "{}", shown.len());
+    assert!(shown.since(showing, Some(Ipv4Addr::from(999_999).into()), Timestamp(0)), "the last are remembered");
+    assert!(!shown.since(showing, Some(Ipv4Addr::from(0).into()), Timestamp(0)));
 }
 
 #[test]
@@ -475,4 +540,14 @@ fn the_exempt_are_called_so() {
         assert_eq!((decision.kind, decision.action.name(), decision.would), (Kind::Exempt, "pass", None), "{target}");
     }
     assert_eq!(time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind, Kind::Allowed);
+}
+
+#[test]
+fn a_mark_counts_for_no_longer_when_the_clock_is_set_back() {
+    let (traps, at) = (Traps::default(), Timestamp(1_000_000));
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at, HOUR);
+    assert!(traps.until("shop", "gptbot", address("192.0.2.1"), Timestamp(at.0 - 2)).is_some(), "a correction");
+    let before = Timestamp(at.0 - 365 * 86_400);
+    assert_eq!(traps.until("shop", "gptbot", address("192.0.2.1"), before), None);
+    assert_eq!((traps.in_force(before), traps.list(before).len()), (0, 0));
 }

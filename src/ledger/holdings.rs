@@ -2,7 +2,7 @@
 
 use super::visits::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::SiteEntry;
+use crate::policy::{Held, SiteEntry, Version};
 use crate::time::Timestamp;
 use crate::verdict::{Holdings, bits};
 use std::time::Duration;
@@ -40,6 +40,12 @@ impl<'a> Asker<'a> {
     }
 }
 
+/// The versions that anybody may hold where nobody knows who was served what: those that were in force within this time.
+pub fn in_force_within(entry: &SiteEntry, reach: Duration, now: Timestamp) -> impl Iterator<Item = Version> {
+    let reached = move |held: &&Held| now.since(held.superseded_at) <= reach;
+    entry.held.iter().filter(reached).map(|held| held.former.version)
+}
+
 /// What a crawler may hold. `steady` says whether the clock goes as it went.
 pub fn holdings<'a>(
     entry: &'a SiteEntry,
@@ -53,13 +59,15 @@ pub fn holdings<'a>(
     let reach = window + entry.site.behind_cache.unwrap_or_default();
     let unbroken = host.filter(|host| steady && !host.is_forsaken(entry.site.grace, now));
     let since = unbroken.map(Host::since);
-    let watched = since.is_some_and(|since| now.since(since) >= reach);
+    // A copy from the second before the watch began may be held for as long as any.
+    let watched = since.is_some_and(|since| now.since(since) > reach);
     // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
     let unseen = !watched || entry.site.behind_cache.is_some();
 
     // Who was told apart otherwise within the window was served in another's name.
-    let name = if now.since(entry.names_since) >= window { asker.name } else { ANYONE };
-    let within = |moment: Timestamp| now.since(moment) <= window;
+    let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
+    // What we served, a cache before us may have handed out for as long as it keeps it: a 503 as well.
+    let within = |moment: Timestamp| now.since(moment) <= reach;
     let (mut held, mut forgotten, mut fetched) = (0, false, entry.site.behind_cache.is_some());
     if unseen {
         let reached = |moment: Timestamp| now.since(moment) <= reach;

@@ -1,7 +1,8 @@
 //! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
 
-use super::holdings::{Asker, holdings};
-use super::store::Store;
+use super::holdings::{Asker, holdings, in_force_within};
+use super::proofs::{Proofs, Standing};
+use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::{Watch, is_gap};
 use crate::clock::Moment;
@@ -9,8 +10,10 @@ use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::Holdings;
+use crate::verdict::{Holdings, Identity, claim_label};
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What was served in the last second before a crash is not written; a second more for the writing.
@@ -32,6 +35,9 @@ pub struct Ledger {
     watch: Watch,
     store: Option<Mutex<Store>>,
     new_hosts: Vec<String>,
+    proofs: Proofs,
+    /// Of the snapshot whose hosts were last looked at.
+    generation: AtomicU64,
 }
 
 /// What one crawler was served on one host: for reports.
@@ -53,10 +59,11 @@ impl Ledger {
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let LedgerOptions { state, new_hosts } = options;
         let now = moment.now;
-        let (store, visits) = match state {
-            None => (None, Visits::new(Bounds::default())),
+        let (store, visits, proofs) = match state {
+            None => (None, Visits::new(Bounds::default()), Proofs::default()),
             Some(state) => {
-                let (store, visits, stamp) = Store::open(&state, Bounds::default());
+                let (mut store, visits, stamp) = Store::open(&state, Bounds::default());
+                let proofs = store.read_proofs(now);
                 match stamp {
                     Some(stamp) if !is_gap(stamp.at, now) => {
                         if !stamp.clean {
@@ -67,10 +74,13 @@ impl Ledger {
                     _ => visits.watch_anew(now),
                 }
                 visits.set_changed();
-                (Some(Mutex::new(store)), visits)
+                (Some(Mutex::new(store)), visits, proofs)
             }
         };
-        Ledger { visits, watch: Watch::new(moment), store, new_hosts }
+        let generation = AtomicU64::new(snapshot.generation);
+        let ledger = Ledger { visits, watch: Watch::new(moment), store, new_hosts, proofs, generation };
+        ledger.settle(snapshot, now);
+        ledger
     }
 
     /// What a crawler that asks now may hold; the host is seen with it. Never waits for a file.
@@ -140,6 +150,13 @@ impl Ledger {
                 for name in [asker.name, ANYONE] {
                     Visits::prolong(host, name, window, now);
                 }
+                host.everyone.prolong(window, now);
+                // Of what a cache handed out we know no more than that it was in force.
+                if let Some(cached) = entry.site.behind_cache {
+                    for version in in_force_within(entry, window + cached, now) {
+                        host.everyone.add(version, now);
+                    }
+                }
             },
         );
     }
@@ -153,13 +170,75 @@ impl Ledger {
             self.visits.watch_anew(moment.now);
             self.visits.set_changed();
         }
-        self.visits.keep_sites(|site| snapshot.sites().iter().any(|entry| entry.site.name.as_bytes() == site));
-        self.write(moment.now, false);
+        let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;
+        // A request that began under the policies before may bring back a host that moved meanwhile.
+        if self.visits.take_grown() || other {
+            self.settle(snapshot, moment.now);
+        }
+        self.proofs.tell(moment.now);
+        self.write(moment.now, Writing::WhenDue);
+    }
+
+    /// Goes by these policies from now on. To be told after each change of them and before the next. Forgets what was
+    /// served on hosts that lead to another site by now, or to none: what crawlers are given there, nobody here knows, and a
+    /// host that comes back is new.
+    pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
+        // Two threads come here, and the one with the older policies may be the later.
+        if self.generation.fetch_max(snapshot.generation, Ordering::Relaxed) > snapshot.generation {
+            return;
+        }
+        self.proofs.settle(snapshot, Registry::builtin());
+        let entries: HashMap<&[u8], &SiteEntry> =
+            snapshot.sites().iter().map(|entry| (entry.site.name.as_bytes(), entry)).collect();
+        let moved = self.visits.keep(|site, host, of| {
+            let Some(entry) = entries.get(site) else { return false };
+            if of.is_behind(entry.site.behind_cache, now) {
+                self.visits.set_changed();
+            }
+            of.leads_as_before(ways(snapshot, site, host))
+        });
+        if moved {
+            // A crash must not bring them back.
+            self.write(now, Writing::AtOnce);
+        }
     }
 
     /// Writes everything down, for an end in order.
     pub fn close(&self, now: Timestamp) {
-        self.write(now, true);
+        self.write(now, Writing::ForTheLastTime);
+    }
+
+    /// What is proven of a request, given what the policy's networks say of its address. Neither locks nor waits.
+    pub fn weigh(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        claim: Claim,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Identity {
+        match claim_label(claim, registry, Some(&entry.site)) {
+            Some(crawler) => self.proofs.weigh(&entry.site, crawler, identity, now),
+            None => identity,
+        }
+    }
+
+    /// The same without a trace, for explanations.
+    pub fn weigh_unseen(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        claim: Claim,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Identity {
+        let crawler = claim_label(claim, registry, Some(&entry.site)).unwrap_or_default();
+        self.proofs.look(&entry.site, crawler, identity, now)
+    }
+
+    /// How it stands with the lists of networks that had anything to say.
+    pub fn standings(&self, now: Timestamp) -> Vec<Standing> {
+        self.proofs.standings(now)
     }
 
     /// What is wrong with the files, for a person.
@@ -191,9 +270,11 @@ impl Ledger {
         all
     }
 
-    fn write(&self, now: Timestamp, last: bool) {
+    fn write(&self, now: Timestamp, writing: Writing) {
         if let Some(store) = &self.store {
-            store.lock().unwrap_or_else(PoisonError::into_inner).write(&self.visits, now, last);
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            store.write(&self.visits, now, writing);
+            store.write_proofs(&self.proofs);
         }
     }
 
@@ -202,7 +283,7 @@ impl Ledger {
         let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
         let named = entry.site.policy.hosts.iter().any(|host| !host.value.wildcard && is(&host.value.name));
         let since = if self.is_new(host) { Timestamp(0) } else { now };
-        Host::new(since, now, named)
+        Host::new(since, now, named, entry.site.behind_cache)
     }
 
     fn is_new(&self, host: &[u8]) -> bool {
@@ -211,6 +292,18 @@ impl Ledger {
             self.new_hosts.iter().any(|new| new.as_bytes().eq_ignore_ascii_case(name))
         }
     }
+}
+
+/// Under which names a host leads to a site, a bit for each: the usual ports are one host here, and a policy may name one.
+fn ways(snapshot: &Snapshot, site: &[u8], host: &[u8]) -> u8 {
+    let leads = |host: &[u8]| {
+        let entry = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
+        entry.is_some_and(|entry| entry.site.name.as_bytes() == site)
+    };
+    let (_, port) = name_and_port(host);
+    let usual = [b":80".as_slice(), b":443"].map(|port| [host, port].concat());
+    let others = usual.iter().map(|usual| port.is_none() && leads(usual));
+    [leads(host)].into_iter().chain(others).fold(0, |ways, leads| ways << 1 | u8::from(leads))
 }
 
 /// Notes for every host that anybody may have been served what was in force from a moment on.

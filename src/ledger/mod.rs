@@ -2,8 +2,9 @@
 //! conduct themselves from request to request: their pace, and who stepped into a trap.
 //!
 //! `keeping` is what others call; `visits` is the table of what was served; `holdings` is the definition that judges by it;
-//! `watch` says since when a host is seen without a gap; `store` keeps it all through a restart. `conduct` asks `pace` and
-//! `traps` for one request. The request path reads tables under locks that nobody holds for long, and never waits for a file.
+//! `watch` says since when a host is seen without a gap; `store` keeps it all through a restart. `proofs` says what the
+//! lists of networks are worth. `conduct` asks `pace`,
+//! `traps` and `shown` for one request. The request path reads tables under locks that nobody holds for long, and never waits for a file.
 //!
 //! Knows sites, claims and addresses; must not know how a request came or what is done with it. Every table is bounded, and
 //! no clock is read here: `now` is an argument.
@@ -12,6 +13,8 @@ mod conduct;
 mod holdings;
 mod keeping;
 mod pace;
+mod proofs;
+mod shown;
 mod store;
 mod traps;
 mod visits;
@@ -20,6 +23,7 @@ mod watch;
 pub use conduct::Conducts;
 pub use keeping::{CrawlerVisits, Ledger, LedgerOptions};
 pub use pace::{Pace, Party, gcra};
+pub use proofs::Standing;
 pub use traps::{Mark, Traps, TrapsError};
 pub use visits::Visit;
 

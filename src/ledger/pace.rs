@@ -106,8 +106,9 @@ impl Pace {
     fn key(&self, party: Party<'_>) -> u64 {
         // Who is verified is one crawler, wherever it comes from. Of anybody else the address is all that tells it from
         // those who take its name.
-        let address = party.address.filter(|_| party.identity != Identity::Verified).map(network);
-        self.hasher.hash_one((party.site, party.crawler, party.identity, address))
+        let verified = party.identity == Identity::Verified;
+        let address = party.address.filter(|_| !verified).map(network);
+        self.hasher.hash_one((party.site, party.crawler, verified, address))
     }
 
     fn shard(&self, key: u64) -> &Mutex<HashMap<u64, Duration>> {

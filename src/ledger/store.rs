@@ -1,6 +1,7 @@
 //! The table on disk. Written whole to a new file that then takes the old one's name, at most once a second and only when
 //! something changed; a stamp beside it says when crawlgate was last alive, and whether it ended in order.
 
+use super::proofs::Proofs;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
 use crate::policy::Version;
 use crate::time::Timestamp;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How often the stamp is renewed while nothing else is written, in seconds.
 const STAMP: i64 = 5;
@@ -30,6 +31,9 @@ struct WrittenHost {
     since: Timestamp,
     seen: Timestamp,
     named: bool,
+    /// In seconds.
+    #[serde(default)]
+    behind_cache: Option<u64>,
     everyone: WrittenServed,
     crawlers: BTreeMap<String, WrittenServed>,
 }
@@ -46,6 +50,15 @@ pub struct Stamp {
     pub at: Timestamp,
     /// Whether it ended in order, and everything was written.
     pub clean: bool,
+}
+
+/// How much of a hurry there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writing {
+    WhenDue,
+    AtOnce,
+    /// At once, and crawlgate ends in order.
+    ForTheLastTime,
 }
 
 /// The files.
@@ -73,11 +86,7 @@ impl Store {
             Ok(()) => (store, visits, stamp),
             Err(error) => {
                 let file = store.table_file();
-                let aside = file.with_extension("json.unreadable");
-                let _ = fs::rename(&file, &aside);
-                let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
-                tracing::warn!("{problem}");
-                store.problem = Some(problem);
+                store.set_aside(&file, &error);
                 (store, Visits::new(bounds), None)
             }
         }
@@ -93,7 +102,8 @@ impl Store {
         let table: WrittenTable = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
         for written in table.hosts {
             let Some(key) = key(&written.site, written.host.as_bytes()) else { continue };
-            let mut host = Host::new(written.since, written.seen, written.named);
+            let mut host =
+                Host::new(written.since, written.seen, written.named, written.behind_cache.map(Duration::from_secs));
             host.everyone = written.everyone.read()?;
             for (name, served) in written.crawlers {
                 *host.crawler_mut(&name) = served.read()?;
@@ -104,10 +114,10 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what changed, when it is time; all of it and at once when `last`.
-    pub fn write(&mut self, visits: &Visits, now: Timestamp, last: bool) {
-        let began = Instant::now();
-        if !last && self.next.is_some_and(|next| began < next) {
+    /// Writes what changed.
+    pub fn write(&mut self, visits: &Visits, now: Timestamp, writing: Writing) {
+        let (began, last) = (Instant::now(), writing == Writing::ForTheLastTime);
+        if writing == Writing::WhenDue && self.next.is_some_and(|next| began < next) {
             return;
         }
         let changed = visits.take_changed();
@@ -127,6 +137,41 @@ impl Store {
         {
             self.stamped = Some(now);
         }
+    }
+
+    /// What is remembered of the lists of networks. What cannot be read is said, set aside and forgotten.
+    pub fn read_proofs(&mut self, now: Timestamp) -> Proofs {
+        let file = self.proofs_file();
+        let read = match fs::File::open(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Proofs::default(),
+            Err(error) => Err(error.to_string()),
+            Ok(open) => {
+                let mut bytes = Vec::new();
+                let read = open.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string());
+                read.and_then(|_| Proofs::read(&bytes, now).map_err(|error| error.to_string()))
+            }
+        };
+        read.unwrap_or_else(|error| {
+            self.set_aside(&file, &error);
+            Proofs::default()
+        })
+    }
+
+    /// Writes them when they changed: a verified visit is noted once a minute at most.
+    pub fn write_proofs(&mut self, proofs: &Proofs) {
+        if let Some(bytes) = proofs.take_changed()
+            && !self.write_file(&self.proofs_file(), &bytes)
+        {
+            proofs.set_changed();
+        }
+    }
+
+    fn set_aside(&mut self, file: &Path, error: &str) {
+        let aside = file.with_extension("json.unreadable");
+        let _ = fs::rename(file, &aside);
+        let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
+        tracing::warn!("{problem}");
+        self.problem = Some(problem);
     }
 
     /// What is wrong with the files, for a person.
@@ -157,6 +202,10 @@ impl Store {
 
     fn table_file(&self) -> PathBuf {
         self.directory.join("visits.json")
+    }
+
+    fn proofs_file(&self) -> PathBuf {
+        self.directory.join("verified.json")
     }
 
     fn stamp_file(&self) -> PathBuf {
@@ -191,6 +240,7 @@ fn table(visits: &Visits) -> Vec<u8> {
             since: host.since(),
             seen: host.seen(),
             named: host.named(),
+            behind_cache: host.cached().map(|cached| cached.as_secs()),
             everyone: WrittenServed::of(&host.everyone),
             crawlers: host.crawlers().map(|(name, served)| (name.to_owned(), WrittenServed::of(served))).collect(),
         };

@@ -1,6 +1,10 @@
 //! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its bounds;
 //! its files.
 
+mod moved;
+mod odd;
+mod proofs;
+
 use super::keeping::{Ledger, LedgerOptions};
 use super::visits::{ANYONE, Bounds, Host, Visits, key};
 use crate::clock::Moment;
@@ -220,7 +224,7 @@ impl History {
         }
         let (cache, window) = CACHES[crawler];
         let since = self.watched_since(host, now);
-        let watched = since.is_some_and(|since| now - since >= window);
+        let watched = since.is_some_and(|since| now - since > window);
         let held: Vec<usize> = self
             .served
             .iter()
@@ -391,7 +395,7 @@ fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
     let now = |number: i64| Timestamp(number);
     let named = key("shop", b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {
-        visits.change(key, || Host::new(at, at, named), |host| host.crawler_mut("bingbot").add(version, at));
+        visits.change(key, || Host::new(at, at, named, None), |host| host.crawler_mut("bingbot").add(version, at));
     };
     serve(&named, true, now(0));
     for number in 0..200_000 {
@@ -453,7 +457,7 @@ fn the_hosts_of_a_site_that_is_gone_are_forgotten() {
     world.fetch(0, 0);
     world.ledger.tick(&world.snapshot(), world.moment());
     assert_eq!(world.ledger.visits("shop").len(), 1);
-    world.ledger.tick(&Snapshot::default(), world.moment());
+    world.ledger.tick(&Snapshot::new(Vec::new(), 1), world.moment());
     assert!(world.ledger.visits("shop").is_empty());
 }
 

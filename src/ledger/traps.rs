@@ -37,6 +37,17 @@ pub struct Mark {
     pub until: Timestamp,
 }
 
+/// How far a clock may be corrected without that meaning that it was set back.
+const TOLERANCE: i64 = 5;
+
+impl Mark {
+    /// Whether it counts. One that was made in the time to come was made by a clock that was set back since: it is not to
+    /// count for longer than it would have.
+    fn is_in_force(&self, now: Timestamp) -> bool {
+        now < self.until && self.since.0 <= now.0.saturating_add(TOLERANCE)
+    }
+}
+
 /// The marks cannot be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("the marks of traps, {path}: {error}")]
@@ -76,7 +87,7 @@ impl Traps {
                 let bytes = if metadata.len() <= MAX_FILE { std::fs::read(&path).map_err(failed)? } else { Vec::new() };
                 match serde_json::from_slice::<Vec<Mark>>(&bytes) {
                     Ok(marks) => {
-                        marks.into_iter().filter(|mark| now < mark.until).for_each(|mark| traps.insert(mark, now))
+                        marks.into_iter().filter(|mark| mark.is_in_force(now)).for_each(|mark| traps.insert(mark, now))
                     }
                     Err(error) => {
                         let aside = state.join(format!("{FILE}.unreadable"));
@@ -130,7 +141,7 @@ impl Traps {
         let mark = shard.get(&key)?;
         // Two that share a hash share nothing else.
         let same = mark.site == site && mark.crawler == crawler && mark.address == address;
-        (same && now < mark.until).then_some(mark.until)
+        (same && mark.is_in_force(now)).then_some(mark.until)
     }
 
     /// Everybody who is marked, the latest first.
@@ -141,7 +152,7 @@ impl Traps {
             .iter()
             .flat_map(|shard| {
                 let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-                shard.values().filter(|mark| now < mark.until).cloned().collect::<Vec<_>>()
+                shard.values().filter(|mark| mark.is_in_force(now)).cloned().collect::<Vec<_>>()
             })
             .collect();
         marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
@@ -152,7 +163,7 @@ impl Traps {
     pub fn in_force(&self, now: Timestamp) -> usize {
         let counts = self.0.shards.iter().map(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().filter(|mark| now < mark.until).count()
+            shard.values().filter(|mark| mark.is_in_force(now)).count()
         });
         counts.sum()
     }
@@ -166,7 +177,7 @@ impl Traps {
             let before = shard.len();
             shard.retain(|_, mark| {
                 let kept = mark.address != address;
-                if !kept && now < mark.until {
+                if !kept && mark.is_in_force(now) {
                     released.push(mark.clone());
                 }
                 kept
@@ -211,7 +222,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 
 /// Those whose time is over go; where that is not enough, the eighth that is soonest over.
 fn make_room(shard: &mut HashMap<u64, Mark>, now: Timestamp) {
-    shard.retain(|_, mark| now < mark.until);
+    shard.retain(|_, mark| mark.is_in_force(now));
     if shard.len() >= MAX_MARKS / SHARDS {
         let mut marks: Vec<(Timestamp, u64)> = shard.iter().map(|(key, mark)| (mark.until, *key)).collect();
         let last = marks.len() / 8;

@@ -6,7 +6,7 @@ use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -20,6 +20,12 @@ const SHARDS: usize = 16;
 const COARSE: i64 = 60;
 /// Nobody is forsaken sooner.
 const SILENCE: Duration = Duration::from_secs(3_600);
+
+const NO_CACHE: i64 = -1;
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}
 
 /// What everybody together was served: the name of no crawler.
 pub const ANYONE: &str = "*";
@@ -72,7 +78,7 @@ impl Served {
     }
 
     /// What it may still go by, it may go by anew: robots.txt cannot be had (RFC 9309 section 2.4).
-    fn prolong(&mut self, window: Duration, at: Timestamp) {
+    pub fn prolong(&mut self, window: Duration, at: Timestamp) {
         for visit in self.versions.iter_mut().filter(|visit| at.since(visit.at) <= window) {
             visit.at = visit.at.max(at);
         }
@@ -89,6 +95,10 @@ pub struct Host {
     seen: AtomicI64,
     /// Whether the policy names it: such hosts are few, and forgotten last.
     named: bool,
+    /// Under which names it leads to its site, as far as anybody looked. See [`Host::leads_as_before`].
+    ways: AtomicU8,
+    /// For how long a cache before us kept what we served here, in seconds; [`NO_CACHE`] without one.
+    cached: AtomicI64,
     /// What any crawler may have been served without our knowing: around a crash.
     pub everyone: Served,
     /// By the hash of the name; the names are ours and the policy's, and one that met another's would share with it.
@@ -124,8 +134,25 @@ fn hash_of(name: &str) -> u64 {
 }
 
 impl Host {
-    pub fn new(since: Timestamp, seen: Timestamp, named: bool) -> Host {
-        Host { since: since.0.into(), seen: seen.0.into(), named, ..Host::default() }
+    pub fn new(since: Timestamp, seen: Timestamp, named: bool, cached: Option<Duration>) -> Host {
+        let cached = cached.map_or(NO_CACHE, seconds).into();
+        Host { since: since.0.into(), seen: seen.0.into(), named, cached, ..Host::default() }
+    }
+
+    /// For how long a cache before us keeps what we serve here.
+    pub fn cached(&self) -> Option<Duration> {
+        u64::try_from(self.cached.load(Ordering::Relaxed)).ok().map(Duration::from_secs)
+    }
+
+    /// Notes what is before us now. Where that was a cache, or one that kept things for longer, nobody knows what it handed
+    /// out and to whom: the watch begins when it is over. Says whether something is to be written down.
+    pub fn is_behind(&self, cache: Option<Duration>, now: Timestamp) -> bool {
+        let cache = cache.map_or(NO_CACHE, seconds);
+        let before = self.cached.swap(cache, Ordering::Relaxed);
+        if before > cache {
+            self.since.fetch_max(now.0.saturating_add(before), Ordering::Relaxed);
+        }
+        before != cache
     }
 
     /// Since when it is watched.
@@ -163,6 +190,13 @@ impl Host {
         now.since(self.seen()) > silence.max(SILENCE)
     }
 
+    /// Whether it leads to its site under the same names as when this was first asked, by a bit for each. Without any it
+    /// leads elsewhere.
+    pub fn leads_as_before(&self, ways: u8) -> bool {
+        let before = self.ways.compare_exchange(0, ways, Ordering::Relaxed, Ordering::Relaxed);
+        ways != 0 && before.map_or_else(|before| before == ways, |_| true)
+    }
+
     /// Somebody asked for it. Says whether that is worth writing down.
     fn touch(&self, silence: Duration, now: Timestamp) -> bool {
         if self.is_forsaken(silence, now) {
@@ -192,13 +226,21 @@ pub struct Visits {
     hasher: RandomState,
     bounds: Bounds,
     changed: AtomicBool,
+    /// Whether there are hosts that were not there before.
+    grown: AtomicBool,
 }
 
 impl Visits {
     pub fn new(bounds: Bounds) -> Visits {
         let shards = (0..SHARDS).map(|_| RwLock::default()).collect();
         let bounds = Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) };
-        Visits { shards, hasher: RandomState::new(), bounds, changed: AtomicBool::new(false) }
+        Visits {
+            shards,
+            hasher: RandomState::new(),
+            bounds,
+            changed: AtomicBool::new(false),
+            grown: AtomicBool::new(false),
+        }
     }
 
     /// Looks at a host. The lock is held for that long: `look` must not wait for anything.
@@ -230,6 +272,7 @@ impl Visits {
             if let Some((_, other)) = shard.hosts.insert(hash, (key.into(), host)) {
                 shard.crawlers -= other.crawlers.len();
             }
+            self.grown.store(true, Ordering::Release);
         }
         let Some((_, host)) = shard.hosts.get_mut(&hash) else { return };
         let before = host.crawlers.len();
@@ -251,18 +294,22 @@ impl Visits {
         self.each(|_, host| host.since.store(now.0, Ordering::Relaxed));
     }
 
-    /// Forgets the hosts of other sites.
-    pub fn keep_sites(&self, keep: impl Fn(&[u8]) -> bool) {
-        let gone = |key: &[u8]| !split(key).is_some_and(|(site, _)| keep(site));
+    /// Forgets the hosts, given with their sites, that are not to be kept. Says whether there were any.
+    pub fn keep(&self, keep: impl Fn(&[u8], &[u8], &Host) -> bool) -> bool {
+        let gone = |key: &[u8], of: &Host| !split(key).is_some_and(|(site, host)| keep(site, host, of));
+        let mut any = false;
         for shard in &self.shards {
-            if !read(shard).hosts.values().any(|(key, _)| gone(key)) {
+            // All of them are looked at: that is when it is noted what they are compared with the next time.
+            if read(shard).hosts.values().filter(|(key, host)| gone(key, host)).count() == 0 {
                 continue;
             }
             let mut shard = write(shard);
-            shard.hosts.retain(|_, (key, _)| !gone(key));
+            shard.hosts.retain(|_, (key, host)| !gone(key, host));
             shard.crawlers = shard.hosts.values().map(|(_, host)| host.crawlers.len()).sum();
             self.changed.store(true, Ordering::Release);
+            any = true;
         }
+        any
     }
 
     /// Every host with its key; one part of the table after the other is locked against changes.
@@ -275,6 +322,11 @@ impl Visits {
     /// Whether something changed since this was last asked.
     pub fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether there are more hosts than when this was last asked.
+    pub fn take_grown(&self) -> bool {
+        self.grown.swap(false, Ordering::AcqRel)
     }
 
     /// It is to be asked again.
@@ -315,7 +367,11 @@ pub fn key(site: &str, host: &[u8]) -> Option<Key> {
     let mut key = Key::from_slice(site.as_bytes());
     key.push(0);
     let start = key.len();
-    key.extend_from_slice(name);
+    // An IPv6 address keeps its brackets, or its end would be read as a port when it comes back from the disk.
+    let [open, close] = if name.contains(&b':') { ["[", "]"] } else { [""; 2] };
+    for part in [open.as_bytes(), name, close.as_bytes()] {
+        key.extend_from_slice(part);
+    }
     key[start..].make_ascii_lowercase();
     // robots.txt is for a scheme, a host and a port (RFC 9309 section 2.3); the usual ports are one host.
     if let Some(port) = port.filter(|port| ![80, 443].contains(port)) {

@@ -56,6 +56,10 @@ pub struct SiteStatus {
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
     #[serde(default)]
     pub front_page_seen: Option<Timestamp>,
+    /// Crawlers whose networks, as the policy lists them, verified nobody within seven days while others came under their
+    /// names: nobody is called an impostor by these lists.
+    #[serde(default)]
+    pub suspended: Vec<String>,
     /// What is being retired.
     #[serde(default)]
     pub retire: Vec<RetireStatus>,
@@ -151,6 +155,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         paused_until: pause.map(|pause| pause.until),
         held_versions: entry.map_or(0, |entry| entry.held.len()),
         indexable: site.is_none_or(|site| indexable(site, now)),
+        suspended: Vec::new(),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),

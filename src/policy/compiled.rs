@@ -139,6 +139,11 @@ impl Site {
         !self.networks.is_empty()
     }
 
+    /// The crawlers whose addresses the policy lists, and these.
+    pub fn listed_addresses(&self) -> impl Iterator<Item = (Claim, &[ipnet::IpNet])> {
+        self.networks.each()
+    }
+
     /// Whether an address is among those that the policy lists for a crawler; nothing where it lists none of its kind.
     pub fn holds_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         self.networks.hold(claim, address)

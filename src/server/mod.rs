@@ -130,7 +130,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
         None => Traps::default(),
     };
-    let conducts = Arc::new(Conducts { traps: traps.clone(), ..Conducts::default() });
+    let conducts = Arc::new(Conducts::with(traps.clone()));
     let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
     let operations = Operations::with(
         live.clone(),

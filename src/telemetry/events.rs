@@ -15,8 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// The latest events that the API shows; each is bounded, so they are a few MiB at most.
-const KEPT: usize = 500;
 /// Beyond the rate each crawler on each site has one event a second, as far as these tell them apart.
 const FAIR: usize = 256;
 const SUMMED_EVERY: Duration = Duration::from_secs(1);
@@ -92,6 +90,9 @@ struct Shared {
 }
 
 impl Events {
+    /// The latest events that the API shows; each is bounded, so they are a few MiB at most.
+    pub const KEPT: usize = 500;
+
     /// Opens the log.
     ///
     /// # Errors
@@ -147,7 +148,7 @@ impl Events {
             shared.log.write(&*event);
         }
         let mut recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let oldest = if recent.len() >= KEPT { recent.pop_front() } else { None };
+        let oldest = if recent.len() >= Events::KEPT { recent.pop_front() } else { None };
         recent.push_back(event);
         drop(recent);
         drop(oldest);

@@ -155,6 +155,7 @@ pub struct Metrics {
     /// Without a site: whether a crawler is who it says it is does not depend on whom it visits.
     identity: Counters,
     last_fetch: IntGaugeVec,
+    suspended: IntGaugeVec,
     indexable: IntGaugeVec,
     front_page: IntGaugeVec,
     retire: IntGaugeVec,
@@ -213,6 +214,11 @@ impl Metrics {
         let last_fetch = gauges(
             "crawlgate_robots_last_fetch_timestamp_seconds",
             "When a crawler was last served a site's robots.txt.",
+            &["site", "crawler"],
+        );
+        let suspended = gauges(
+            "crawlgate_identity_suspended",
+            "Whether a crawler's networks, as a site's policy lists them, verified nobody for 7 days while others used its name.",
             &["site", "crawler"],
         );
         let indexable = gauges(
@@ -324,6 +330,7 @@ impl Metrics {
                 &["crawler", "outcome"],
             ),
             last_fetch,
+            suspended,
             indexable,
             front_page,
             retire,
@@ -458,6 +465,16 @@ impl Metrics {
             if !site.version.is_empty() {
                 self.policy_info.with_label_values(&[name, &site.version]).set(1);
             }
+        }
+    }
+
+    /// `crawlgate_identity_suspended{site,crawler}` of the lists that had anything to say.
+    pub fn set_suspended(&self, lists: &[(String, String, bool)]) {
+        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.suspended.reset();
+        for (site, crawler, suspended) in lists.iter().take(MAX_SERIES) {
+            let gauge = self.suspended.with_label_values(&[cut_label(site), cut_label(crawler)]);
+            gauge.set((*suspended).into());
         }
     }
 

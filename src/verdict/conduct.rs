@@ -16,6 +16,10 @@ pub struct Conduct {
     pub too_fast: Option<Duration>,
     /// Its address stepped into a trap under the same name, and the time for that is not over.
     pub trapped: bool,
+    /// It was shown the version in force on this host, as far as that is proven: the fetch was verified, or came from the
+    /// same address. What may be held otherwise is not known on a host that was not watched for long enough, and a name can
+    /// be anybody's: nobody is held to a delay or a trap there who was not shown it.
+    pub shown: bool,
 }
 
 /// Whom a request is for, and from: what must be known before anything can be looked up for the decision.

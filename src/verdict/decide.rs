@@ -89,8 +89,10 @@ pub fn decide_for(
     let held = standing.judged && standing.mode != Mode::Off && !free;
     let against_the_rules =
         verdict == Verdict::Disallowed && matches!(kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-    let sprung =
-        held && !standing.exempt && against_the_rules && springs(registry, facts, claim, site, target, holdings);
+    let sprung = held
+        && !standing.exempt
+        && against_the_rules
+        && springs(registry, facts, claim, site, target, holdings, conduct);
     let impostor = held && facts.identity == Identity::Impostor;
     let mut found = Found { kind, refusal: None, mode: standing.mode };
     if impostor {
@@ -146,7 +148,7 @@ fn held_to(
     conduct: Conduct,
     watched: bool,
 ) -> Found {
-    let not_verified = identity == Identity::Unverified;
+    let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended);
     let mode = match standing.unverified {
         Unverified::Observe if not_verified => standing.mode.min(Mode::Observe),
         _ => standing.mode,
@@ -178,7 +180,7 @@ fn held_to(
 }
 
 /// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks the
-/// trap in what it says to this crawler. Where it may hold one from before the watch, it must have been served the one in
+/// trap in what it says to this crawler. Where it may hold one from before the watch, it must have been shown the one in
 /// force on this host.
 fn springs(
     registry: &Registry,
@@ -187,8 +189,9 @@ fn springs(
     current: &Site,
     target: Target<'_>,
     holdings: &Holdings<'_>,
+    conduct: Conduct,
 ) -> bool {
-    if !holdings.watched && !holdings.in_force {
+    if !holdings.watched && !conduct.shown {
         return false;
     }
     let Some(trap) = current.traps.find(target.sent).and_then(|trap| current.traps.rules().get(trap)) else {
@@ -204,7 +207,7 @@ fn springs(
 }
 
 /// The crawl delay that a crawler is held to: the shortest of all versions that it may hold, and none where one of them has
-/// none. Where a version from before the watch may be held, only whoever was served the one in force is held to a
+/// none. Where a version from before the watch may be held, only whoever was `shown` the one in force is held to a
 /// delay, and what is sooner is not called a violation.
 pub fn pace(
     registry: &Registry,
@@ -212,9 +215,10 @@ pub fn pace(
     claim: Claim,
     current: &Site,
     holdings: &Holdings<'_>,
+    shown: bool,
 ) -> Option<Duration> {
     let now = current.standing(claim).pace?;
-    if holdings.forgotten || !holdings.watched && !holdings.in_force {
+    if holdings.forgotten || !holdings.watched && !shown {
         return None;
     }
     holdings.former().try_fold(now, |shortest, held| match binding_in(registry, facts, claim, current, &held.former) {

@@ -32,6 +32,9 @@ pub struct Explanation {
     pub target: String,
     pub crawler: Option<CrawlerReport>,
     pub identity: Identity,
+    /// It would be an impostor, but for a list of networks that verified nobody lately.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,
@@ -239,6 +242,7 @@ fn report_response(
         target: String::from_utf8_lossy(question.facts.target).into_owned(),
         crawler: crawler_report(decision.claim, registry, site),
         identity: question.facts.identity,
+        suspended: question.facts.identity == Identity::Suspended,
         group,
         rule,
         verdict: decision.verdict,
@@ -400,6 +404,10 @@ impl Explanation {
             match self.identity {
                 Identity::Unverified => "unverified: the user agent is all that is known",
                 Identity::Verified => "verified: it comes from an address of this crawler",
+                Identity::Suspended => {
+                    "unverified: it comes from no address of this crawler, but nobody did within seven days, so the list \
+                     proves nothing"
+                }
                 Identity::Impostor => "impostor: it does not come from an address of this crawler",
             },
         );

@@ -100,7 +100,7 @@ fn the_exempt_are_never_refused_unless_they_are_somebody_else() {
             assert_eq!(held(&text, Identity::Unverified, user_agent, target).1, None, "{user_agent} {target}");
         }
     }
-    let paced = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: true };
+    let paced = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: true, shown: true };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
     assert_eq!((decision.kind, decision.action, decision.would), (Kind::Allowed, Action::Pass, None));
     assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(403)));
@@ -129,7 +129,7 @@ fn every_answer_is_that_of_the_agent_else_of_the_purpose_else_of_the_site_field_
 #[test]
 fn what_weighs_more_comes_first() {
     let text = with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
-    let both = Conduct { too_fast: Some(Duration::from_millis(4_001)), trapped: true };
+    let both = Conduct { too_fast: Some(Duration::from_millis(4_001)), trapped: true, shown: true };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
     assert_eq!((decision.kind, decision.verdict), (Kind::Trapped, Verdict::Disallowed));
     let (decision, _) = decided(&text, Identity::Verified, GOOGLEBOT, "/", both);
@@ -286,9 +286,9 @@ fn a_licence_is_asked_last_and_is_no_matter_of_traps_paces_or_the_exempt() {
     assert_eq!(asked("bingbot/2.0", "/cart/", calm), (Kind::Violation, "block", false));
     assert_eq!(asked("bingbot/2.0", "/trap/", calm), (Kind::Trapped, "block", true));
     assert_eq!(asked("Applebot/0.1", "/", calm), (Kind::Allowed, "pass", false));
-    let fast = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: false };
+    let fast = Conduct { too_fast: Some(Duration::from_secs(5)), ..Conduct::default() };
     assert_eq!(asked("bingbot/2.0", "/", fast), (Kind::TooFast, "slow", false));
-    let trapped = Conduct { too_fast: None, trapped: true };
+    let trapped = Conduct { trapped: true, ..Conduct::default() };
     assert_eq!(asked("bingbot/2.0", "/", trapped), (Kind::Trapped, "block", false));
     assert_eq!(asked("bingbot/2.0", "/.well-known/tdmrep.json", trapped), (Kind::Allowed, "tdmrep", false));
     assert_eq!(asked("bingbot/2.0", "/robots.txt", trapped), (Kind::Allowed, "robots_txt", false));

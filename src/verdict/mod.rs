@@ -51,6 +51,9 @@ pub enum Identity {
     Verified,
     /// It is not.
     Impostor,
+    /// It would be, but the list of addresses that says so never verified anybody lately: treated as not verified.
+    #[serde(rename = "unverified")]
+    Suspended,
 }
 
 /// What a crawler may hold of a site's robots.txt, besides the version in force: the versions that it was served on this
@@ -110,12 +113,20 @@ pub struct Scratch {
 }
 
 impl Identity {
-    /// Its name in reports and metrics.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Identity::Unverified => "unverified",
+            Identity::Unverified | Identity::Suspended => "unverified",
             Identity::Verified => "verified",
             Identity::Impostor => "impostor",
+        }
+    }
+
+    /// What is counted of it: a finding that is suspended has a name of its own.
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Identity::Suspended => "suspended",
+            _ => self.name(),
         }
     }
 }
@@ -134,7 +145,7 @@ impl Verdict {
 
 impl Kind {
     /// Its name in reports, metrics and tests.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Kind::NotACrawler => "not_a_crawler",
             Kind::Allowed => "allowed",

@@ -171,14 +171,17 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         Origin::nowhere(),
         origin.address
     );
-    let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n";
+    let policy = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n\
+        crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }\n";
     let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
+    let gate = gate.settings("trusted_proxies: [127.0.0.1]");
     let gate = gate.policy("merged", "hosts: [merged.test]\n").start();
     for (host, target, agent) in [
         ("site.test", "/", BROWSER),
         ("site.test", "/", BINGBOT),
         ("site.test", "/", GPTBOT),
         ("site.test", "/robots.txt", BINGBOT),
+        ("site.test", "/", "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1"),
         ("down.test", "/", BROWSER),
     ] {
         gate.get(host, target, &format!("User-Agent: {agent}\r\n"));

@@ -93,6 +93,10 @@ impl Networks {
         self.0.is_empty()
     }
 
+    pub fn each(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
+        self.0.iter().map(|(claim, networks)| (*claim, networks.as_slice()))
+    }
+
     /// Whether an address is among those of a crawler; nothing where no list says anything about addresses of its kind.
     pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
         let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;

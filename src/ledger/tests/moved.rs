@@ -1,0 +1,170 @@
+//! Hosts that go to another site and come back: what they were given meanwhile, nobody here knows.
+
+use super::*;
+
+/// A site with these hosts, everything open, or `/p1/` closed.
+fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
+    let rules = if closed { "[/always/, /p1/]" } else { "[/always/]" };
+    let text =
+        format!("hosts: [{hosts}]\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: {rules} }}] }}\n");
+    let source = Source { name: format!("{name}.yaml").into(), text: text.as_str().into() };
+    let (site, findings) = load(name, &source, Registry::builtin());
+    let site = site.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
+    SiteEntry { names_since: Timestamp(i64::MIN / 2), ..SiteEntry::new(site, Timestamp(0)) }
+}
+
+/// Two sites and their hosts, and a clock.
+struct Moving {
+    ledger: Ledger,
+    snapshot: Snapshot,
+    now: i64,
+}
+
+impl Moving {
+    /// The first site is watched on `a.example` for two days; `b.example` is there as well.
+    fn settled(state: Option<&Path>) -> Moving {
+        let snapshot = sites("a.example, b.example", "c.example", 0);
+        let ledger = open(state, &snapshot, 1_000 * DAY, 0);
+        let mut moving = Moving { ledger, snapshot, now: 1_000 * DAY };
+        moving.be_in_use(48);
+        assert_eq!((moving.kind("a.example"), moving.kind("b.example")), (Kind::Violation, Kind::Violation));
+        moving
+    }
+
+    fn be_in_use(&mut self, hours: i64) {
+        for _ in 0..hours / 6 {
+            self.kind("a.example");
+            self.kind("b.example");
+            self.ledger.tick(&self.snapshot, moment(self.now, 0));
+            self.now += 6 * HOUR;
+        }
+    }
+
+    /// The owner changes the hosts of the sites.
+    fn reload(&mut self, snapshot: Snapshot) {
+        self.snapshot = snapshot;
+        self.ledger.settle(&self.snapshot, Timestamp(self.now));
+    }
+
+    /// What it is to ask for what every version closes.
+    fn kind(&self, host: &str) -> Kind {
+        let facts = Facts {
+            host: host.as_bytes(),
+            target: b"/always/",
+            method: b"GET",
+            user_agent: b"bingbot/2.0",
+            client: None,
+            identity: Identity::Unverified,
+            now: Timestamp(self.now),
+        };
+        let asker = Asker::of(&self.snapshot, Registry::builtin(), &facts);
+        let entry = asker.site.and_then(|index| self.snapshot.sites().get(index));
+        let moment = moment(self.now, 0);
+        let holdings = entry
+            .map(|entry| self.ledger.holdings(Registry::builtin(), entry, facts.host, asker.claim, moment))
+            .unwrap_or_default();
+        let scratch = &mut Scratch::default();
+        decide_for(&self.snapshot, Registry::builtin(), &facts, asker, &holdings, Conduct::default(), scratch).kind
+    }
+}
+
+fn sites(one: &str, other: &str, generation: u64) -> Snapshot {
+    Snapshot::new(vec![site_of("one", one, true), site_of("other", other, false)], generation)
+}
+
+#[test]
+fn a_host_that_was_another_site_s_for_an_hour_is_watched_anew() {
+    let mut moving = Moving::settled(None);
+    moving.reload(sites("b.example", "c.example, a.example", 1));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven, "nobody watched it for this site");
+    moving.now += HOUR;
+    moving.reload(sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.kind("b.example"), Kind::Violation, "the hosts that stayed are watched as before");
+    moving.be_in_use(30);
+    assert_eq!(moving.kind("a.example"), Kind::Violation, "a day later it is watched again");
+}
+
+#[test]
+fn it_does_not_matter_how_short_it_was_or_whether_anybody_came() {
+    let mut moving = Moving::settled(None);
+    moving.reload(sites("b.example", "c.example, a.example", 1));
+    moving.reload(sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    // To no site at all: then the origin's own robots.txt is forwarded.
+    let mut moving = Moving::settled(None);
+    moving.reload(sites("b.example", "c.example", 1));
+    moving.reload(sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.kind("b.example"), Kind::Violation);
+}
+
+#[test]
+fn a_request_that_began_under_the_old_policies_brings_no_watch_back() {
+    let mut moving = Moving::settled(None);
+    let before = moving.snapshot.clone();
+    moving.reload(sites("b.example", "c.example, a.example", 1));
+    let claim = Registry::builtin().identify(b"bingbot/2.0");
+    moving.ledger.served(Registry::builtin(), &before.sites()[0], b"a.example", claim, Timestamp(moving.now));
+    moving.ledger.tick(&moving.snapshot, moment(moving.now, 0));
+    assert!(moving.ledger.visits("one").iter().all(|visits| visits.host != "a.example"));
+    // With a day in between the watch would be long enough.
+    for _ in 0..5 {
+        moving.be_in_use(6);
+    }
+    moving.reload(sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+}
+
+#[test]
+fn one_port_of_a_host_that_goes_elsewhere_is_noticed() {
+    let mut moving = Moving::settled(None);
+    moving.reload(sites("a.example, b.example", "c.example, 'a.example:443'", 1));
+    moving.reload(sites("a.example, b.example", "c.example", 2));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.kind("b.example"), Kind::Violation);
+}
+
+#[test]
+fn a_wildcard_loses_one_host_and_keeps_the_others() {
+    let mut moving = Moving::settled(None);
+    moving.reload(sites("'*.example'", "c.example", 1));
+    assert_eq!(moving.kind("a.example"), Kind::Violation, "it is still this site's");
+    moving.reload(sites("'*.example'", "c.example, a.example", 2));
+    moving.reload(sites("'*.example'", "c.example", 3));
+    assert_eq!(moving.kind("a.example"), Kind::Unproven);
+    assert_eq!(moving.kind("b.example"), Kind::Violation);
+}
+
+#[test]
+fn what_moved_is_forgotten_through_a_restart_whether_or_not_the_move_was_seen() {
+    for seen in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut moving = Moving::settled(Some(directory.path()));
+        moving.ledger.tick(&moving.snapshot, moment(moving.now, 0));
+        let moved = sites("b.example", "c.example, a.example", 0);
+        if seen {
+            moving.reload(moved.clone());
+        } else {
+            moving.ledger.close(Timestamp(moving.now));
+        }
+        // Nothing is written any more: the process was killed, twice in a few seconds.
+        for snapshot in [moved, sites("a.example, b.example", "c.example", 0)] {
+            moving.now += 2;
+            moving.ledger = open(Some(directory.path()), &snapshot, moving.now, 0);
+            moving.snapshot = snapshot;
+        }
+        assert_eq!(moving.kind("a.example"), Kind::Unproven, "seen: {seen}");
+        assert_eq!(moving.kind("b.example"), Kind::Violation, "seen: {seen}");
+    }
+}
+
+#[test]
+fn a_host_that_is_an_address_is_the_same_after_a_restart() {
+    for host in ["[2001:db8::443]", "[2001:db8::1]:8443", "[::ffff:192.0.2.1]:80", "192.0.2.1:8080"] {
+        let written = key("shop", host.as_bytes()).expect("a key");
+        let (_, read) = super::super::visits::split(&written).expect("site and host");
+        assert_eq!(key("shop", read).as_ref(), Some(&written), "{host}");
+    }
+    assert_ne!(key("shop", b"[2001:db8::443]"), key("shop", b"[2001:db8::80]"));
+}

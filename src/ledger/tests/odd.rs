@@ -1,0 +1,330 @@
+//! Combinations that nobody has on a common day: a cache before us that goes while copies of it are held, a pause behind
+//! one, names that change around a restart, moments to the second.
+
+use super::*;
+
+/// Versions 0 (all open), 15 (all closed) and 1, without a cache and behind two.
+static BEHIND: LazyLock<Vec<Vec<Arc<Site>>>> = LazyLock::new(|| {
+    let rules = ["", "/p0/, /p1/, /p2/, /p3/, ", "/p0/, "];
+    let behind = ["", ", behind_cache: 1h", ", behind_cache: 6h"];
+    let sites = |behind: &&str| {
+        rules.iter().map(|closed| site(&format!("disallow: [{closed}/always/]"), behind)).collect::<Vec<_>>()
+    };
+    behind.iter().map(sites).collect()
+});
+
+const CACHE: [i64; 3] = [0, HOUR, 6 * HOUR];
+
+/// Whether a version closes a path.
+fn closes(version: usize, path: usize) -> bool {
+    [false, true, path == 0][version]
+}
+
+impl World {
+    /// The owner changes the policy, and what is before crawlgate.
+    fn reload(&mut self, behind: usize, version: usize) {
+        let (now, before) = (self.wall(), self.entry.clone());
+        let site = BEHIND[behind][version].clone();
+        self.entry.site = site.clone();
+        if site.robots_txt.version != before.site.robots_txt.version {
+            let mut held = before.held;
+            held.retain(|held| held.former.version != site.robots_txt.version);
+            held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: now });
+            self.entry = SiteEntry { site, since: now, held, ..self.entry.clone() };
+        }
+        self.ledger.settle(&self.snapshot(), now);
+    }
+
+    fn unreachable(&self, crawler: usize) {
+        let claim = Registry::builtin().identify(agent(crawler).as_bytes());
+        self.ledger.unreachable(Registry::builtin(), &self.entry, b"a.example", claim, self.wall());
+    }
+
+    /// Time in which the host is in use.
+    fn live(&mut self, hours: i64) {
+        for _ in 0..hours {
+            self.now += HOUR;
+            self.ask(4, 0, "/");
+            self.ledger.tick(&self.snapshot(), self.moment());
+        }
+    }
+
+    fn start_again(&mut self, directory: &Path, in_order: bool) {
+        if in_order {
+            self.ledger.close(self.wall());
+        }
+        self.ledger = open(Some(directory), &self.snapshot(), self.now, self.set);
+    }
+}
+
+/// Behind a cache from the beginning, and watched for two days.
+fn behind_a_cache(state: Option<&Path>) -> World {
+    let mut world = World::new(state, 0, 1_000 * DAY);
+    world.reload(1, 0);
+    world.live(48);
+    world
+}
+
+#[test]
+fn a_copy_of_a_cache_that_is_gone_is_held_for_its_time() {
+    for restart in [false, true] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = behind_a_cache(Some(directory.path()));
+        // bingbot has the open version from the cache, and nobody here knows. Then the owner does without it.
+        if restart {
+            world.ledger.close(world.wall());
+            world.entry.site = BEHIND[0][0].clone();
+            world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, 0);
+        }
+        world.reload(0, 1);
+        world.live(20);
+        assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "restart: {restart}");
+        // What the cache had last it may have handed out an hour later.
+        world.live(4);
+        assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "restart: {restart}");
+        world.live(2);
+        assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true), "restart: {restart}");
+    }
+}
+
+#[test]
+fn who_hears_503_behind_a_cache_may_go_on_by_what_the_cache_gave_it() {
+    let mut world = behind_a_cache(None);
+    world.reload(1, 1);
+    world.live(20);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    // robots.txt is paused: its copy is still good (RFC 9309 section 2.4).
+    world.unreachable(0);
+    world.live(20);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    world.live(6);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation);
+}
+
+#[test]
+fn who_hears_503_may_go_on_by_a_copy_that_a_crash_lost() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut world = settled(Some(directory.path()));
+    world.live(1);
+    world.ledger.close(world.wall());
+    world.start_again(directory.path(), false);
+    // Written, and not in order.
+    world.ledger.tick(&world.snapshot(), world.moment());
+    world.fetch(0, 0);
+    world.start_again(directory.path(), false);
+    world.publish(15);
+    world.live(23);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    world.unreachable(0);
+    world.live(23);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    world.live(2);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation);
+}
+
+/// The definition to the second: a copy is good for the whole of its time, the last second included.
+#[test]
+fn a_copy_of_the_last_second_before_counts_until_its_last_second() {
+    // From whoever served before: the watch began in the same second.
+    let mut world = World::new(None, 15, 1_000 * DAY);
+    for _ in 0..24 {
+        world.ask(4, 0, "/");
+        world.now += HOUR;
+    }
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Unproven);
+    world.now += 1;
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation);
+    // From us, under another name that second.
+    let mut world = settled(None);
+    world.fetch(4, 0);
+    world.entry.names_since = world.wall();
+    world.publish(15);
+    for _ in 0..24 {
+        assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+        world.now += HOUR;
+    }
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    world.now += 1;
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation);
+}
+
+#[test]
+fn a_bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
+    let names = |token: &str| {
+        let rules = format!("disallow: [/p1/] }}, {{ agents: [{token}], disallow: [/p1/]");
+        site(&rules, "")
+    };
+    for in_order in [true, false] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = settled(Some(directory.path()));
+        world.ask(4, 0, "/");
+        let housebot = Registry::builtin().identify(b"HouseBot/1.0");
+        assert_eq!(housebot, Claim::Other);
+        world.ledger.served(Registry::builtin(), &world.entry, b"a.example", housebot, world.wall());
+        world.start_again(directory.path(), true);
+        // Its name comes, goes, and comes again, with a restart each time.
+        for token in ["HouseBot", "OtherBot", "HouseBot"] {
+            world.now += 5 * HOUR;
+            let (before, since) = (world.entry.clone(), world.wall());
+            let mut held = before.held.clone();
+            held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: since });
+            world.entry = SiteEntry { site: names(token), since, held, names_since: since, ..before };
+            world.ledger.tick(&world.snapshot(), world.moment());
+            world.start_again(directory.path(), in_order);
+            world.ask(4, 0, "/");
+        }
+        let claim = Registry::builtin().identify_with(b"HouseBot/1.0", &world.entry.site.tokens);
+        assert!(matches!(claim, Claim::Token(_)));
+        let moment = world.moment();
+        let holdings = world.ledger.peek(Registry::builtin(), &world.entry, b"a.example", claim, moment);
+        let open = world.entry.held.last().expect("the first version").former.version;
+        assert!(holdings.former().any(|held| held.former.version == open), "in order: {in_order}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_to_the_second_of_a_change_takes_no_copy_away() {
+    for offset in -3..=3 {
+        for restart in [false, true] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut world = settled(Some(directory.path()));
+            world.fetch(0, 0);
+            world.live(10);
+            world.publish(15);
+            let changed = world.wall();
+            world.live(5);
+            world.ledger.close(world.wall());
+            // To the second in which the version changed, or one beside it.
+            world.set -= world.wall().0 - changed.0 + offset;
+            if restart {
+                world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+            } else {
+                world.ledger.tick(&world.snapshot(), world.moment());
+            }
+            // It fetched 15 hours ago, whatever the clock says.
+            for _ in 0..9 {
+                let kind = world.ask(0, 0, "/p1/").0;
+                assert!([Kind::StaleCopy, Kind::Unproven].contains(&kind), "{kind:?}, {offset}, restart: {restart}");
+                world.live(1);
+            }
+        }
+    }
+}
+
+/// What happens to a site that is behind a cache, and not.
+#[derive(Clone, Debug)]
+enum Odd {
+    Pass(i64),
+    Reload {
+        behind: usize,
+        version: usize,
+    },
+    /// A crawler asks for robots.txt, of the cache if there is one.
+    Fetch(usize),
+    /// It asks, and hears 503.
+    Pause(usize),
+    Ask(usize, usize),
+    Restart {
+        in_order: bool,
+        reload: Option<(usize, usize)>,
+    },
+    SetClock(i64),
+    /// The host is with another site for a while, where everything is open.
+    Away(i64),
+}
+
+fn odd_events() -> impl Strategy<Value = Vec<Odd>> {
+    let crawler = || prop_oneof![4 => Just(0usize), 1 => Just(3)];
+    let event = prop_oneof![
+        4 => (1i64..500).prop_map(Odd::Pass),
+        4 => (0usize..3, 0usize..3).prop_map(|(behind, version)| Odd::Reload { behind, version }),
+        3 => crawler().prop_map(Odd::Fetch),
+        3 => crawler().prop_map(Odd::Pause),
+        8 => (crawler(), 0usize..2).prop_map(|(crawler, path)| Odd::Ask(crawler, path)),
+        1 => (any::<bool>(), proptest::option::of((0usize..3, 0usize..3)))
+            .prop_map(|(in_order, reload)| Odd::Restart { in_order, reload }),
+        1 => prop_oneof![9 => -4i64..=4, 1 => -40 * HOUR..40 * HOUR].prop_map(Odd::SetClock),
+        1 => prop_oneof![9 => Just(Odd::Pass(1)), 1 => (0i64..300).prop_map(Odd::Away)],
+    ];
+    proptest::collection::vec(event, 4..24)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// The cache answers for as long as it may, with what it had at first, and it hands out what it has to anybody.
+    #[test]
+    fn nor_is_it_whatever_is_before_us_and_wherever_the_host_goes(
+        first in (0usize..3, prop_oneof![3 => Just(0usize), 1 => 1usize..3]), events in odd_events()
+    ) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = World::new(Some(directory.path()), 0, 1_000 * DAY);
+        let (mut behind, mut version) = first;
+        world.reload(behind, version);
+        world.live(60);
+        // What each crawler holds, and what the cache has: version and when it was fetched, by what was lived through.
+        let mut copies: [Vec<(usize, i64)>; 4] = Default::default();
+        let mut cache: Option<(usize, i64)> = (behind != 0).then_some((version, world.now));
+        if behind != 0 {
+            // Who came before did not come to us.
+            copies.iter_mut().for_each(|copies| copies.push((version, world.now)));
+        }
+        for event in &events {
+            match *event {
+                Odd::Pass(minutes) => {
+                    world.now += minutes * 60;
+                    world.ledger.tick(&world.snapshot(), world.moment());
+                }
+                Odd::Reload { behind: before_us, version: new } => {
+                    (behind, version) = (before_us, new);
+                    world.reload(behind, version);
+                }
+                Odd::Fetch(crawler) => {
+                    cache = cache.filter(|(_, at)| behind != 0 && world.now - at <= CACHE[behind]);
+                    let copy = *cache.get_or_insert_with(|| {
+                        world.fetch(crawler, 0);
+                        (version, world.now)
+                    });
+                    copies[crawler].push((copy.0, world.now));
+                }
+                Odd::Pause(crawler) => {
+                    world.unreachable(crawler);
+                    let window = CACHES[crawler].1;
+                    for copy in copies[crawler].iter_mut().filter(|copy| world.now - copy.1 <= window) {
+                        copy.1 = world.now;
+                    }
+                }
+                Odd::Ask(crawler, path) => {
+                    let window = CACHES[crawler].1;
+                    let allows = |(version, at): &(usize, i64)| world.now - at <= window && !closes(*version, path);
+                    let allowed = copies[crawler].iter().any(allows);
+                    let (kind, _) = world.ask(crawler, 0, &format!("/p{path}/"));
+                    prop_assert!(!(allowed && kind == Kind::Violation), "{:?} {:?}", first, events);
+                }
+                Odd::Restart { in_order, reload } => {
+                    if in_order {
+                        world.ledger.close(world.wall());
+                    }
+                    world.now += 3;
+                    if let Some((before_us, new)) = reload {
+                        (behind, version) = (before_us, new);
+                        let before = std::mem::replace(&mut world.ledger, open(None, &Snapshot::default(), 0, 0));
+                        world.reload(behind, version);
+                        drop(before);
+                    }
+                    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                }
+                Odd::SetClock(seconds) => world.set += seconds,
+                Odd::Away(minutes) => {
+                    let here = world.snapshot();
+                    world.ledger.settle(&Snapshot::default(), world.wall());
+                    for copies in &mut copies {
+                        copies.push((0, world.now));
+                    }
+                    world.now += minutes * 60;
+                    world.ledger.settle(&here, world.wall());
+                }
+            }
+        }
+    }
+}
