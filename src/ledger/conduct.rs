@@ -1,5 +1,6 @@
 //! What is remembered, asked for one request.
 
+use super::visits::{Key, key};
 use super::{Pace, Party, Traps};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::Snapshot;
@@ -44,13 +45,15 @@ fn name<'a>(claim: Claim, registry: &'a Registry, site: &'a Site, facts: &Facts<
 impl Subject<'_> {
     fn party(&self, facts: &Facts<'_>) -> Party<'_> {
         let crawler = self.crawler.unwrap_or("other");
-        Party { site: &self.site.name, crawler, identity: facts.identity, address: facts.client }
+        // What is no name of a host is one with all the others that are none.
+        let place = key(&self.site.name, facts.host).unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
+        Party { place, crawler, identity: facts.identity, address: facts.client }
     }
 }
 
 impl Conducts {
-    /// How the asker has conducted itself, this request included. `now` is the moment since 1970: the facts have whole
-    /// seconds only. Takes a lock for as long as a look into a table takes, and that only where the policy has a crawl
+    /// How the asker has conducted itself, this request included. `now` is what the clock has lived through, by which a pace
+    /// is measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a lock for as long as a look into a table takes, and that only where the policy has a crawl
     /// delay for this crawler, or traps.
     pub fn take_in(
         &self,
