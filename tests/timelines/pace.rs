@@ -275,7 +275,7 @@ fn by_whom() -> Vec<Timeline> {
                 Ask(PARTNER, APEX, "/", TOO_FAST),
             ],
         )
-        .with("crawlers: [{ token: PartnerBot, crawl_delay: yes, networks: [198.51.100.0/24] }]\n"),
+        .with(PARTNERS),
         timeline(
             "unverified, from many addresses",
             vec![

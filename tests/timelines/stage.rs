@@ -1,7 +1,7 @@
 //! How a timeline is told to the real binary: what an owner, a crawler, the clock and an operator can do, one event at a
 //! time, and what the access log calls each request. Knows nothing of what is right.
 
-use crate::support::{BINGBOT, BROWSER, Gate, Origin, Response, Setup, eventually, read};
+use crate::support::{Gate, Origin, Response, Setup, eventually, read};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -17,9 +17,9 @@ pub const A_WEEK: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs
 pub const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
 /// Does not follow `*` by its operator's own word, and no group names it.
 pub const NOT_BOUND: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";
-/// The policy's own word proves who it is.
+/// Proven by its addresses, where the policy has [`PARTNERS`].
 pub const PARTNER: &str = "PartnerBot/1.0";
-pub const PARTNERS_POLICY: &str = "{ token: PartnerBot, crawl_delay: yes, networks: [198.51.100.0/24] }";
+pub const PARTNERS: &str = "crawlers: [{ token: PartnerBot, crawl_delay: yes, networks: [198.51.100.0/24] }]\n";
 
 pub const APEX: &str = "shop.example";
 pub const WWW: &str = "www.shop.example";

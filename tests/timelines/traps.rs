@@ -309,7 +309,7 @@ fn marks() -> Vec<Timeline> {
                 Ask(PARTNER, APEX, "/", ALLOWED),
             ],
         )
-        .with("crawlers: [{ token: PartnerBot, crawl_delay: yes, networks: [198.51.100.0/24] }]\n"),
+        .with(PARTNERS),
         timeline(
             "no violation in any version",
             vec![
