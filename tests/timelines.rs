@@ -5,6 +5,8 @@
 
 mod support;
 
+#[path = "timelines/cast.rs"]
+mod cast;
 #[path = "timelines/model.rs"]
 mod model;
 #[path = "timelines/pace.rs"]
@@ -20,8 +22,9 @@ mod trouble;
 #[path = "timelines/validators.rs"]
 mod validators;
 
+use cast::{APEX, OPEN, WITHOUT_A, WWW};
 use stage::Event::*;
-use stage::{APEX, NEVER, OPEN, STALE, Stage, Timeline, UNPROVEN, VIOLATION, WITHOUT_A, timeline};
+use stage::{NEVER, STALE, Stage, Timeline, UNPROVEN, VIOLATION, timeline};
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -169,7 +172,7 @@ fn log_metrics_answer_and_policy_tests_call_a_request_the_same() {
   - { agent: bingbot, path: /never/, held: current, expect: { kind: violation, never_fetched: no, action: block } }
   - { agent: bingbot, path: /a/, held: 'Disallow:', expect: { kind: stale_copy, action: pass } }
 ";
-    stage.gate.write_policy("shop", &WITHOUT_A.policy(&format!("{APEX}, {}", stage::WWW), tests));
+    stage.gate.write_policy("shop", &WITHOUT_A.policy(&format!("{APEX}, {}", WWW), tests));
     let checked = stage.gate.command(&["reload"]);
     assert!(checked.status.success(), "{checked:?}");
 }

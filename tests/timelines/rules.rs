@@ -1,5 +1,6 @@
 //! Rules, and the copies of them that crawlers hold: which versions count against whom, on which host, for how long.
 
+use super::cast::*;
 use super::stage::Event::*;
 use super::stage::*;
 use crate::support::{BINGBOT, BROWSER};

@@ -1,5 +1,6 @@
 //! Traps: for whom they spring, who is marked, and for how long.
 
+use super::cast::*;
 use super::stage::Event::*;
 use super::stage::*;
 use crate::support::{BINGBOT, BROWSER};

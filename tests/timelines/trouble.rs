@@ -1,5 +1,6 @@
 //! Rules when something fails or is switched: restarts, crashes, a state that is lost, clocks that are set, pauses.
 
+use super::cast::*;
 use super::stage::Event::*;
 use super::stage::*;
 use crate::support::BINGBOT;

@@ -1,5 +1,6 @@
 //! What counts as served: whole answers to GET and 304s, each only where it says to the crawler which copy is good.
 
+use super::cast::*;
 use super::stage::Event::*;
 use super::stage::*;
 use crate::support::BINGBOT;
