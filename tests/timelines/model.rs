@@ -251,8 +251,9 @@ impl Life {
     }
 
     fn ask(&mut self, agent: &str, from: &str, host: usize, path: &str) -> String {
-        let (_, kind) = self.request("GET", agent, from, host, path, "");
-        self.accused += usize::from(ACCUSATIONS.contains(&kind.as_str()));
+        let (answer, kind) = self.request("GET", agent, from, host, path, "");
+        // Whom a pause turns away is not counted besides.
+        self.accused += usize::from(ACCUSATIONS.contains(&kind.as_str()) && answer.status != 503);
         kind
     }
 
