@@ -13,7 +13,9 @@ const DAY: f64 = 86_400.0;
 /// Of what the test takes for a certainty; crawlgate counts in seconds, and notes once a minute that somebody came.
 const MARGIN: f64 = 120.0;
 const HOSTS: [&str; 2] = [APEX, WWW];
-const PATHS: [&str; 5] = ["/a/", "/b/", TRAP, "/never/", "/"];
+/// A crawler compares a URL with the rules as it is sent, also the one that leads to another path.
+const ELSEWHERE: &str = "/b/../a/";
+const PATHS: [&str; 6] = ["/a/", "/b/", TRAP, "/never/", ELSEWHERE, "/"];
 /// What nobody who keeps to the rules is called.
 const ACCUSATIONS: [&str; 4] = ["violation", "too_fast", "trapped", "impostor"];
 
@@ -66,7 +68,9 @@ impl Said {
 #[derive(Clone)]
 struct Copy {
     said: Said,
+    /// Since when it counts as new, and when it was served or heard to be good.
     at: f64,
+    served: f64,
     /// From crawlgate; another server's has none.
     validators: Option<(String, String)>,
 }
@@ -171,7 +175,7 @@ impl Life {
         let log = setup.policies().parent().expect("a directory").join("access.log");
         let gate = setup.argument("--access-log").argument(log.display()).start();
         // What another server gave to all of them an hour ago, and that allows everything.
-        let from_before = Copy { said: Said::default(), at: -3_600.0, validators: None };
+        let from_before = Copy { said: Said::default(), at: -3_600.0, served: -3_600.0, validators: None };
         let mut life = Life {
             gate,
             random,
@@ -259,7 +263,11 @@ impl Life {
 
     /// One thing that happens.
     fn step(&mut self) {
-        let (crawler, host) = (self.random.below(CRAWLERS.len()), self.random.below(2));
+        let (mut crawler, host) = (self.random.below(CRAWLERS.len()), self.random.below(2));
+        // Those that keep a delay have more to get wrong.
+        if !CRAWLERS[crawler].honours_delay {
+            crawler = self.random.below(CRAWLERS.len());
+        }
         match self.random.below(100) {
             0..42 => self.page(crawler, host),
             42..58 => self.fetch(crawler, host),
@@ -301,7 +309,7 @@ impl Life {
     fn page(&mut self, number: usize, host: usize) {
         let crawler = &CRAWLERS[number];
         let Some(copy) = self.random.one(&self.valid(crawler, host)).cloned() else { return self.fetch(number, host) };
-        let known = copy.validators.is_some() && copy.at > self.known_since;
+        let known = copy.validators.is_some() && copy.served > self.known_since;
         // Where crawlgate cannot know of the copy it goes by what it was shown since; see docs/semantics.md, Traps.
         let may = |path: &&&str| copy.said.allows(path) && (known || **path != TRAP);
         let allowed: Vec<&str> = PATHS.iter().filter(may).copied().collect();
@@ -321,7 +329,7 @@ impl Life {
         self.last_page[number][host] = self.now();
         self.note(format!("{} asks {} for {path} by its copy of {:.1}: {kind}", crawler.agent, HOSTS[host], copy.at));
         assert!(!ACCUSATIONS.contains(&kind.as_str()), "it keeps to {copy:?}, and is called {kind}", copy = copy.said);
-        if known {
+        if known && path != ELSEWHERE {
             assert!(["allowed", "stale_copy"].contains(&kind.as_str()), "crawlgate knows of its copy: {kind}");
         }
     }
@@ -347,14 +355,14 @@ impl Life {
             (200 | 304 | 503, _) if head => {}
             (304, Some(copy)) => {
                 assert_eq!(copy.said, self.in_force, "it hears that its copy is good");
-                self.served(crawler, host, Copy { at, ..copy });
+                self.served(crawler, host, Copy { at, served: at, ..copy });
             }
             (200, _) => {
                 let said = Said::read(answer.text());
                 assert_eq!(said, self.in_force);
                 let field = |name: &str| answer.field(name).expect("a validator").to_owned();
                 let validators = Some((field("etag"), field("last-modified")));
-                self.served(crawler, host, Copy { said, at, validators });
+                self.served(crawler, host, Copy { said, at, served: at, validators });
             }
             (status, _) => panic!("robots.txt is answered {status}"),
         }
@@ -479,7 +487,8 @@ impl Life {
         if down > 60 {
             // Another server stood in, and allowed everything.
             for copies in self.copies.iter_mut().flatten() {
-                copies.push(Copy { said: Said::default(), at: now - down as f64 / 2.0, validators: None });
+                let at = now - down as f64 / 2.0;
+                copies.push(Copy { said: Said::default(), at, served: at, validators: None });
             }
         }
     }
