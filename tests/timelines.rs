@@ -7,6 +7,8 @@ mod support;
 
 #[path = "timelines/cast.rs"]
 mod cast;
+#[path = "timelines/life.rs"]
+mod life;
 #[path = "timelines/model.rs"]
 mod model;
 #[path = "timelines/pace.rs"]

@@ -1,38 +1,33 @@
-//! Random lives of the real binary: edits of the policy, fetches, clocks, crashes, and crawlers that keep to the rules by
-//! any copy that they hold. None of them is ever called a violator; somebody else in their name, who asks for what all
-//! copies close, always is. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
-//!
-//! `CRAWLGATE_SEED` plays one life, `CRAWLGATE_STEPS` makes all of them longer.
+//! What a crawler that keeps to the rules knows: the robots.txt that it read, for how long it goes by it, with whom it shares
+//! it. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
 
 use super::cast::*;
-use super::stage::find_record;
-use crate::support::{BINGBOT, Gate, Origin, Response, Setup, eventually, read};
-use std::time::Instant;
+use crate::support::BINGBOT;
 
-const DAY: f64 = 86_400.0;
+pub const DAY: f64 = 86_400.0;
 /// Of what the test takes for a certainty; crawlgate counts in seconds, and notes once a minute that somebody came.
-const MARGIN: f64 = 120.0;
-const HOSTS: [&str; 2] = [APEX, WWW];
+pub const MARGIN: f64 = 120.0;
+pub const HOSTS: [&str; 2] = [APEX, WWW];
 /// A crawler compares a URL with the rules as it is sent, also the one that leads to another path.
-const ELSEWHERE: &str = "/b/../a/";
-const PATHS: [&str; 6] = ["/a/", "/b/", TRAP, "/never/", ELSEWHERE, "/"];
+pub const ELSEWHERE: &str = "/b/../a/";
+pub const PATHS: [&str; 6] = ["/a/", "/b/", TRAP, "/never/", ELSEWHERE, "/"];
 /// What nobody who keeps to the rules is called.
-const ACCUSATIONS: [&str; 4] = ["violation", "too_fast", "trapped", "impostor"];
+pub const ACCUSATIONS: [&str; 4] = ["violation", "too_fast", "trapped", "impostor"];
 
-struct Crawler {
-    agent: &'static str,
+pub struct Crawler {
+    pub agent: &'static str,
     /// Crawlers with the same number share what they fetched.
-    cache: usize,
+    pub cache: usize,
     /// For how long it goes by a copy.
-    keeps: f64,
-    honours_delay: bool,
-    address: &'static str,
+    pub keeps: f64,
+    pub honours_delay: bool,
+    pub address: &'static str,
     /// Of somebody else who takes its name.
-    forger: &'static str,
+    pub forger: &'static str,
 }
 
 #[rustfmt::skip]
-const CRAWLERS: [Crawler; 6] = [
+pub const CRAWLERS: [Crawler; 6] = [
     Crawler { agent: BINGBOT, cache: 0, keeps: DAY, honours_delay: true, address: "203.0.113.1", forger: "192.0.2.1" },
     Crawler { agent: GOOGLEBOT, cache: 1, keeps: DAY, honours_delay: false, address: "203.0.113.2", forger: "192.0.2.2" },
     Crawler { agent: GOOGLE_IMAGES, cache: 1, keeps: DAY, honours_delay: false, address: "203.0.113.3", forger: "192.0.2.3" },
@@ -41,516 +36,87 @@ const CRAWLERS: [Crawler; 6] = [
     Crawler { agent: "SomeBot/1.0 (+http://some.example/bot)", cache: 4, keeps: DAY, honours_delay: false,
         address: "203.0.113.6", forger: "192.0.2.6" },
 ];
-const CACHES: usize = 5;
+pub const CACHES: usize = 5;
 
 /// A robots.txt as a crawler reads it.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Said {
-    closed: Vec<String>,
-    delay: Option<f64>,
+pub struct Said {
+    pub closed: Vec<String>,
+    pub delay: Option<f64>,
 }
 
 impl Said {
     /// All of it is for everybody, so that nothing but the keys must be read.
-    fn read(text: &str) -> Said {
+    pub fn read(text: &str) -> Said {
         let values = |key: &'static str| text.lines().filter_map(move |line| line.strip_prefix(key).map(str::trim));
         let mut closed: Vec<String> = values("Disallow:").map(str::to_owned).collect();
         closed.sort();
         Said { closed, delay: values("Crawl-delay:").next().map(|delay| delay.parse().expect("seconds")) }
     }
 
-    fn allows(&self, path: &str) -> bool {
+    pub fn allows(&self, path: &str) -> bool {
         !self.closed.iter().any(|closed| path.starts_with(closed.as_str()))
     }
 }
 
 /// A robots.txt that a crawler holds.
 #[derive(Clone)]
-struct Copy {
-    said: Said,
+pub struct Copy {
+    pub said: Said,
     /// Since when it counts as new, and when it was served or heard to be good.
-    at: f64,
-    served: f64,
+    pub at: f64,
+    pub served: f64,
     /// From crawlgate; another server's has none.
-    validators: Option<(String, String)>,
+    pub validators: Option<(String, String)>,
 }
 
 /// A version that crawlgate may take somebody to hold.
-struct Held {
-    said: Said,
-    host: usize,
+pub struct Held {
+    pub said: Said,
+    pub host: usize,
     /// Of all of them when absent.
-    cache: Option<usize>,
-    at: f64,
+    pub cache: Option<usize>,
+    pub at: f64,
 }
 
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     /// splitmix64.
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         usize::try_from(self.next() % bound as u64).expect("it is below a usize")
     }
 
-    fn between(&mut self, low: i64, high: i64) -> i64 {
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + i64::try_from(self.below(usize::try_from(high - low).expect("a range"))).expect("a small number")
     }
 
-    fn percent(&mut self, chance: usize) -> bool {
+    pub fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+    pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         (!of.is_empty()).then(|| &of[self.below(of.len())])
     }
 }
 
-struct Life {
-    gate: Gate,
-    random: Random,
-    seed: u64,
-    began: Instant,
-    /// Seconds that were made to pass.
-    passed: i64,
-    asked: usize,
-    in_force: Said,
-    /// What was in force before, and until when.
-    before: Vec<(Said, f64)>,
-    copies: Vec<Vec<Vec<Copy>>>,
-    held: Vec<Held>,
-    last_page: Vec<[f64; 2]>,
-    seen: [f64; 2],
-    watched_since: [f64; 2],
-    /// When somebody was last refused robots.txt on a host that was not watched for long enough.
-    unseen: [f64; 2],
-    /// What came before is not remembered, or not by its true age.
-    known_since: f64,
-    /// Since when crawlers are told apart, by what is remembered.
-    told_apart_since: f64,
-    /// How far the clock was set in all, and whether by a few seconds at the moment.
-    set: f64,
-    nudged: bool,
-    paused: bool,
-    /// Accusations since the last start.
-    accused: usize,
-    trail: Vec<String>,
-}
-
-impl Drop for Life {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let trail = &self.trail[self.trail.len().saturating_sub(60)..];
-            eprintln!("CRAWLGATE_SEED={} after {} steps:\n{}", self.seed, self.trail.len(), trail.join("\n"));
-        }
-    }
-}
-
-fn some_rules(random: &mut Random) -> Rules {
+pub fn some_rules(random: &mut Random) -> Rules {
     let closed: &[&[&str]] = &[&[], &["/a/"], &["/b/"], &["/a/", "/b/"]];
     let rules = OPEN.closing(closed[random.below(4)]).delay(["", "60s", "90s", "10m"][random.below(4)]);
     if random.percent(50) { rules.trapping(&[TRAP]) } else { rules }
 }
 
-fn said(rules: &Rules) -> Said {
+pub fn said(rules: &Rules) -> Said {
     let delay = ["60s", "90s", "10m"].iter().position(|delay| *delay == rules.delay).map(|at| [60.0, 90.0, 600.0][at]);
     let closed = ["/never/"].iter().chain(rules.closed).chain(rules.traps);
     let mut said = Said { closed: closed.map(|path| (*path).to_owned()).collect(), delay };
     said.closed.sort();
     said
-}
-
-impl Life {
-    fn begin(seed: u64) -> Life {
-        let mut random = Random(seed);
-        let first = some_rules(&mut random);
-        let setup = Setup::before(Origin::plain().address).policy("shop", &first.policy(&HOSTS.join(", "), ""));
-        let setup = setup.with_clock().settings("trusted_proxies: [127.0.0.1]\nlogs: { events: events.log }");
-        let log = setup.policies().parent().expect("a directory").join("access.log");
-        let gate = setup.argument("--access-log").argument(log.display()).start();
-        // What another server gave to all of them an hour ago, and that allows everything.
-        let from_before = Copy { said: Said::default(), at: -3_600.0, served: -3_600.0, validators: None };
-        let mut life = Life {
-            gate,
-            random,
-            seed,
-            began: Instant::now(),
-            passed: 0,
-            asked: 0,
-            in_force: said(&first),
-            before: Vec::new(),
-            copies: vec![vec![vec![from_before]; 2]; CACHES],
-            held: Vec::new(),
-            last_page: vec![[f64::NEG_INFINITY; 2]; CRAWLERS.len()],
-            seen: [0.0; 2],
-            watched_since: [0.0; 2],
-            unseen: [f64::NEG_INFINITY; 2],
-            known_since: 0.0,
-            told_apart_since: 0.0,
-            set: 0.0,
-            nudged: false,
-            paused: false,
-            accused: 0,
-            trail: Vec::new(),
-        };
-        for host in 0..2 {
-            life.ask(BYSTANDER, "203.0.113.99", host, "/");
-            life.watched_since[host] = life.now();
-        }
-        // Of half of them the host is watched for longer than anybody keeps a copy.
-        let hours = if seed.is_multiple_of(2) { 7 * 24 + 1 } else { life.random.between(1, 30) };
-        life.pass(hours * HOUR, true);
-        life
-    }
-
-    fn now(&self) -> f64 {
-        self.began.elapsed().as_secs_f64() + self.passed as f64
-    }
-
-    fn note(&mut self, what: String) {
-        self.trail.push(format!("{:>12.1} {what}", self.now()));
-    }
-
-    fn live_through(&mut self, seconds: i64) {
-        self.gate.live_through(seconds);
-        self.passed += seconds;
-    }
-
-    fn pass(&mut self, seconds: i64, in_use: bool) {
-        self.note(format!("{seconds} s pass, {}", if in_use { "in use" } else { "in silence" }));
-        for done in (0..seconds).step_by(21_600) {
-            self.live_through((seconds - done).min(21_600));
-            for host in 0..if in_use { 2 } else { 0 } {
-                assert_eq!(self.ask(BYSTANDER, "203.0.113.99", host, "/"), "allowed");
-            }
-        }
-    }
-
-    fn request(
-        &mut self,
-        method: &str,
-        agent: &str,
-        from: &str,
-        host: usize,
-        path: &str,
-        more: &str,
-    ) -> (Response, String) {
-        self.asked += 1;
-        let target = format!("{path}?request={}", self.asked);
-        let headers = format!("User-Agent: {agent}\r\nX-Forwarded-For: {from}\r\n{more}");
-        let response = self.gate.ask(method, HOSTS[host], &target, &headers);
-        let kind = find_record(&self.gate, &target)["kind"].as_str().expect("a kind").to_owned();
-        let now = self.now();
-        if now - self.seen[host] > DAY - MARGIN {
-            self.watched_since[host] = now;
-        }
-        self.seen[host] = now;
-        (response, kind)
-    }
-
-    fn ask(&mut self, agent: &str, from: &str, host: usize, path: &str) -> String {
-        let (answer, kind) = self.request("GET", agent, from, host, path, "");
-        // Whom a pause turns away is not counted besides.
-        self.accused += usize::from(ACCUSATIONS.contains(&kind.as_str()) && answer.status != 503);
-        kind
-    }
-
-    /// One thing that happens.
-    fn step(&mut self) {
-        let (mut crawler, host) = (self.random.below(CRAWLERS.len()), self.random.below(2));
-        // Those that keep a delay have more to get wrong.
-        if !CRAWLERS[crawler].honours_delay {
-            crawler = self.random.below(CRAWLERS.len());
-        }
-        match self.random.below(100) {
-            0..42 => self.page(crawler, host),
-            42..58 => self.fetch(crawler, host),
-            58..72 => self.forger(crawler, host),
-            72..82 => {
-                let rules = some_rules(&mut self.random);
-                self.note(format!("policy: {:?}", said(&rules)));
-                self.gate.write_policy("shop", &rules.policy(&HOSTS.join(", "), ""));
-                let reloaded = self.gate.command(&["reload"]);
-                assert!(reloaded.status.success(), "{reloaded:?}");
-                self.comes_into_force(said(&rules));
-            }
-            82..93 => {
-                let seconds = self.random.between(1, 15 * HOUR);
-                let in_use = self.random.percent(90);
-                self.pass(seconds, in_use);
-            }
-            93..95 => self.pause_or_resume(),
-            95..98 => self.restart(),
-            98 => self.nudge_clock(),
-            _ => self.set_clock(),
-        }
-    }
-
-    fn comes_into_force(&mut self, said: Said) {
-        let now = self.now();
-        if said != self.in_force {
-            self.before.push((std::mem::replace(&mut self.in_force, said), now));
-        }
-    }
-
-    /// Copies that a crawler may go by.
-    fn valid(&self, crawler: &Crawler, host: usize) -> Vec<Copy> {
-        let fresh = |copy: &&Copy| self.now() - copy.at <= crawler.keeps - 10.0;
-        self.copies[crawler.cache][host].iter().filter(fresh).cloned().collect()
-    }
-
-    /// A crawler asks for a page that one of its copies allows, as soon as that copy lets it.
-    fn page(&mut self, number: usize, host: usize) {
-        let crawler = &CRAWLERS[number];
-        let Some(copy) = self.random.one(&self.valid(crawler, host)).cloned() else { return self.fetch(number, host) };
-        let known = copy.validators.is_some() && copy.served > self.known_since;
-        // Where crawlgate cannot know of the copy it goes by what it was shown since; see docs/semantics.md, Traps.
-        let may = |path: &&&str| copy.said.allows(path) && (known || **path != TRAP);
-        let allowed: Vec<&str> = PATHS.iter().filter(may).copied().collect();
-        let closed_now: Vec<&str> = allowed.iter().filter(|path| !self.in_force.allows(path)).copied().collect();
-        let closed_now = if self.random.percent(80) { closed_now } else { Vec::new() };
-        let path = *self.random.one(&closed_now).or(self.random.one(&allowed)).expect("`/` is always open");
-        if let Some(delay) = copy.said.delay.filter(|_| crawler.honours_delay) {
-            let wait = self.last_page[number][host] + delay - self.now();
-            if wait > 0.0 {
-                self.live_through(wait.ceil() as i64);
-            }
-            if self.now() - copy.at > crawler.keeps - 10.0 {
-                return;
-            }
-        }
-        let kind = self.ask(crawler.agent, crawler.address, host, path);
-        self.last_page[number][host] = self.now();
-        self.note(format!("{} asks {} for {path} by its copy of {:.1}: {kind}", crawler.agent, HOSTS[host], copy.at));
-        assert!(!ACCUSATIONS.contains(&kind.as_str()), "it keeps to {copy:?}, and is called {kind}", copy = copy.said);
-        if known && path != ELSEWHERE {
-            assert!(["allowed", "stale_copy"].contains(&kind.as_str()), "crawlgate knows of its copy: {kind}");
-        }
-    }
-
-    fn fetch(&mut self, number: usize, host: usize) {
-        let crawler = &CRAWLERS[number];
-        let with_validators = self.copies[crawler.cache][host].iter().filter(|copy| copy.validators.is_some());
-        let with_validators: Vec<Copy> = with_validators.cloned().collect();
-        let copy = self.random.one(&with_validators).cloned().filter(|_| self.random.percent(50));
-        let (by_tag, head) = (self.random.percent(50), self.random.percent(10));
-        let condition = match copy.as_ref().and_then(|copy| copy.validators.as_ref()) {
-            Some((tag, _)) if by_tag => format!("If-None-Match: {tag}\r\n"),
-            Some((_, date)) => format!("If-Modified-Since: {date}\r\n"),
-            None => String::new(),
-        };
-        let method = if head { "HEAD" } else { "GET" };
-        let at = self.now();
-        let (answer, _) = self.request(method, crawler.agent, crawler.address, host, "/robots.txt", &condition);
-        let condition = condition.trim_end();
-        self.note(format!("{} {method} {} {condition}: {}", crawler.agent, HOSTS[host], answer.status));
-        match (answer.status, copy) {
-            (503, _) if !head => self.unreachable(crawler, host),
-            (200 | 304 | 503, _) if head => {}
-            (304, Some(copy)) => {
-                assert_eq!(copy.said, self.in_force, "it hears that its copy is good");
-                self.served(crawler, host, Copy { at, served: at, ..copy });
-            }
-            (200, _) => {
-                let said = Said::read(answer.text());
-                assert_eq!(said, self.in_force);
-                let field = |name: &str| answer.field(name).expect("a validator").to_owned();
-                let validators = Some((field("etag"), field("last-modified")));
-                self.served(crawler, host, Copy { said, at, served: at, validators });
-            }
-            (status, _) => panic!("robots.txt is answered {status}"),
-        }
-    }
-
-    fn served(&mut self, crawler: &Crawler, host: usize, copy: Copy) {
-        let (said, at) = (copy.said.clone(), self.now());
-        self.held.push(Held { said, host, cache: Some(crawler.cache), at });
-        self.copies[crawler.cache][host].push(copy);
-    }
-
-    /// It may go by what it holds for as long again (RFC 9309 section 2.4).
-    fn unreachable(&mut self, crawler: &Crawler, host: usize) {
-        let now = self.now();
-        for copy in self.valid(crawler, host) {
-            self.copies[crawler.cache][host].push(Copy { at: now, ..copy });
-        }
-        let mut prolonged = self.may_hold(crawler, host);
-        if !self.is_watched(crawler, host) {
-            self.unseen[host] = now;
-            prolonged.extend(self.before.iter().map(|(said, _)| said.clone()));
-        }
-        self.held.extend(prolonged.into_iter().map(|said| Held { said, host, cache: None, at: now }));
-    }
-
-    /// Everything that crawlgate may take it to hold, and perhaps more.
-    fn may_hold(&self, crawler: &Crawler, host: usize) -> Vec<Said> {
-        let window = crawler.keeps + self.set + MARGIN;
-        let told_apart = self.now() - self.told_apart_since > window;
-        let of = |held: &&Held| {
-            let same = held.cache.is_none_or(|cache| cache == crawler.cache || !told_apart);
-            held.host == host && same && self.now() - held.at <= window
-        };
-        self.held.iter().filter(of).map(|held| held.said.clone()).chain([self.in_force.clone()]).collect()
-    }
-
-    /// Whether the host was certainly watched for as long as this crawler may go by a copy.
-    fn is_watched(&self, crawler: &Crawler, host: usize) -> bool {
-        let (now, window) = (self.now(), crawler.keeps + self.set + MARGIN);
-        now - self.watched_since[host] > window
-            && now - self.unseen[host] > window
-            && now - self.seen[host] < DAY - MARGIN
-    }
-
-    /// Somebody else takes its name, from another address.
-    fn forger(&mut self, number: usize, host: usize) {
-        let crawler = &CRAWLERS[number];
-        if self.random.percent(20) {
-            let (answer, _) = self.request("GET", crawler.agent, crawler.forger, host, "/robots.txt", "");
-            self.note(format!("{}'s forger GET {}: {}", crawler.agent, HOSTS[host], answer.status));
-            let (said, at) = (self.in_force.clone(), self.now());
-            match answer.status {
-                200 => self.held.push(Held { said, host, cache: Some(crawler.cache), at }),
-                _ => self.unreachable(crawler, host),
-            }
-            return;
-        }
-        let (watched, held) = (self.is_watched(crawler, host), self.may_hold(crawler, host));
-        let closed: Vec<&str> =
-            PATHS.iter().filter(|path| held.iter().all(|said| !said.allows(path))).copied().collect();
-        let path = *self.random.one(&closed).expect("`/never/` is closed in every version");
-        let kind = self.ask(crawler.agent, crawler.forger, host, path);
-        self.note(format!("{}'s forger asks {} for {path}: {kind}", crawler.agent, HOSTS[host]));
-        let reported = ["violation", "trapped"].contains(&kind.as_str());
-        assert!(reported || !watched, "{path} is closed in all of {held:?}, and that is called {kind}");
-        if crawler.honours_delay && watched && held.iter().all(|said| said.delay.is_some()) {
-            self.ask(crawler.agent, crawler.forger, host, "/");
-            let kind = self.ask(crawler.agent, crawler.forger, host, "/");
-            self.note(format!("{}'s forger asks {} twice: {kind}", crawler.agent, HOSTS[host]));
-            assert!(["too_fast", "trapped"].contains(&kind.as_str()), "it keeps none of {held:?}: {kind}");
-        }
-    }
-
-    fn pause_or_resume(&mut self) {
-        let command: &[&str] = if self.paused { &["resume"] } else { &["pause", "--robots-txt"] };
-        self.note(command.join(" "));
-        // A pause may have ended by itself.
-        let done = self.gate.command(command).status.success();
-        assert!(done || self.paused);
-        self.paused = !self.paused;
-    }
-
-    fn restart(&mut self) {
-        let (crash, lose_state) = (self.random.percent(50), self.random.percent(10));
-        let down = if self.random.percent(80) { self.random.between(1, 50) } else { self.random.between(90, 5 * HOUR) };
-        let rules = self.random.percent(30).then(|| some_rules(&mut self.random));
-        let policy = rules.as_ref().map(|rules| rules.policy(&HOSTS.join(", "), ""));
-        let state = if lose_state { ", the state is lost" } else { "" };
-        let says = rules.as_ref().map(said);
-        self.note(format!("{}, {down} s{state}, policy: {says:?}", if crash { "kill -9" } else { "a stop" }));
-        self.gate.restart(if crash { "KILL" } else { "TERM" }, |gate| {
-            gate.write_clock(down, 0);
-            if let Some(policy) = policy {
-                gate.write_policy("shop", &policy);
-            }
-            if lose_state {
-                std::fs::remove_dir_all(gate.path("state")).expect("the state is removed");
-            }
-        });
-        self.passed += down;
-        self.accused = 0;
-        let now = self.now();
-        if let Some(says) = says {
-            self.comes_into_force(says);
-        }
-        if crash {
-            // Nobody knows what was served in the last second.
-            let lately = self.before.iter().filter(|(_, until)| now - until <= down as f64 + 2.0 * MARGIN);
-            let lately: Vec<Said> = lately.map(|(said, _)| said.clone()).chain([self.in_force.clone()]).collect();
-            for host in 0..2 {
-                let held = lately.iter().map(|said| Held { said: said.clone(), host, cache: None, at: now });
-                self.held.extend(held);
-            }
-        }
-        if lose_state {
-            (self.known_since, self.told_apart_since, self.paused) = (now, now, false);
-        }
-        // After a crash it depends on what was written when.
-        if crash || lose_state || down > 55 {
-            self.watched_since = [now; 2];
-        }
-        if down > 60 {
-            // Another server stood in, and allowed everything.
-            for copies in self.copies.iter_mut().flatten() {
-                let at = now - down as f64 / 2.0;
-                copies.push(Copy { said: Said::default(), at, served: at, validators: None });
-            }
-        }
-    }
-
-    /// As time servers do it: nobody notices.
-    fn nudge_clock(&mut self) {
-        let seconds = if self.nudged { 3 } else { -3 };
-        self.note(format!("the clock is set by {seconds} s"));
-        self.gate.set_clock(seconds);
-        self.nudged = !self.nudged;
-    }
-
-    fn set_clock(&mut self) {
-        let noticed = |life: &Life| life.gate.log.text().matches("the clock was set, or the machine slept").count();
-        let seconds = self.random.between(-40 * HOUR, 40 * HOUR);
-        if seconds.abs() < MINUTE {
-            return;
-        }
-        self.note(format!("the clock is set by {seconds} s"));
-        let before = noticed(self);
-        self.gate.set_clock(seconds);
-        eventually("it is noticed", || (noticed(self) > before).then_some(()));
-        let now = self.now();
-        (self.watched_since, self.known_since) = ([now; 2], now);
-        self.set += seconds.unsigned_abs() as f64;
-    }
-
-    /// What is written down as evidence names nobody who kept to the rules, and the metrics count what was told.
-    fn end(&mut self) {
-        let events = read(&self.gate.path("events.log"));
-        for event in events.lines() {
-            let event: serde_json::Value = serde_json::from_str(event).expect("JSON");
-            let accused = ACCUSATIONS.iter().any(|kind| event["kind"] == *kind);
-            let obedient = CRAWLERS.iter().any(|crawler| event["client"] == crawler.address);
-            assert!(!(accused && obedient), "{event}");
-        }
-        eventually("all accusations are counted", || {
-            let metrics = self.gate.metrics();
-            let series = metrics.lines().filter(|line| line.starts_with("crawlgate_violations_total"));
-            let series = series.filter(|line| !line.contains("kind=\"unproven\""));
-            let counted: f64 = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum();
-            (counted == self.accused as f64).then_some(())
-        });
-    }
-}
-
-#[test]
-fn nobody_who_keeps_to_a_copy_is_accused_and_who_keeps_to_none_always_is() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let steps = number("CRAWLGATE_STEPS").unwrap_or(100);
-    let seeds = number("CRAWLGATE_SEED").map_or_else(|| vec![1, 2, 3, 4], |seed| vec![seed]);
-    std::thread::scope(|scope| {
-        let lives = seeds.into_iter().map(|seed| {
-            scope.spawn(move || {
-                let mut life = Life::begin(seed);
-                (0..steps).for_each(|_| life.step());
-                life.end();
-            })
-        });
-        let lives: Vec<_> = lives.collect();
-        for life in lives {
-            assert!(life.join().is_ok(), "see the life above");
-        }
-    });
 }
