@@ -245,6 +245,8 @@ fn crawlers_are_listed_found_and_identified() {
     assert!(text(&crawlgate(&["crawlers", "--identify", person]).stdout).starts_with("nobody"));
 
     assert!(text(&crawlgate(&["crawlers", "gptbot"]).stdout).contains("OpenAI"));
+    let kept = text(&crawlgate(&["crawlers", "duckassistbot"]).stdout);
+    assert!(kept.contains("robots.txt    kept for 72 hours"), "how long it may go by a copy: {kept}");
     let unknown = crawlgate(&["crawlers", "GTPBot"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("did you mean"), "{}", text(&unknown.stderr));

@@ -213,7 +213,6 @@ impl Operations {
     /// Why a request would be treated as it would be, here and now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
         let (snapshot, registry) = (self.live.snapshot(), Registry::builtin());
-        let since_1970 = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let moment = self.moment();
         let mut asked = Question {
             facts: Facts {
@@ -237,7 +236,7 @@ impl Operations {
         let holdings = entry.map_or_else(Holdings::default, |entry| {
             self.ledger.peek(registry, entry, asked.facts.host, asker.claim, moment)
         });
-        let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, &holdings, since_1970);
+        let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, &holdings, moment.lived);
         let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct, &question.origin_tags);
         LiveAnswer {
             text: explanation.to_text(&snapshot, question.colour),

@@ -189,6 +189,10 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
         "crawl-delay",
         crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }),
     )?;
+    // How long a copy counts against nobody (docs/semantics.md).
+    let kept = crawler.robots_cache.map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
+    let shared = crawler.shares_cache.as_ref().map(|cache| format!("out of the cache `{cache}`, which others use too"));
+    line("robots.txt", &kept.into_iter().chain(shared).collect::<Vec<_>>().join("; "))?;
     match (&crawler.user_agent, crawler.marks.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,
         (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,

@@ -10,7 +10,7 @@ use pingora_core::Result;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 use std::cell::RefCell;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// A request body up to this size is read and thrown away when the request is answered here, so that the connection
 /// can go on; a longer one closes it (Pingora 0.9.1).
@@ -69,8 +69,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
     let holdings = entry.map_or_else(Holdings::default, |entry| {
         gateway.ledger.holdings(registry, entry, facts.host, asker.claim, ctx.moment())
     });
-    let since_1970 = ctx.arrived.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, &holdings, since_1970);
+    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, &holdings, ctx.moment().lived);
     let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
     let decision = SCRATCH.with_borrow_mut(judged);
     if decision.sprung {

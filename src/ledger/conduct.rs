@@ -2,7 +2,7 @@
 
 use super::holdings::Asker as Cache;
 use super::shown::{Showing, Shown};
-use super::visits::key;
+use super::visits::{Key, key};
 use super::{Pace, Party, Traps};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::compiled::Site;
@@ -70,7 +70,9 @@ fn of_the_one_in_force<T>(
 impl Subject<'_> {
     fn party(&self, facts: &Facts<'_>) -> Party<'_> {
         let crawler = self.crawler.unwrap_or("other");
-        Party { site: &self.site.name, crawler, identity: facts.identity, address: facts.client }
+        // What is no name of a host is one with all the others that are none.
+        let place = key(&self.site.name, facts.host).unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
+        Party { place, crawler, identity: facts.identity, address: facts.client }
     }
 }
 
@@ -80,8 +82,9 @@ impl Conducts {
         Conducts { traps, ..Conducts::default() }
     }
 
-    /// How the asker has conducted itself, this request included. `now` is the moment since 1970: the facts have whole
-    /// seconds only. Takes a lock for as long as a look into a table takes, and that only where the policy has a crawl
+    /// How the asker has conducted itself, this request included. `now` is what the clock has lived through, by which a pace
+    /// is measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a lock for as long as a look into a
+    /// table takes, and that only where the policy has a crawl
     /// delay for this crawler, or traps.
     pub fn take_in(
         &self,

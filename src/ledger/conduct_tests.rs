@@ -1,3 +1,4 @@
+use super::visits::key;
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held, SiteEntry, Snapshot};
@@ -79,10 +80,26 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
     let next = gcra(None, Duration::from_secs(1_000), HOUR).expect("the first");
     assert!(gcra(Some(next), Duration::from_secs(1_001), HOUR).is_err());
     assert!(gcra(Some(next), Duration::from_secs(1_010), delay).is_ok(), "the policy has another delay by now");
+    let (last, shorter) = (gcra(None, Duration::from_secs(1_000), delay).expect("the first"), Duration::from_secs(6));
+    assert!(gcra(Some(last), Duration::from_secs(1_006), shorter).is_ok(), "it is counted from the last one");
+    assert_eq!(gcra(Some(last), Duration::from_secs(1_003), shorter), Err(Duration::from_secs(2)));
 }
 
-fn party<'a>(site: &'a str, crawler: &'a str, identity: Identity, from: &str) -> Party<'a> {
-    Party { site, crawler, identity, address: Some(address(from)) }
+#[test]
+fn each_host_has_its_own_pace_however_it_is_written() {
+    let (pace, delay, now) = (Pace::default(), Duration::from_secs(10), Duration::from_secs(100));
+    let ask = |host: &str| {
+        let place = key("shop", host.as_bytes()).expect("a host");
+        let party = Party { place, crawler: "bingbot", identity: Identity::Unverified, address: None };
+        pace.ask(party, delay, now).is_none()
+    };
+    assert!(ask("shop.example") && ask("www.shop.example") && ask("shop.example:8443"));
+    assert!(!ask("Shop.Example.:443") && !ask("WWW.shop.example"));
+}
+
+fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> Party<'a> {
+    let place = key(site, b"shop.example").expect("a host");
+    Party { place, crawler, identity, address: Some(address(from)) }
 }
 
 #[test]
@@ -95,9 +112,13 @@ fn each_crawler_has_its_own_pace_on_each_site_and_a_verified_one_its_own() {
     assert_eq!(ask("shop", "yandexbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its pace up");
     let verified = party("shop", "bingbot", Identity::Verified, "192.0.2.2");
-    assert_eq!(pace.look(verified, delay, now), Some(Duration::from_secs(9)), "it is one crawler, wherever it is");
+    assert_eq!(
+        pace.look(verified.clone(), delay, now),
+        Some(Duration::from_secs(9)),
+        "it is one crawler, wherever it is"
+    );
     let later = now + Duration::from_secs(10);
-    assert_eq!(pace.look(verified, delay, later), None);
+    assert_eq!(pace.look(verified.clone(), delay, later), None);
     assert_eq!(pace.look(verified, delay, later), None, "to look is not to ask");
 }
 
@@ -126,7 +147,8 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
     let (pace, delay) = (Pace::default(), Duration::from_secs(1_000_000));
     let from = |number: u64| {
         let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
-        Party { site: "shop", crawler: "bingbot", identity: Identity::Unverified, address }
+        let place = key("shop", b"shop.example").expect("a host");
+        Party { place, crawler: "bingbot", identity: Identity::Unverified, address }
     };
     for number in 0..1_000_000_u64 {
         pace.ask(from(number), delay, milliseconds(number));

@@ -59,15 +59,18 @@ pub fn holdings<'a>(
     let reach = window + entry.site.behind_cache.unwrap_or_default();
     let unbroken = host.filter(|host| steady && !host.is_forsaken(entry.site.grace, now));
     let since = unbroken.map(Host::since);
-    // A copy from the second before the watch began may be held for as long as any.
-    let watched = since.is_some_and(|since| now.since(since) > reach);
-    // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
-    let unseen = !watched || entry.site.behind_cache.is_some();
-
     // Who was told apart otherwise within the window was served in another's name.
     let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
     // What we served, a cache before us may have handed out for as long as it keeps it: a 503 as well.
     let within = |moment: Timestamp| now.since(moment) <= reach;
+    let served = || host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten();
+    // A copy from before may be used for longer by who could not have another one.
+    let goes_by_unseen = served().any(|served| served.unseen.is_some_and(within));
+    // A copy from the second before the watch began may be held for as long as any.
+    let watched = since.is_some_and(|since| now.since(since) > reach) && !goes_by_unseen;
+    // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
+    let unseen = !watched || entry.site.behind_cache.is_some();
+
     let (mut held, mut forgotten, mut fetched) = (0, false, entry.site.behind_cache.is_some());
     if unseen {
         let reached = |moment: Timestamp| now.since(moment) <= reach;
@@ -75,7 +78,7 @@ pub fn holdings<'a>(
         forgotten = entry.forgotten.is_some_and(reached);
     }
     let current = entry.site.robots_txt.version;
-    for served in host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten() {
+    for served in served() {
         for visit in served.versions.iter().filter(|visit| within(visit.at)) {
             fetched = true;
             if visit.version != current {

@@ -1,9 +1,10 @@
-//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler and address, the
-//! theoretical arrival of its next request.
+//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, host and address, the
+//! theoretical arrival of its last request. That of the next is not kept: the delay may be another one by then.
 //!
 //! Knows hashes and moments; knows no request.
 
 use super::traps::network;
+use super::visits::Key;
 use crate::verdict::Identity;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -18,37 +19,38 @@ const MAX_PACED: usize = 65_536;
 /// most this.
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Whether a request is in time. `expected` is when the next one was to come at the soonest, as this function said of the
-/// last one; `None` of the first. The answer is when the next is to come, or for how long this one comes too soon: after
-/// exactly that long it is in time. A crawler that keeps its delay is never refused, whatever the moment it begins at.
+/// Whether a request is in time. `last` is when the one before was to come at the soonest, as this function said of it;
+/// `None` of the first. The answer is the same of this one, or for how long it comes too soon: after exactly that long it is
+/// in time. A crawler that keeps its delay is never refused, whatever the moment it begins at, and whatever delay there was
+/// before.
 ///
-/// What lies farther ahead than a request can have put it is of a clock that was set back, or of a longer delay that the
-/// policy had: it counts for nothing.
+/// What lies farther ahead than a request can have put it is of a clock that was set back: it counts for nothing.
 ///
 /// ```
 /// use crawlgate::ledger::gcra;
 /// use std::time::Duration;
 /// let (second, delay) = (Duration::from_secs, Duration::from_secs(10));
-/// let next = gcra(None, second(100), delay).unwrap();
-/// assert_eq!(gcra(Some(next), second(103), delay), Err(second(6)), "a second early is let pass");
-/// assert!(gcra(Some(next), second(109), delay).is_ok());
+/// let last = gcra(None, second(100), delay).unwrap();
+/// assert_eq!(gcra(Some(last), second(103), delay), Err(second(6)), "a second early is let pass");
+/// assert!(gcra(Some(last), second(109), delay).is_ok());
+/// assert!(gcra(Some(last), second(107), second(7)).is_ok(), "the delay is shorter by now");
 /// ```
-pub fn gcra(expected: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
+pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
     let tolerance = (delay / 4).min(MAX_TOLERANCE);
     // One tolerance for a request that came early, one for workers that look at the clock one after the other.
-    let farthest = now.saturating_add(delay).saturating_add(tolerance * 2);
-    let expected = expected.filter(|expected| *expected <= farthest).unwrap_or(now);
+    let farthest = now.saturating_add(tolerance * 2);
+    let expected = last.filter(|last| *last <= farthest).map_or(now, |last| last.saturating_add(delay));
     match expected.saturating_sub(tolerance).checked_sub(now).filter(|wait| !wait.is_zero()) {
         Some(wait) => Err(wait),
-        None => Ok(expected.max(now).saturating_add(delay)),
+        None => Ok(expected.max(now)),
     }
 }
 
 /// Whose pace it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Party<'a> {
-    /// The site's name.
-    pub site: &'a str,
+    /// The site's name and the host, as the ledger has them: a robots.txt is for a host, and so is the delay in it.
+    pub place: Key,
     /// Whom it says it is.
     pub crawler: &'a str,
     /// What is proven of that.
@@ -57,10 +59,19 @@ pub struct Party<'a> {
     pub address: Option<IpAddr>,
 }
 
-/// The pace of every crawler on every site, of each address by itself where nobody has proven who it is.
+/// A request that was in time.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// When it was to come at the soonest.
+    at: Duration,
+    /// When its delay is over.
+    over: Duration,
+}
+
+/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is.
 pub struct Pace {
     hasher: RandomState,
-    shards: [Mutex<HashMap<u64, Duration>>; SHARDS],
+    shards: [Mutex<HashMap<u64, Arrival>>; SHARDS],
 }
 
 impl Default for Pace {
@@ -74,13 +85,13 @@ impl Pace {
     pub fn ask(&self, party: Party<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         let key = self.key(party);
         let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
-        match gcra(shard.get(&key).copied(), now, delay) {
+        match gcra(shard.get(&key).map(|last| last.at), now, delay) {
             Err(wait) => Some(wait),
-            Ok(next) => {
+            Ok(at) => {
                 if shard.len() >= MAX_PACED / SHARDS && !shard.contains_key(&key) {
                     make_room(&mut shard, now);
                 }
-                shard.insert(key, next);
+                shard.insert(key, Arrival { at, over: at.saturating_add(delay) });
                 None
             }
         }
@@ -90,7 +101,7 @@ impl Pace {
     pub fn look(&self, party: Party<'_>, delay: Duration, now: Duration) -> Option<Duration> {
         let key = self.key(party);
         let shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
-        gcra(shard.get(&key).copied(), now, delay).err()
+        gcra(shard.get(&key).map(|last| last.at), now, delay).err()
     }
 
     /// Crawlers that are remembered.
@@ -108,22 +119,22 @@ impl Pace {
         // those who take its name.
         let verified = party.identity == Identity::Verified;
         let address = party.address.filter(|_| !verified).map(network);
-        self.hasher.hash_one((party.site, party.crawler, verified, address))
+        self.hasher.hash_one((party.place, party.crawler, verified, address))
     }
 
-    fn shard(&self, key: u64) -> &Mutex<HashMap<u64, Duration>> {
+    fn shard(&self, key: u64) -> &Mutex<HashMap<u64, Arrival>> {
         &self.shards[key as usize % SHARDS]
     }
 }
 
 /// Those whose delay is over are as good as forgotten. Where that is not enough the half that is soonest over goes: each
 /// of them may come once too soon.
-fn make_room(shard: &mut HashMap<u64, Duration>, now: Duration) {
-    shard.retain(|_, expected| *expected > now);
+fn make_room(shard: &mut HashMap<u64, Arrival>, now: Duration) {
+    shard.retain(|_, last| last.over > now);
     if shard.len() >= MAX_PACED / SHARDS {
-        let mut moments: Vec<Duration> = shard.values().copied().collect();
+        let mut moments: Vec<Duration> = shard.values().map(|last| last.over).collect();
         let middle = moments.len() / 2;
         let median = *moments.select_nth_unstable(middle).1;
-        shard.retain(|_, expected| *expected > median);
+        shard.retain(|_, last| last.over > median);
     }
 }

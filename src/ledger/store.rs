@@ -42,6 +42,8 @@ struct WrittenHost {
 struct WrittenServed {
     versions: Vec<(String, Timestamp)>,
     lost: Option<Timestamp>,
+    #[serde(default)]
+    unseen: Option<Timestamp>,
 }
 
 /// When crawlgate was last known to be alive.
@@ -216,11 +218,11 @@ impl Store {
 impl WrittenServed {
     fn of(served: &Served) -> WrittenServed {
         let versions = served.versions.iter().map(|visit| (visit.version.to_string(), visit.at)).collect();
-        WrittenServed { versions, lost: served.lost }
+        WrittenServed { versions, lost: served.lost, unseen: served.unseen }
     }
 
     fn read(self) -> Result<Served, String> {
-        let mut served = Served { lost: self.lost, ..Served::default() };
+        let mut served = Served { lost: self.lost, unseen: self.unseen, ..Served::default() };
         for (version, at) in self.versions.into_iter().take(MAX_VERSIONS) {
             served.add(Version::parse(&version).ok_or("a version is none")?, at);
         }

@@ -72,15 +72,18 @@ pub fn decide_for(
         Outcome::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
         Outcome::NotBound => (Verdict::NotBound, Kind::NotBound),
         Outcome::Allowed => (Verdict::Allowed, Kind::Allowed),
-        Outcome::Disallowed | Outcome::Ambiguous
-            if may_hold_permission(registry, facts, claim, site, target, holdings) =>
-        {
-            (Verdict::Disallowed, Kind::StaleCopy)
+        Outcome::Disallowed | Outcome::Ambiguous => {
+            let kind = match mildest_held(registry, facts, claim, site, target, holdings) {
+                Held::Allows => Kind::StaleCopy,
+                _ if judged.outcome == Outcome::Ambiguous => Kind::Ambiguous,
+                _ if standing.never_bound => Kind::NotBound,
+                // Who goes by that version keeps to the letter of the RFC.
+                Held::Ambiguous => Kind::Ambiguous,
+                Held::Disallows if holdings.watched => Kind::Violation,
+                Held::Disallows => Kind::Unproven,
+            };
+            (Verdict::Disallowed, kind)
         }
-        Outcome::Ambiguous => (Verdict::Disallowed, Kind::Ambiguous),
-        Outcome::Disallowed if standing.never_bound => (Verdict::Disallowed, Kind::NotBound),
-        Outcome::Disallowed if holdings.watched => (Verdict::Disallowed, Kind::Violation),
-        Outcome::Disallowed => (Verdict::Disallowed, Kind::Unproven),
     };
     let never_fetched = kind == Kind::Violation && !holdings.fetched;
     let signals = site.signals.for_path(target);
@@ -283,21 +286,35 @@ fn judge_by(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Judged {
     }
 }
 
-/// Whether some version that the crawler may still hold does not disallow the request.
-fn may_hold_permission(
+/// What the versions that a crawler may still hold say of a request that the one in force disallows.
+enum Held {
+    Allows,
+    Ambiguous,
+    Disallows,
+}
+
+/// The mildest of them.
+fn mildest_held(
     registry: &Registry,
     facts: &Facts<'_>,
     claim: Claim,
     current: &Site,
     target: Target<'_>,
     holdings: &Holdings<'_>,
-) -> bool {
-    holdings.forgotten
-        || holdings.former().any(|held| {
-            let binding = binding_in(registry, facts, claim, current, &held.former);
-            let judged = judge_by(&held.former.matcher, binding, target);
-            !matches!(judged.outcome, Outcome::Disallowed | Outcome::Ambiguous)
-        })
+) -> Held {
+    if holdings.forgotten {
+        return Held::Allows;
+    }
+    let mut mildest = Held::Disallows;
+    for held in holdings.former() {
+        let binding = binding_in(registry, facts, claim, current, &held.former);
+        match judge_by(&held.former.matcher, binding, target).outcome {
+            Outcome::Disallowed => {}
+            Outcome::Ambiguous => mildest = Held::Ambiguous,
+            Outcome::NotACrawler | Outcome::NotBound | Outcome::Allowed => return Held::Allows,
+        }
+    }
+    mildest
 }
 
 /// The group of a former version that binds a claim. What binds the crawler at all is what is known of it now.
