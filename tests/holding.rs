@@ -389,3 +389,39 @@ fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and
     assert_eq!(crawler["holds"][0]["versions"], serde_json::json!([former]), "{crawlers}");
     assert_eq!(from(&gate, client, gptbot, "/new/").status, 200, "it still holds that copy");
 }
+
+#[test]
+fn off_records_nothing_but_that_a_crawler_came_and_a_person_stays_a_person() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address)
+        .policy("shop", &POLICY.replace("mode: enforce", "mode: off"))
+        .settings("logs: { access: access.log, events: events.log }")
+        .start();
+    assert_eq!(gate.get("shop.example", "/cart/", "User-Agent: bingbot/2.0\r\n").status, 200);
+    assert_eq!(gate.get("shop.example", "/cart/", &format!("User-Agent: {BROWSER}\r\n")).status, 200);
+    let count = |crawler: &str, kind: &str| {
+        let series = format!("action=\"pass\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"");
+        gate.wait_for_metric(&format!("crawlgate_requests_total{{{series}}}"), 1.0);
+    };
+    count("bingbot", "off");
+    count("none", "not_a_crawler");
+    let crawlers = api(&gate, "/api/crawlers");
+    assert_eq!(crawlers["crawlers"][0]["kinds"], serde_json::json!({ "off": 1 }), "{crawlers}");
+    let logged = eventually("the access log", || {
+        let line = read(&gate.path("access.log")).lines().find(|line| line.contains("bingbot"))?.to_owned();
+        serde_json::from_str::<Value>(&line).ok()
+    });
+    assert_eq!((&logged["kind"], logged.get("never_fetched")), (&"off".into(), None), "{logged}");
+}
+
+/// `%72` is `r`, for crawlers and for us (RFC 9309 section 2.2.2): what was answered was served.
+#[test]
+fn a_robots_txt_that_is_spelled_otherwise_is_served_all_the_same() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", &without_pace()).start();
+    let given = gate.get("shop.example", "/%72obots.txt", "User-Agent: bingbot/2.0\r\n");
+    assert!(given.status == 200 && given.text().contains("Disallow: /cart/"), "{}", given.text());
+    gate.wait_for_metric("crawlgate_robots_txt_total{crawler=\"bingbot\",site=\"shop\",status=\"200\"}", 1.0);
+    let crawlers = api(&gate, "/api/crawlers");
+    assert!(crawlers["crawlers"][0]["last_fetch"].is_u64(), "{crawlers}");
+}

@@ -33,8 +33,6 @@ pub struct RequestContext {
     pub(super) held: u64,
     /// Whether it was served the version in force on this host.
     pub(super) in_force: bool,
-    /// Whether the request is for `/robots.txt`.
-    pub(super) robots_txt: bool,
     /// Whether an answer of our own was written whole.
     pub(super) answered: bool,
     /// The server that was last tried, and how many were.
@@ -75,7 +73,6 @@ impl RequestContext {
             identity: Identity::Unverified,
             held: 0,
             in_force: false,
-            robots_txt: false,
             answered: false,
             origin: None,
             attempts: 0,

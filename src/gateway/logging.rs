@@ -31,10 +31,10 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
 /// copy. A 304 to a date is only sent to whom the ledger knows to have the version in force.
 fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let request = session.req_header();
-    if !ctx.robots_txt || !ctx.answered || request.method != http::Method::GET {
+    let Some((decision, entry)) = ctx.judged().filter(|(decision, _)| decision.robots_txt) else { return };
+    if !ctx.answered || request.method != http::Method::GET {
         return;
     }
-    let Some((decision, entry)) = ctx.judged() else { return };
     let status = session.response_written().map_or(0, |response| response.status.as_u16());
     let (registry, now) = (gateway.registry, Timestamp::from(gateway.clock.now()));
     match (decision.action, status) {
@@ -56,11 +56,11 @@ fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     };
     let site = entry.site.name.as_str();
     let crawler = crawler_label(gateway.registry, entry, decision.claim);
-    metrics.request(site, crawler, decision.kind.name(), counted_action(decision));
+    metrics.request(site, crawler, decision.recorded_kind(), counted_action(decision));
     if decision.claim != Claim::Nobody {
         metrics.identity(identity_label(gateway.registry, decision.claim), ctx.identity.outcome());
     }
-    if ctx.robots_txt {
+    if decision.robots_txt {
         let status = session.response_written().map_or(0, |response| response.status.as_u16());
         metrics.robots_txt(site, crawler, status, ctx.now().0);
         return;
@@ -131,8 +131,8 @@ fn access_record<'a>(
             None => Some(claim_of_unclaimed(gateway, ctx)).filter(|label| *label != NOBODY),
         },
         verdict: judged.map(|(decision, _)| decision.verdict.name()),
-        kind: judged.map(|(decision, _)| decision.kind.name()),
-        never_fetched: judged.is_some_and(|(decision, _)| decision.never_fetched),
+        kind: judged.map(|(decision, _)| decision.recorded_kind()),
+        never_fetched: judged.is_some_and(|(decision, _)| decision.never_fetched && decision.recorded),
         rule: judged.and_then(|(decision, entry)| rule_place(decision, &entry.site)),
         action: match judged {
             Some((decision, _)) => decision.action.name(),

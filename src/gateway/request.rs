@@ -33,7 +33,6 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
         return Ok(true);
     }
     let before = Instant::now();
-    ctx.robots_txt = is_robots_txt(&forward::origin_form(session.req_header().raw_path()));
     let decision = judge(gateway, session.req_header(), ctx);
     ctx.decision =
         Some(if signals::shows_license_token(session.req_header()) { decision.with_license_token() } else { decision });
@@ -85,10 +84,6 @@ pub(super) fn host(request: &RequestHeader) -> &[u8] {
         Some(host) => host.as_bytes().trim_ascii(),
         None => request.uri.authority().map_or(b"".as_slice(), |authority| authority.as_str().as_bytes()),
     }
-}
-
-fn is_robots_txt(target: &[u8]) -> bool {
-    target.split(|byte| *byte == b'?').next() == Some(b"/robots.txt".as_slice())
 }
 
 fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Result<Option<Reply>> {

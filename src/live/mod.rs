@@ -210,6 +210,8 @@ impl Live {
 #[cfg(test)]
 mod schedule_tests;
 #[cfg(test)]
+mod takeover_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod without_policy_tests;

@@ -61,6 +61,8 @@ pub fn decide_for(
             sprung: false,
             path_rules: PathRules::new(),
             signals: PathSignals::default(),
+            robots_txt: false,
+            recorded: true,
         };
     };
     let entry = &snapshot.sites()[index];
@@ -125,6 +127,8 @@ pub fn decide_for(
         sprung: sprung && !impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
         signals,
+        robots_txt: target.is_robots_txt(),
+        recorded: standing.mode != Mode::Off,
     }
 }
 

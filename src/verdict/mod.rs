@@ -283,9 +283,18 @@ pub struct Decision {
     pub path_rules: PathRules,
     /// What the site says about the use of what is at the path.
     pub signals: PathSignals,
+    /// Whether it asks a site for its robots.txt, however that is spelled.
+    pub robots_txt: bool,
+    /// Whether the policy wants it recorded what a crawler does: not with `mode: off`.
+    pub recorded: bool,
 }
 
 impl Decision {
+    /// What the request was, as far as that is recorded.
+    pub fn recorded_kind(&self) -> &'static str {
+        if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
+    }
+
     /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
     /// the licence server: a policy holds no keys.
     pub fn with_license_token(mut self) -> Decision {
