@@ -83,9 +83,8 @@ impl Conducts {
     }
 
     /// How the asker has conducted itself, this request included. `now` is what the clock has lived through, by which a pace
-    /// is measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a lock for as long as a look into a
-    /// table takes, and that only where the policy has a crawl
-    /// delay for this crawler, or traps.
+    /// is measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a lock for as long as a look into
+    /// a table takes, and that only where the policy has a crawl delay for this crawler, or traps.
     pub fn take_in(
         &self,
         snapshot: &Snapshot,

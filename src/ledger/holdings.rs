@@ -57,20 +57,19 @@ pub fn holdings<'a>(
     let window = asker.window(entry);
     // What a cache before us handed out at the end of a version's time may be held from then on.
     let reach = window + entry.site.behind_cache.unwrap_or_default();
-    let unbroken = host.filter(|host| steady && !host.is_forsaken(entry.site.grace, now));
+    let whole =
+        |host: &&Host| steady && !host.is_forsaken(entry.site.grace, now) && !goes_by_unseen(entry, asker, host, now);
+    let unbroken = host.filter(whole);
     let since = unbroken.map(Host::since);
+    // A copy from the second before the watch began may be held for as long as any.
+    let watched = since.is_some_and(|since| now.since(since) > reach);
+    // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
+    let unseen = !watched || entry.site.behind_cache.is_some();
+
     // Who was told apart otherwise within the window was served in another's name.
     let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
     // What we served, a cache before us may have handed out for as long as it keeps it: a 503 as well.
     let within = |moment: Timestamp| now.since(moment) <= reach;
-    let served = || host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten();
-    // A copy from before may be used for longer by who could not have another one.
-    let goes_by_unseen = served().any(|served| served.unseen.is_some_and(within));
-    // A copy from the second before the watch began may be held for as long as any.
-    let watched = since.is_some_and(|since| now.since(since) > reach) && !goes_by_unseen;
-    // Behind a cache nobody knows who was served what, nor on a host that was not watched all the time.
-    let unseen = !watched || entry.site.behind_cache.is_some();
-
     let (mut held, mut forgotten, mut fetched) = (0, false, entry.site.behind_cache.is_some());
     if unseen {
         let reached = |moment: Timestamp| now.since(moment) <= reach;
@@ -78,7 +77,7 @@ pub fn holdings<'a>(
         forgotten = entry.forgotten.is_some_and(reached);
     }
     let current = entry.site.robots_txt.version;
-    for served in served() {
+    for served in host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten() {
         for visit in served.versions.iter().filter(|visit| within(visit.at)) {
             fetched = true;
             if visit.version != current {
@@ -96,4 +95,14 @@ pub fn holdings<'a>(
     let is_current = |visit: &Visit| visit.version == current && visit.at >= entry.names_since;
     let in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
     Holdings { versions: &entry.held, held, forgotten, fetched, in_force, watched }
+}
+
+/// Whether it may go by a copy from before the watch for longer: it asked for another one, and could not have it.
+fn goes_by_unseen(entry: &SiteEntry, asker: Asker<'_>, host: &Host, now: Timestamp) -> bool {
+    let window = asker.window(entry);
+    // Who was told apart otherwise within the window asked in another's name.
+    let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
+    let reach = window + entry.site.behind_cache.unwrap_or_default();
+    let known = [asker.name, name].into_iter().filter_map(|name| host.crawler(name));
+    known.filter_map(|served| served.unseen).any(|heard| now.since(heard) <= reach)
 }

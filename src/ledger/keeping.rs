@@ -147,15 +147,15 @@ impl Ledger {
             &key,
             || self.new_host(entry, host, now),
             |host| {
-                for name in [asker.name, ANYONE] {
-                    let asker = Asker { name, ..asker };
-                    let may_hold = holdings(entry, asker, Some(host), now, true);
-                    let held: Vec<_> = may_hold.former().map(|held| held.former.version).collect();
-                    if host.crawler(name).is_some() || !held.is_empty() || !may_hold.watched {
-                        host.crawler_mut(name).prolong(window, &held, may_hold.watched, now);
+                if !holdings(entry, asker, Some(host), now, true).watched {
+                    for name in [asker.name, ANYONE] {
+                        host.crawler_mut(name).unseen = Some(now);
                     }
                 }
-                host.everyone.prolong(window, &[], true, now);
+                for name in [asker.name, ANYONE] {
+                    Visits::prolong(host, name, window, now);
+                }
+                host.everyone.prolong(window, now);
                 // Of what a cache handed out we know no more than that it was in force.
                 if let Some(cached) = entry.site.behind_cache {
                     for version in in_force_within(entry, window + cached, now) {

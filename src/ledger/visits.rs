@@ -79,18 +79,13 @@ impl Served {
         }
     }
 
-    /// What it may still go by, it may go by anew: robots.txt cannot be had (RFC 9309 section 2.4). `held` are the versions
-    /// besides those that it is known to have been served, and `watched` says whether that is all.
-    pub fn prolong(&mut self, window: Duration, held: &[Version], watched: bool, at: Timestamp) {
+    /// What it may still go by, it may go by anew: robots.txt cannot be had (RFC 9309 section 2.4).
+    pub fn prolong(&mut self, window: Duration, at: Timestamp) {
         for visit in self.versions.iter_mut().filter(|visit| at.since(visit.at) <= window) {
             visit.at = visit.at.max(at);
         }
-        held.iter().for_each(|version| self.add(*version, at));
         if self.lost.is_some_and(|lost| at.since(lost) <= window) {
             self.lost = self.lost.max(Some(at));
-        }
-        if !watched {
-            self.unseen = self.unseen.max(Some(at));
         }
     }
 }
@@ -287,6 +282,13 @@ impl Visits {
         let more = host.crawlers.len() - before;
         shard.crawlers += more;
         self.changed.store(true, Ordering::Release);
+    }
+
+    /// See [`Served::prolong`].
+    pub fn prolong(host: &mut Host, crawler: &str, window: Duration, at: Timestamp) {
+        if host.crawler(crawler).is_some() {
+            host.crawler_mut(crawler).prolong(window, at);
+        }
     }
 
     /// All watches begin now.

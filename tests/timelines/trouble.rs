@@ -154,10 +154,10 @@ pub fn timelines() -> Vec<Timeline> {
                 Fetch(BINGBOT, APEX),
                 Resume,
                 Pass(10),
-                // The copy that it got out of the cache, too.
+                // The copy that it got out of the cache, too; and out of the cache others heard the same.
                 Ask(BINGBOT, APEX, "/a/", STALE),
-                Ask(BYSTANDER, APEX, "/a/", VIOLATION),
-                Pass(15),
+                Ask(BYSTANDER, APEX, "/a/", STALE),
+                Pass(17),
                 Ask(BINGBOT, APEX, "/a/", VIOLATION),
             ],
         )
