@@ -167,6 +167,9 @@ fn the_whole_life_of_an_origin() {
         ok("<!DOCTYPE html><title>Maintenance</title>"),
         huge,
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nUser-".into(),
+        // In a coding that nobody asked for; and what is no text.
+        ok("\u{b}\u{2}coded").replace("text/plain", "text/plain\r\nContent-Encoding: br"),
+        ok("\0\0binary\0"),
         "no HTTP at all".into(),
         String::new(),
     ] {
@@ -317,6 +320,37 @@ fn without_a_copy_ever_the_policy_stands_alone_after_an_hour_through_restarts() 
     // When it comes at last, who got the policy alone may hold that.
     assert_eq!(world.hears(&script, ok(RULES)), "current");
     assert_eq!(world.live.snapshot().sites()[0].held.len(), 1);
+}
+
+/// One octet now and then is no answer, however long it goes on.
+#[test]
+fn an_origin_that_trickles_is_given_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let origin = Origin::start(|_, stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n");
+        while stream.write_all(b"#").is_ok() {
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        false
+    });
+    let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
+    assert_eq!((world.after(0), world.served(), world.state()), (1, None, "awaited".into()));
+    assert!(world.problem().contains("broke off"), "{}", world.problem());
+}
+
+/// Apps of one page answer everything with it: where there never was a file there is none, and nobody waits for an hour.
+#[test]
+fn a_page_where_there_never_was_a_file_is_none_and_in_place_of_one_it_is_trouble() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = ok("<!doctype html><div id=app></div>").replace("text/plain", "text/html");
+    let (script, origin) = Script::start(&page);
+    let mut world = World::new(directory.path(), &origin, MERGE, 1_000);
+    assert_eq!((world.after(0), world.state()), (1, "absent".into()));
+    assert!(world.served().is_some_and(|text| text.contains("User-agent: GPTBot")), "the policy alone");
+    assert!(world.problem().contains("a page of HTML"), "{}", world.problem());
+    assert_eq!(world.hears(&script, ok(RULES)), "current");
+    assert_eq!(world.hears(&script, page), "kept");
+    assert!(world.served().is_some_and(|text| text.contains("/a/")));
 }
 
 /// Without a policy what the origin says is passed on the way crawlers read it, and what helps is said.

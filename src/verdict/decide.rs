@@ -94,10 +94,8 @@ pub fn decide_for(
     let held = standing.judged && standing.mode != Mode::Off && !free;
     let against_the_rules =
         verdict == Verdict::Disallowed && matches!(kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-    let sprung = held
-        && !standing.exempt
-        && against_the_rules
-        && springs(registry, facts, claim, site, target, holdings, conduct);
+    let sprung =
+        held && !standing.exempt && against_the_rules && springs(registry, facts, claim, site, target, holdings);
     let impostor = held && facts.identity == Identity::Impostor;
     let mut found = Found { kind, refusal: None, mode: standing.mode };
     if impostor {
@@ -187,8 +185,8 @@ fn held_to(
 }
 
 /// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks the
-/// trap in what it says to this crawler. Where it may hold one from before the watch, it must have been shown the one in
-/// force on this host.
+/// trap in what it says to this crawler. Where it may hold one from before the watch, none springs: whoever was shown the
+/// one in force may go by that other one all the same.
 fn springs(
     registry: &Registry,
     facts: &Facts<'_>,
@@ -196,9 +194,8 @@ fn springs(
     current: &Site,
     target: Target<'_>,
     holdings: &Holdings<'_>,
-    conduct: Conduct,
 ) -> bool {
-    if !holdings.watched && !conduct.shown {
+    if !holdings.watched {
         return false;
     }
     let Some(trap) = current.traps.find(target.sent).and_then(|trap| current.traps.rules().get(trap)) else {

@@ -172,6 +172,14 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
                 return Heard::Unreachable(format!("{url}: the answer is 304, and there is nothing to compare with"));
             }
             200..=299 => {
+                // What cannot be decoded would be read as a file without rules.
+                let known =
+                    |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));
+                if let Some(coding) = field("content-encoding").filter(|coding| !known(coding.trim())) {
+                    return Heard::Unreachable(format!(
+                        "{url}: the answer is coded ({coding}), and nobody asked for that"
+                    ));
+                }
                 let (etag, last_modified) = (field("etag"), field("last-modified"));
                 let html =
                     field("content-type").is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));

@@ -336,6 +336,9 @@ fn garbage(file: &File, html: bool) -> Option<&'static str> {
     match file.shape() {
         Shape::Html => Some("this is a page of HTML, not a robots.txt"),
         Shape::Utf16 => Some("this is UTF-16, which no crawler reads"),
+        Shape::Text if file.bytes().contains(&0) && file.lines().iter().all(|line| line.record.is_none()) => {
+            Some("this is no text")
+        }
         Shape::Text if is_page(file, html) => {
             Some("this is said to be HTML, and there is nothing of a robots.txt in it")
         }

@@ -55,9 +55,16 @@ pub fn beside<'a>(
     bounds: &mut Bounds,
 ) -> Beside<'a> {
     let theirs = &allow.pattern;
+    // Where the policy itself allows all of it, its Disallow decides nothing there.
+    let allowed_by = |disallow: &Rule| {
+        of_policy.iter().any(|(ours, _)| {
+            ours.allow && ours.pattern.priority() >= disallow.pattern.priority() && ours.pattern.covers(theirs)
+        })
+    };
     let defeated = |(ours, _): &&(Rule, RuleSource)| {
         !ours.allow
             && ours.pattern.priority() <= theirs.priority()
+            && !allowed_by(ours)
             && theirs.overlaps(&ours.pattern, &mut bounds.comparisons)
     };
     let defeated: Vec<&(Rule, RuleSource)> = disallows.iter().filter(defeated).collect();
@@ -66,7 +73,13 @@ pub fn beside<'a>(
         return Beside::LeftOut { by: first };
     }
     if let Some(by) = defeated.iter().find(|(ours, _)| ours.pattern.covers(theirs)) {
-        return Beside::Covered { by };
+        // A part of it may be allowed by the policy, and be kept by the Allow from another Disallow of the origin.
+        let opened = of_policy.iter().any(|(other, _)| {
+            other.allow
+                && (by.0.pattern.priority()..theirs.priority()).contains(&other.pattern.priority())
+                && other.pattern.overlaps(theirs, &mut bounds.comparisons)
+        });
+        return if opened { Beside::LeftOut { by } } else { Beside::Covered { by } };
     }
     let mut held: Vec<(Rule, RuleSource)> = Vec::new();
     for by in &defeated {

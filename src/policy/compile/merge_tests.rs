@@ -172,6 +172,26 @@ fn an_allow_that_could_defeat_a_disallow_of_the_policy_is_left_out_and_said() {
     assert!(!allows(&text, "AnyBot", "/manuals/a.pdf"));
 }
 
+/// What the policy opens itself no Allow of the origin can defeat: both sides allow it.
+#[test]
+fn an_allow_within_one_of_the_policy_stays() {
+    for (policy, origin, target) in [
+        (
+            "{ agents: '*', allow: /blog/, disallow: / }",
+            "Disallow: /blog/drafts/\nAllow: /blog/drafts/public/\n",
+            "/blog/drafts/public/x",
+        ),
+        (
+            "{ agents: '*', allow: '/*?page=', disallow: '/*?' }",
+            "Disallow: /catalog/internal\nAllow: /catalog/internal/list?page=\n",
+            "/catalog/internal/list?page=2",
+        ),
+    ] {
+        let text = served(&format!("robots: {{ groups: [{policy}] }}\n"), &format!("User-agent: *\n{origin}"));
+        assert!(allows(&text, "AnyBot", target) && !text.contains("Left out"), "{text}");
+    }
+}
+
 #[test]
 fn an_allow_that_meets_a_disallow_of_the_policy_stays_open_elsewhere() {
     let policy = "robots: { groups: [{ agents: '*', disallow: ['/*?sessionid=', '/*&sessionid='] }] }\n";
