@@ -30,8 +30,7 @@ crawlers:
   - { token: PartnerBot, networks: [198.51.100.0/24] }
 "#;
 
-/// At these addresses the crawlers that step into traps or come too fast were shown the rules: the host is new, so that
-/// others may go by what was there before.
+/// At these addresses crawlers were shown the rules: where the host is new others may go by what was there before.
 const SHOWN: [(&str, &str); 8] = [
     ("203.0.113.3", "ClaudeBot/1.0"),
     ("203.0.113.7", "ClaudeBot/1.0"),
@@ -44,9 +43,27 @@ const SHOWN: [(&str, &str); 8] = [
     ("198.51.100.1", "PartnerBot/1"),
 ];
 
+/// A host that is new.
 fn shop(policy: &str, origin: &Origin) -> Gate {
+    shown(start(policy, origin))
+}
+
+/// A host that was watched for a day: nobody holds what was there before.
+fn watched_shop(policy: &str, origin: &Origin) -> Gate {
+    let mut gate = start(policy, origin);
+    for _ in 0..6 {
+        assert_eq!(from(&gate, "203.0.113.99", "Googlebot/2.1", "/").status, 200);
+        gate.live_through(5 * 3_600);
+    }
+    shown(gate)
+}
+
+fn start(policy: &str, origin: &Origin) -> Gate {
     let settings = "trusted_proxies: [127.0.0.1]\nlogs: { events: events.log }";
-    let gate = Setup::before(origin.address).policy("shop", policy).settings(settings).start();
+    Setup::before(origin.address).policy("shop", policy).settings(settings).with_clock().start()
+}
+
+fn shown(gate: Gate) -> Gate {
     for (client, user_agent) in SHOWN {
         assert_eq!(from(&gate, client, user_agent, "/robots.txt").status, 200);
     }
@@ -122,14 +139,23 @@ const CASES: &[Case] = &[
         kind: "ambiguous", action: "block", status: 404, violation: false, body: "resolves to" },
     Case { client: "203.0.113.2", user_agent: "PartnerBot/1", crawler: "PartnerBot", target: "/", verdict: "allowed",
         kind: "impostor", action: "block", status: 410, violation: true, body: "not one of PartnerBot" },
-    Case { client: "203.0.113.3", user_agent: "ClaudeBot/1.0", crawler: "claudebot", target: "/no-crawlers-here/x",
-        verdict: "disallowed", kind: "trapped", action: "block", status: 423, violation: true, body: "/no-crawlers-here/" },
-    Case { client: "203.0.113.3", user_agent: "ClaudeBot/1.0", crawler: "claudebot", target: "/elsewhere", verdict: "allowed",
-        kind: "trapped", action: "block", status: 423, violation: true, body: "closes to every crawler" },
     Case { client: "203.0.113.4", user_agent: "Amazonbot/0.1", crawler: "amazonbot", target: "/", verdict: "allowed",
         kind: "unverified", action: "block", status: 403, violation: false, body: "proves who it is" },
     Case { client: "203.0.113.5", user_agent: "bingbot/2.0", crawler: "bingbot", target: "/", verdict: "allowed",
         kind: "unproven", action: "slow", status: 429, violation: true, body: "Slower, please." },
+];
+
+/// The same on a host that is watched: traps spring there only, and what is disallowed is a violation.
+#[rustfmt::skip]
+const WATCHED: &[Case] = &[
+    Case { client: "203.0.113.5", user_agent: "bingbot/2.0", crawler: "bingbot", target: "/cart/", verdict: "disallowed",
+        kind: "violation", action: "block", status: 403, violation: true, body: "Disallow: /cart/" },
+    Case { client: "203.0.113.3", user_agent: "ClaudeBot/1.0", crawler: "claudebot", target: "/no-crawlers-here/x",
+        verdict: "disallowed", kind: "trapped", action: "block", status: 423, violation: true, body: "/no-crawlers-here/" },
+    Case { client: "203.0.113.3", user_agent: "ClaudeBot/1.0", crawler: "claudebot", target: "/elsewhere", verdict: "allowed",
+        kind: "trapped", action: "block", status: 423, violation: true, body: "closes to every crawler" },
+    Case { client: "203.0.113.5", user_agent: "bingbot/2.0", crawler: "bingbot", target: "/", verdict: "allowed",
+        kind: "too_fast", action: "slow", status: 429, violation: true, body: "Slower, please." },
 ];
 
 #[test]
@@ -137,44 +163,7 @@ fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
     let origin = Origin::plain();
     let gate = shop(POLICY, &origin);
     assert_eq!(from(&gate, "203.0.113.5", "bingbot/2.0", "/").status, 200, "the first is in time");
-    for case in CASES {
-        let Case { client, user_agent, crawler, target, verdict, kind, action, status, .. } = *case;
-        let shown = format!("{user_agent} {target}");
-        let before = explained(&gate, client, user_agent, target);
-        let answer = from(&gate, client, user_agent, target);
-        let after = explained(&gate, client, user_agent, target);
-        assert_eq!((answer.status, answer.field("cache-control")), (status, Some("no-store")), "{shown}");
-        assert!(answer.text().contains(case.body), "{shown}: {}", answer.text());
-        for told in [&before, &after] {
-            let told = (&told["verdict"], &told["kind"], &told["action"]["kind"], &told["action"]["status"]);
-            assert_eq!((told.0, told.1, told.2), (&verdict.into(), &kind.into(), &action.into()), "{shown}");
-            assert_eq!(told.3, status, "{shown}");
-        }
-        let labels = format!("{{action=\"{action}\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"}}");
-        let count = CASES.iter().take_while(|other| !std::ptr::eq(*other, case));
-        let count = 1 + count.filter(|other| (other.crawler, other.kind) == (crawler, kind)).count();
-        gate.wait_for_metric(&format!("crawlgate_requests_total{labels}"), count as f64);
-        let labels = format!("crawlgate_violations_total{{crawler=\"{crawler}\",kind=\"{kind}\",site=\"shop\"}}");
-        if case.violation {
-            gate.wait_for_metric(&labels, count as f64);
-        } else {
-            assert!(!gate.metrics().contains(&labels), "{shown} is no violation");
-        }
-        for event in events(&gate, crawler, kind, target) {
-            assert_eq!(event["site"], "shop");
-            assert_eq!((&event["client"], &event["target"]), (&client.into(), &target.into()), "{shown}");
-            assert_eq!((&event["verdict"], &event["action"]), (&verdict.into(), &action.into()), "{shown}");
-            assert_eq!(event["status"], status, "{shown}");
-            assert_eq!(event["version"], before["version"], "{shown}");
-            assert_eq!(event["identity"], before["identity"], "{shown}");
-            let retry_after = answer.field("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
-            assert_eq!(event["retry_after"].as_u64(), retry_after, "{shown}");
-        }
-        let crawlers = api(&gate, &format!("/api/crawlers?site=shop&crawler={crawler}"));
-        let told = &crawlers["crawlers"][0];
-        assert_eq!(told["kinds"][kind], count, "{shown}: {told}");
-        assert_eq!(told["violations"][kind].as_u64().is_some(), case.violation, "{shown}: {told}");
-    }
+    told_alike(&gate, CASES);
     let [logged, _] = events(&gate, "bingbot", "unproven", "/");
     assert_eq!(logged["rule"], "Crawl-delay: 3600");
     assert!(logged["rule_source"].as_str().is_some_and(|place| place.ends_with("shop.yaml:7:18")), "{logged}");
@@ -184,20 +173,62 @@ fn every_kind_is_told_alike_by_answer_explanation_event_metric_and_api() {
 }
 
 #[test]
+fn every_kind_of_a_watched_host_is_told_alike() {
+    let origin = Origin::plain();
+    let gate = watched_shop(POLICY, &origin);
+    assert_eq!(from(&gate, "203.0.113.5", "bingbot/2.0", "/").status, 200, "the first is in time");
+    told_alike(&gate, WATCHED);
+}
+
+fn told_alike(gate: &Gate, cases: &[Case]) {
+    for case in cases {
+        let Case { client, user_agent, crawler, target, verdict, kind, action, status, .. } = *case;
+        let shown = format!("{user_agent} {target}");
+        let before = explained(gate, client, user_agent, target);
+        let answer = from(gate, client, user_agent, target);
+        let after = explained(gate, client, user_agent, target);
+        assert_eq!((answer.status, answer.field("cache-control")), (status, Some("no-store")), "{shown}");
+        assert!(answer.text().contains(case.body), "{shown}: {}", answer.text());
+        for told in [&before, &after] {
+            let told = (&told["verdict"], &told["kind"], &told["action"]["kind"], &told["action"]["status"]);
+            assert_eq!((told.0, told.1, told.2), (&verdict.into(), &kind.into(), &action.into()), "{shown}");
+            assert_eq!(told.3, status, "{shown}");
+        }
+        let labels = format!("{{action=\"{action}\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"}}");
+        let count = cases.iter().take_while(|other| !std::ptr::eq(*other, case));
+        let count = 1 + count.filter(|other| (other.crawler, other.kind) == (crawler, kind)).count();
+        gate.wait_for_metric(&format!("crawlgate_requests_total{labels}"), count as f64);
+        let labels = format!("crawlgate_violations_total{{crawler=\"{crawler}\",kind=\"{kind}\",site=\"shop\"}}");
+        if case.violation {
+            gate.wait_for_metric(&labels, count as f64);
+        } else {
+            assert!(!gate.metrics().contains(&labels), "{shown} is no violation");
+        }
+        for event in events(gate, crawler, kind, target) {
+            assert_eq!(event["site"], "shop");
+            assert_eq!((&event["client"], &event["target"]), (&client.into(), &target.into()), "{shown}");
+            assert_eq!((&event["verdict"], &event["action"]), (&verdict.into(), &action.into()), "{shown}");
+            assert_eq!(event["status"], status, "{shown}");
+            assert_eq!(event["version"], before["version"], "{shown}");
+            assert_eq!(event["identity"], before["identity"], "{shown}");
+            let retry_after = answer.field("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+            assert_eq!(event["retry_after"].as_u64(), retry_after, "{shown}");
+        }
+        let crawlers = api(gate, &format!("/api/crawlers?site=shop&crawler={crawler}"));
+        let told = &crawlers["crawlers"][0];
+        assert_eq!(told["kinds"][kind], count, "{shown}: {told}");
+        assert_eq!(told["violations"][kind].as_u64().is_some(), case.violation, "{shown}: {told}");
+    }
+}
+
+#[test]
 fn observing_refuses_nobody_and_counts_what_enforcing_would_do() {
     let origin = Origin::plain();
-    let gate = shop(&POLICY.replace("mode: enforce", "mode: observe"), &origin);
-    from(&gate, "203.0.113.5", "bingbot/2.0", "/");
-    for case in CASES {
-        let told = explained(&gate, case.client, case.user_agent, case.target);
-        let answer = from(&gate, case.client, case.user_agent, case.target);
-        assert_eq!(answer.status, 200, "{} {}", case.user_agent, case.target);
-        assert_eq!(told["action"]["kind"], "pass");
-        assert_eq!(told["action"]["would"]["kind"], case.action);
-        assert_eq!(told["action"]["would"]["status"], case.status);
-        for event in events(&gate, case.crawler, case.kind, case.target) {
-            assert_eq!((&event["action"], &event["would"]), (&"pass".into(), &case.action.into()));
-        }
+    let observing = POLICY.replace("mode: enforce", "mode: observe");
+    let (gate, watched) = (shop(&observing, &origin), watched_shop(&observing, &origin));
+    for (gate, cases) in [(&gate, CASES), (&watched, WATCHED)] {
+        from(gate, "203.0.113.5", "bingbot/2.0", "/");
+        would_be(gate, cases);
     }
     let series = |action: &str, crawler: &str, kind: &str| {
         format!(
@@ -205,8 +236,22 @@ fn observing_refuses_nobody_and_counts_what_enforcing_would_do() {
         )
     };
     gate.wait_for_metric(&series("would_slow", "bingbot", "unproven"), 1.0);
-    gate.wait_for_metric(&series("would_block", "claudebot", "trapped"), 2.0);
+    watched.wait_for_metric(&series("would_block", "claudebot", "trapped"), 2.0);
     gate.wait_for_metric(&series("would_block", "PartnerBot", "impostor"), 1.0);
+}
+
+fn would_be(gate: &Gate, cases: &[Case]) {
+    for case in cases {
+        let told = explained(gate, case.client, case.user_agent, case.target);
+        let answer = from(gate, case.client, case.user_agent, case.target);
+        assert_eq!(answer.status, 200, "{} {}", case.user_agent, case.target);
+        assert_eq!(told["action"]["kind"], "pass");
+        assert_eq!(told["action"]["would"]["kind"], case.action);
+        assert_eq!(told["action"]["would"]["status"], case.status);
+        for event in events(gate, case.crawler, case.kind, case.target) {
+            assert_eq!((&event["action"], &event["would"]), (&"pass".into(), &case.action.into()));
+        }
+    }
 }
 
 #[test]
@@ -233,7 +278,7 @@ fn the_pace_is_told_in_seconds_and_robots_txt_is_free() {
 #[test]
 fn people_at_the_address_of_a_trapped_crawler_notice_nothing_and_robots_txt_stays() {
     let origin = Origin::plain();
-    let gate = shop(&without_pace(), &origin);
+    let gate = watched_shop(&without_pace(), &origin);
     assert_eq!(from(&gate, "2001:db8:1:2::3", "ClaudeBot/1.0", "/no-crawlers-here/").status, 423);
     assert_eq!(from(&gate, "2001:db8:1:2::9", "ClaudeBot/1.0", "/").status, 423, "one machine has the whole /64");
     assert_eq!(from(&gate, "2001:db8:1:3::3", "ClaudeBot/1.0", "/").status, 200);
@@ -249,7 +294,7 @@ fn people_at_the_address_of_a_trapped_crawler_notice_nothing_and_robots_txt_stay
 #[test]
 fn marks_are_listed_released_and_survive_kill_9() {
     let origin = Origin::plain();
-    let gate = shop(&without_pace(), &origin);
+    let gate = watched_shop(&without_pace(), &origin);
     for client in ["203.0.113.7", "203.0.113.8"] {
         assert_eq!(from(&gate, client, "ClaudeBot/1.0", "/no-crawlers-here/").status, 423);
     }

@@ -48,7 +48,7 @@ fn name<'a>(claim: Claim, registry: &'a Registry, site: &'a Site, facts: &Facts<
     }
 }
 
-/// What is asked of [`Shown`], where anything depends on it: a delay or a trap. Bots that no list knows share a name, and
+/// What is asked of [`Shown`], where anything depends on it: a delay. Bots that no list knows share a name, and
 /// behind a cache it is the cache that is served.
 fn of_the_one_in_force<T>(
     registry: &Registry,
@@ -59,7 +59,7 @@ fn of_the_one_in_force<T>(
 ) -> Option<T> {
     let site = &*entry.site;
     let told_apart = matches!(claim, Claim::Known(_) | Claim::Token(_)) && site.behind_cache.is_none();
-    if !told_apart || site.policy.enforcement.traps.is_empty() && site.standing(claim).pace.is_none() {
+    if !told_apart || site.standing(claim).pace.is_none() {
         return None;
     }
     let key = key(&site.name, host)?;

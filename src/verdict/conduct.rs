@@ -18,7 +18,7 @@ pub struct Conduct {
     pub trapped: bool,
     /// It was shown the version in force on this host, as far as that is proven: the fetch was verified, or came from the
     /// same address. What may be held otherwise is not known on a host that was not watched for long enough, and a name can
-    /// be anybody's: nobody is held to a delay or a trap there who was not shown it.
+    /// be anybody's: nobody is held to a delay there who was not shown it.
     pub shown: bool,
 }
 
