@@ -69,12 +69,16 @@ pub fn timelines() -> Vec<Timeline> {
                 day(),
                 Fetch(BINGBOT, APEX),
                 Fetch(BINGBOT, WWW),
-                // Its copy is of another site's file: by its date nobody can tell, but by its bytes.
+                // Its copy is of another site's file: by its date nobody can tell, but by its bytes. (Time passes, or two files
+                // would have one date, and nobody could tell at all.)
+                Wait(5),
                 Moves(WWW, OPEN),
                 Revalidate(BINGBOT, WWW, 200),
                 RevalidateTag(BINGBOT, WWW, 304),
+                Wait(5),
                 Moves(WWW, WITHOUT_A),
                 Revalidate(BINGBOT, WWW, 200),
+                Wait(5),
                 Moves(WWW, WITHOUT_A_AND_B),
                 RevalidateTag(BINGBOT, WWW, 200),
                 Revalidate(BINGBOT, WWW, 304),
