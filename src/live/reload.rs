@@ -96,7 +96,7 @@ impl Loaded {
 
 /// All sites, by name.
 pub struct Sites {
-    policies: PathBuf,
+    pub(super) policies: PathBuf,
     pub(super) registry: &'static Registry,
     read: Read,
     pub(super) state: State,

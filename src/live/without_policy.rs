@@ -108,6 +108,7 @@ impl Sites {
             true => vec![WithoutPolicy::for_every_host()],
             false => self.sites_without_policy.clone(),
         };
+        tracing::info!(directory = %self.policies.display(), "there is no policy (*.yaml) here: crawlers are observed by the origin's own robots.txt");
         for without in listed {
             let origin = self.origin_of(&without.name, now);
             let candidate = self.read_with(&without.name, Ok(without.source()), &origin);

@@ -106,6 +106,8 @@ impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(Request::Graceful).await;
         self.operations.set_ready(false);
+        // Idle connections end; those with a request end with it. First, so that whoever sees the listeners closed is told so.
+        self.proxy.http_cleanup().await;
         self.closing.send_replace(true);
         if request == Request::Graceful {
             self.drain().await;
@@ -122,8 +124,6 @@ impl ShutdownSignalWatch for Drain {
 impl Drain {
     async fn drain(&self) {
         tracing::info!("stopping: no new connections, {:?} for the requests that are running", self.limit);
-        // Idle connections end; those with a request end with it.
-        self.proxy.http_cleanup().await;
         tokio::select! {
             () = self.open.none() => tracing::info!("stopped: the last request has ended"),
             () = tokio::time::sleep(self.limit) => {

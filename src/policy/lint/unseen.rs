@@ -112,6 +112,20 @@ fn covering(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     (!is_of_retire(site, source)).then(|| source.clone())
 }
 
+/// An Allow of the policy that a Disallow for a path gives way to somewhere.
+fn keeping_open(site: &Site, path: &str) -> Option<Span> {
+    let path = Pattern::new(path);
+    let mut budget = 100_000;
+    site.rule_sources.iter().enumerate().find_map(|(group, sources)| {
+        let rules = site.matcher.rules(group).rules().iter().zip(sources);
+        let mut allows = rules.filter(|(rule, _)| rule.allow && rule.pattern.priority() >= path.priority());
+        allows.find_map(|(rule, source)| match source {
+            RuleSource::Policy(span) if rule.pattern.overlaps(&path, &mut budget) => Some(*span),
+            _ => None,
+        })
+    })
+}
+
 /// What is retired does not count: it was seen before.
 fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
     let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
@@ -143,6 +157,19 @@ fn retired(site: &Site, diagnostics: &mut Diagnostics) {
                     .at(span, "most crawlers will not have come by before these paths are closed")
                     .help("search engines revisit a page within weeks: write `14d` or more"),
             );
+        }
+        for path in &retired.paths {
+            if let Some(allow) = keeping_open(site, &path.value) {
+                diagnostics.push(
+                    lints::RETIRED_KEPT_OPEN
+                        .at(
+                            path.span,
+                            "an Allow of this policy keeps this path open, or a part of it, when it is disallowed",
+                        )
+                        .related(allow, "the longest rule decides, and of equals Allow")
+                        .help("remove the Allow if it is not meant: `retire` cannot close what it opens"),
+                );
+            }
         }
         let Some(star) = site.matcher.star() else { continue };
         for path in &retired.paths {

@@ -1,0 +1,134 @@
+//! What is done about requests: `enforcement` and `pause`.
+
+use super::{Defaulted, Unlicensed};
+use crate::crawlers::Purpose;
+use crate::time::Timestamp;
+use crate::yaml::{Located, Span};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What is done about requests against the rules.
+#[derive(Clone, Debug)]
+pub struct Enforcement {
+    /// For the site.
+    pub site: EnforcementFields,
+    /// Per purpose.
+    pub purposes: BTreeMap<Purpose, EnforcementFields>,
+    /// Per crawler (token, id or name as written); these outrank the purpose, per field.
+    pub agents: Vec<(Located<String>, EnforcementFields)>,
+    /// How long a fetched robots.txt may be held.
+    pub grace: Defaulted<Duration>,
+    /// Patterns that nobody is to ask for: published as Disallow in every group.
+    pub traps: Vec<Located<String>>,
+    /// Crawlers (token, id or name as written) that are never refused.
+    pub exempt: Vec<Located<String>>,
+    /// Whether a cache answers robots.txt for us, so that nobody knows who fetched which version.
+    pub behind_cache: Option<BehindCache>,
+}
+
+/// How long a cache before us may go on answering with a robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BehindCache {
+    /// As long as `max_age` lets it.
+    AsLongAsMaxAge,
+    /// This long, whatever we say.
+    For(Duration),
+}
+
+/// Fields that can be said per site, purpose and agent; absent ones fall to the next wider.
+#[derive(Clone, Debug, Default)]
+pub struct EnforcementFields {
+    /// Off, observe or enforce.
+    pub mode: Option<Mode>,
+    /// The answer to what is disallowed.
+    pub disallowed: Option<AnswerPolicy>,
+    /// The answer to what only the resolved path disallows.
+    pub ambiguous: Option<AnswerPolicy>,
+    /// The answer to what comes faster than the crawl delay; its Retry-After is computed.
+    pub too_fast: Option<AnswerPolicy>,
+    /// The answer to who is proven not to be the crawler it says it is.
+    pub impostor: Option<AnswerPolicy>,
+    /// The answer to who stepped into a trap.
+    pub trapped: Option<AnswerPolicy>,
+    /// For how long it is remembered.
+    pub trapped_for: Option<Duration>,
+    /// What becomes of crawlers whose claim is not proven.
+    pub unverified: Option<(Unverified, Span)>,
+    /// The answer to a request without a licence token.
+    pub unlicensed: Option<Located<Unlicensed>>,
+}
+
+/// What becomes of crawlers whose claim is neither proven nor disproven.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unverified {
+    /// They are treated as what they say they are.
+    #[default]
+    AsClaimed,
+    /// They are observed, whatever the mode is.
+    Observe,
+    /// They are refused.
+    Refuse,
+}
+
+/// How far enforcement goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Nothing is judged.
+    Off,
+    /// What would be done is recorded.
+    #[default]
+    Observe,
+    /// It is done.
+    Enforce,
+}
+
+impl Mode {
+    /// Its name in policies and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Off => "off",
+            Mode::Observe => "observe",
+            Mode::Enforce => "enforce",
+        }
+    }
+}
+
+/// An answer in place of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnswerPolicy {
+    /// 4xx or 5xx.
+    pub status: u16,
+    /// Retry-After.
+    pub retry_after: Option<Duration>,
+    /// The body; our own when absent.
+    pub body: Option<String>,
+}
+
+/// A planned pause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PausePolicy {
+    /// Whom it stops.
+    pub audience: Audience,
+    /// When it begins; at once when absent.
+    pub from: Option<Timestamp>,
+    /// When it ends; 12 hours after it came into force when absent.
+    pub until: Option<Timestamp>,
+    /// Retry-After.
+    pub retry_after: Duration,
+    /// Whether robots.txt is answered 503 as well.
+    pub pause_robots_txt: bool,
+    /// The whole section.
+    pub span: Span,
+}
+
+/// Whom a pause stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Audience {
+    /// Crawlers; people, monitoring and tools pass.
+    #[default]
+    Crawlers,
+    /// Everyone.
+    Everyone,
+}

@@ -1,0 +1,128 @@
+//! What is said about responses: `indexing`, `html` and `retire`.
+
+use super::Defaulted;
+use crate::indexing::{Scope, Tags};
+use crate::time::Timestamp;
+use crate::yaml::{Located, Span};
+use std::time::Duration;
+
+/// One rule of `indexing`: conditions that must all hold, and what is then said.
+#[derive(Clone, Debug)]
+pub struct IndexingRule {
+    /// The conditions.
+    pub when: Conditions,
+    /// None of these may hold: `not` excludes a response for which all of its own conditions hold.
+    pub unless: Option<Conditions>,
+    /// What is said.
+    pub tags: Tags,
+    /// The same as it was written, for lints.
+    pub written: Vec<WrittenDirectives>,
+    /// What becomes of the origin's own where this rule matches; as for the site when absent.
+    pub origin_tags: Option<OriginTags>,
+    /// The whole rule.
+    pub span: Span,
+}
+
+/// Directives as somebody wrote them, to whom, and where.
+#[derive(Clone, Debug)]
+pub struct WrittenDirectives {
+    /// To whom.
+    pub scope: Scope,
+    /// The text.
+    pub text: Located<String>,
+}
+
+/// Paths that are first to be crawled with noindex, and later not to be crawled. See [`RetirePolicy::stage`].
+#[derive(Clone, Debug)]
+pub struct RetirePolicy {
+    /// robots patterns.
+    pub paths: Vec<Located<String>>,
+    /// From when they are noindex.
+    pub noindex_from: Located<Timestamp>,
+    /// How long after that they are disallowed.
+    pub disallow_after: Defaulted<Duration>,
+    /// The whole entry.
+    pub span: Span,
+}
+
+/// Conditions on a response; an empty list does not restrict.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// robots patterns on path and query; one must match.
+    pub paths: Vec<Located<String>>,
+    /// A regular expression on the path without the query, already known to compile.
+    pub path_regex: Option<Located<String>>,
+    /// Media types, lower case: `application/pdf`, `image/*`.
+    pub types: Vec<Located<String>>,
+    /// Status codes.
+    pub status: Vec<Located<StatusCondition>>,
+}
+
+/// A status, or a class of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusCondition {
+    /// `404`.
+    Code(u16),
+    /// `4xx`.
+    Class(u8),
+}
+
+/// What becomes of the origin's own X-Robots-Tag, the one that passes most of it on first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OriginTags {
+    /// Its lines stay as they are, ours are added.
+    Keep,
+    /// United with ours; per scope the most restrictive value wins.
+    #[default]
+    Merge,
+    /// Ours stand in its place where a rule of ours matches.
+    Replace,
+    /// Never passed on.
+    Strip,
+}
+
+/// What is written into HTML pages; nothing unless it is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct HtmlPolicy {
+    /// Whether robots metas say what the X-Robots-Tag field says.
+    pub meta: bool,
+    /// What links are said to be.
+    pub links: Vec<LinkPolicy>,
+    /// Selectors of elements that are not to be quoted.
+    pub nosnippet: Vec<Located<String>>,
+    /// Only pages of these paths, where there are any: robots patterns.
+    pub paths: Vec<Located<String>>,
+    /// No page of these.
+    pub not_paths: Vec<Located<String>>,
+}
+
+/// What some links are said to be.
+#[derive(Clone, Debug)]
+pub struct LinkPolicy {
+    /// CSS selectors of the links.
+    pub select: Vec<Located<String>>,
+    /// Words that are added to their `rel`.
+    pub rel: Vec<LinkRel>,
+}
+
+/// A word of `rel` that is meant for search engines. Others would change what a browser does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkRel {
+    /// Not vouched for.
+    Nofollow,
+    /// Written by visitors.
+    Ugc,
+    /// Paid for.
+    Sponsored,
+}
+
+impl LinkRel {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkRel::Nofollow => "nofollow",
+            LinkRel::Ugc => "ugc",
+            LinkRel::Sponsored => "sponsored",
+        }
+    }
+}
