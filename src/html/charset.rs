@@ -1,7 +1,8 @@
 //! Which encodings can be read: those in which the octets of markup are those of ASCII.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
-use lol_html::send::{ElementContentHandlers, Settings};
+use lol_html::html_content::{EndTag, TextChunk, TextType};
+use lol_html::send::{DocumentContentHandlers, ElementContentHandlers, Settings};
 use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Selector};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,19 +25,21 @@ pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompati
     }
     let encoding = match Encoding::for_bom(start) {
         Some((encoding, _)) => encoding,
-        None => label.and_then(Encoding::for_label).or_else(|| declared(head_of(start))).unwrap_or(UTF_8),
+        None => label.and_then(Encoding::for_label).or_else(|| Declared::in_start(start).encoding).unwrap_or(UTF_8),
     };
     AsciiCompatibleEncoding::new(encoding)
 }
 
 /// Enough to tell a byte order mark and UTF-16.
-const FIRST: usize = 4;
+pub(super) const FIRST: usize = 4;
 
 /// Whether what was seen of a page says which encoding it has, so that none of it need be held any longer: a byte order mark,
 /// the field or a meta says it, or the head is over without one.
 pub(super) fn is_known(label: Option<&[u8]>, start: &[u8]) -> bool {
-    start.len() >= FIRST
-        && (outranks_metas(label, start) || head_of(start).len() < start.len() || declared(start).is_some())
+    outranks_metas(label, start) || {
+        let declared = Declared::in_start(start);
+        declared.over || declared.encoding.is_some()
+    }
 }
 
 /// Whether an encoding is known that outranks what the page's metas say.
@@ -44,42 +47,88 @@ pub(super) fn outranks_metas(label: Option<&[u8]>, start: &[u8]) -> bool {
     Encoding::for_bom(start).is_some() || label.and_then(Encoding::for_label).is_some()
 }
 
-/// As far as a meta may declare an encoding. What only looks like the end of a head (in a comment, say) costs nothing: a
-/// meta that comes later is heeded when it comes.
-fn head_of(start: &[u8]) -> &[u8] {
-    let is_end = |tag: &[u8]| start.windows(tag.len()).position(|piece| piece.eq_ignore_ascii_case(tag));
-    let end = [b"</head".as_slice(), b"<body"].into_iter().filter_map(is_end).min();
-    &start[..end.unwrap_or(start.len())]
-}
-
 /// One that gives every octet back: text that is decoded and written again is what it was, in whichever encoding.
 pub(super) fn transparent() -> AsciiCompatibleEncoding {
     AsciiCompatibleEncoding::new(WINDOWS_1252).unwrap_or_else(AsciiCompatibleEncoding::utf_8)
 }
 
-/// What the first meta says that declares an encoding.
-fn declared(start: &[u8]) -> Option<&'static Encoding> {
-    let found: Arc<Mutex<Option<&'static Encoding>>> = Arc::default();
-    let Ok(metas) = "meta".parse::<Selector>() else { return None };
-    let handler = ElementContentHandlers::default().element({
-        let found = found.clone();
-        move |element: &mut lol_html::send::Element<'_, '_>| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.is_none() {
-                *found = by_meta(|name| element.get_attribute(name));
+/// What a head says of the encoding.
+#[derive(Clone, Copy, Default)]
+struct Declared {
+    /// What the first meta says that declares one.
+    encoding: Option<&'static Encoding>,
+    /// Whether the head is over: what comes after it says nothing.
+    over: bool,
+}
+
+impl Declared {
+    /// As far as it goes in the start of a page.
+    fn in_start(start: &[u8]) -> Declared {
+        let found: Arc<Mutex<Declared>> = Arc::default();
+        let Ok(every) = "*".parse::<Selector>() else { return Declared::default() };
+        let elements = ElementContentHandlers::default().element({
+            let found = found.clone();
+            move |element: &mut lol_html::send::Element<'_, '_>| {
+                let mut declared = lock(&found);
+                match element.tag_name().as_str() {
+                    "meta" if !declared.over && declared.encoding.is_none() => {
+                        declared.encoding = by_meta(|name| element.get_attribute(name));
+                    }
+                    name => declared.over |= !is_of_head(name),
+                }
+                if element.tag_name() == "head" {
+                    let found = found.clone();
+                    element.on_end_tag(Box::new(move |_: &mut EndTag<'_>| {
+                        lock(&found).over = true;
+                        Ok(())
+                    }))?;
+                }
+                Ok(())
             }
-            Ok(())
-        }
-    });
-    let settings = Settings::new_send()
-        .append_element_content_handler((Cow::Owned(metas), handler))
-        .with_encoding(transparent())
-        .with_adjust_charset_on_meta_tag(false)
-        .with_strict(false);
-    let mut reader = HtmlRewriter::new(settings, |_: &[u8]| ());
-    // An error leaves what was found before it.
-    let _ = reader.write(start);
-    *found.lock().unwrap_or_else(PoisonError::into_inner)
+        });
+        let text = DocumentContentHandlers::default().text({
+            let found = found.clone();
+            move |text: &mut TextChunk<'_>| {
+                lock(&found).over |= text.text_type() == TextType::Data && !text.as_str().trim_ascii().is_empty();
+                Ok(())
+            }
+        });
+        let settings = Settings::new_send()
+            .append_element_content_handler((Cow::Owned(every), elements))
+            .append_document_content_handler(text)
+            .with_encoding(transparent())
+            .with_adjust_charset_on_meta_tag(false)
+            .with_strict(false);
+        let mut reader = HtmlRewriter::new(settings, |_: &[u8]| ());
+        // An error leaves what was found before it.
+        let _ = reader.write(start);
+        *lock(&found)
+    }
+}
+
+fn lock(declared: &Mutex<Declared>) -> std::sync::MutexGuard<'_, Declared> {
+    declared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an element leaves the head a head (HTML standard, section 13.2.6.4.4). A template does, with all that is in it,
+/// which is taken for the body here: whatever it holds, nobody waits longer.
+pub(super) fn is_of_head(name: &str) -> bool {
+    matches!(
+        name,
+        "html"
+            | "head"
+            | "base"
+            | "basefont"
+            | "bgsound"
+            | "link"
+            | "meta"
+            | "noframes"
+            | "noscript"
+            | "script"
+            | "style"
+            | "template"
+            | "title"
+    )
 }
 
 /// `<meta charset=x>` and `<meta http-equiv=content-type content="text/html; charset=x">`. UTF-16 in a page that can be

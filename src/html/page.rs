@@ -91,7 +91,9 @@ impl Page {
             // No more than is looked at: where a piece of input ends must not matter.
             let (looked_at, rest) = piece.split_at(piece.len().min(LOOKED_AT - held.len()));
             held.extend_from_slice(looked_at);
-            let known = begins(held).is_some() && charset::is_known(self.label.as_deref(), held);
+            let label = self.label.as_deref();
+            let known = held.len() >= charset::FIRST
+                && begins(held).is_some_and(|first| first != b'<' || charset::is_known(label, held));
             if held.len() < LOOKED_AT && !known {
                 return Vec::new();
             }

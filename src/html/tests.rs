@@ -190,7 +190,12 @@ fn what_says_its_encoding_is_held_no_longer() {
     assert_eq!(first("<html><title>a</title>\n", Some(b"utf-8")), "<html><title>a</title>\n");
     assert_eq!(first("<html><meta charset=utf-8><title>", None), "<html><meta charset=utf-8><title>");
     assert_eq!(first("\u{FEFF}<html>", None), "\u{FEFF}<html>");
+    let long_answer = "<!doctype html><title>t</title><ul><li>one</li>";
+    assert_eq!(first(long_answer, None), format!("<!doctype html><title>t</title>{NOINDEX}<ul><li>one</li>"));
+    assert_eq!(first("<li>a fragment</li>", None), "<li>a fragment</li>");
+    assert_eq!(first("hello", None), "hello");
     assert_eq!(first("<html><head><title>", None), "", "its encoding may still be said");
+    assert_eq!(first("<html><head><script>if (a < b) '<p>'", None), "", "as long as nothing is of the body");
     assert_eq!(first("  \n\n", Some(b"utf-8")), "", "it may be no page");
 }
 

@@ -88,7 +88,9 @@ impl Sites {
         match &site.origin {
             _ if !site.policy.reads_origin() => drop(self.origins.remove(&name)),
             Some(file) => drop(self.origins.insert(name, OriginKnown::Copy(file.clone()))),
-            None => drop(self.origins.entry(name).or_insert(OriginKnown::AwaitedSince(now))),
+            None if matches!(self.origins.get(&name), Some(OriginKnown::AwaitedSince(_))) => {}
+            // A copy that it was not compiled with is of another host.
+            None => drop(self.origins.insert(name, OriginKnown::AwaitedSince(now))),
         }
     }
 

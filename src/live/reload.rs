@@ -236,7 +236,7 @@ impl Sites {
     /// Reads and compiles one file. What makes the compiler fail is a mistake of one site, too, and touches no other.
     fn read(&self, name: &str, file: Found, now: Timestamp) -> Candidate {
         let candidate = self.read_with(name, file, &self.origin_of_file(name, now));
-        match candidate.site.as_ref().and_then(|site| self.inherited(site)) {
+        match candidate.site.as_ref().and_then(|site| self.inherited(site, now)) {
             Some(origin) => self.read_with(name, candidate.file, &origin),
             None => candidate,
         }

@@ -129,7 +129,7 @@ impl Sites {
         self.leaving.clear();
         for (site, published) in received {
             if let Some(entry) = self.entry_mut(&site) {
-                entry.hold(published);
+                entry.hold(published, now);
             }
         }
     }
@@ -151,17 +151,22 @@ impl Sites {
         self.memory.left.retain(|left| now.since(left.at) <= longest);
     }
 
-    /// The copy of the origin's robots.txt by which the host of a new site went until now. For a site that has none: it is
-    /// better than none for an hour, should the origin be down just then.
-    pub(super) fn inherited(&self, site: &Site) -> Option<Origin> {
+    /// What is known of the origin's robots.txt for the host by which a site asks for it, where that host was not the site's
+    /// before: the copy by which it went until now. It is better than none for an hour, should the origin be down just then.
+    /// `None` where the site goes on with what it has.
+    pub(super) fn inherited(&self, site: &Site, now: Timestamp) -> Option<Origin> {
         // A file that has the name of a site without a policy is another site.
         let of_file = !self.without_policy.contains_key(&site.name);
+        let host = asked_by(&site.policy).and_then(|host| parse_host(&host).ok());
+        let own = self.memory.hosts.get(&site.name).filter(|_| of_file).is_some_and(|before| match &host {
+            Some(host) => before.is_empty() || hosts(before).any(|theirs| covers(&theirs, host)),
+            None => before.is_empty(),
+        });
         let has_copy = of_file && matches!(self.origins.get(&site.name), Some(OriginKnown::Copy(_)));
-        let is_new = !gained(self.memory.hosts.get(&site.name).filter(|_| of_file), &hosts_of(site)).is_empty();
-        if !site.policy.reads_origin() || has_copy || !is_new {
+        // Where nothing is remembered of whose hosts were whose, the copy with the site's name is as good as known.
+        if !site.policy.reads_origin() || own || has_copy && self.memory.hosts.is_empty() {
             return None;
         }
-        let host = asked_by(&site.policy).and_then(|host| parse_host(&host).ok());
         let mut owners = self.former_owners(if of_file { &site.name } else { "" }, host.as_ref());
         // Who was asked for by this name; where there is none, whom a request for no host goes to.
         let first = self.sites_without_policy.first().map(|without| without.name.as_str());
@@ -174,9 +179,12 @@ impl Sites {
             (None, Some(leaving)) => leaving.origin.as_ref(),
             (None, None) => self.origins.get(owner.site),
         });
-        match known? {
-            OriginKnown::Copy(file) => Some(Origin::Read(file.clone())),
-            OriginKnown::AwaitedSince(_) => None,
+        match known {
+            Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
+            // A copy that has the site's name is of another host.
+            Some(OriginKnown::AwaitedSince(_)) | None => {
+                has_copy.then(|| OriginKnown::AwaitedSince(now).for_compiling())
+            }
         }
     }
 
@@ -228,6 +236,11 @@ pub(super) fn hosts_of(site: &Site) -> Vec<String> {
     site.policy.hosts.iter().map(|host| host.value.to_string()).collect()
 }
 
+/// Patterns as they are remembered.
+fn hosts(written: &[String]) -> impl Iterator<Item = HostPattern> {
+    written.iter().filter_map(|host| parse_host(host).ok())
+}
+
 /// The hosts that a site did not have; `None` stands for every other.
 fn gained(before: Option<&Vec<String>>, hosts: &[String]) -> Vec<Option<HostPattern>> {
     if hosts.is_empty() {
@@ -260,9 +273,14 @@ pub(super) fn versions(held: &[Held]) -> Vec<Superseded> {
 }
 
 impl SiteEntry {
-    /// Has it judged by what was published before it on its hosts, too.
-    fn hold(&mut self, published: Published) {
+    /// Has it judged by what was published before it on its hosts, too. Who heard 503 for robots.txt may go by its copy for
+    /// longer than since it was superseded, and who that was is not known any more: so may everybody who may have done so.
+    fn hold(&mut self, mut published: Published, now: Timestamp) {
         let own = self.site.robots_txt.version;
+        let lately = |moment: Timestamp| now.since(moment) <= self.site.grace * 3;
+        for held in published.held.iter_mut().filter(|held| lately(held.superseded_at)) {
+            held.superseded_at = held.superseded_at.max(now);
+        }
         self.held.extend(published.held.into_iter().filter(|held| held.former.version != own));
         self.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
         let mut seen = BTreeSet::new();

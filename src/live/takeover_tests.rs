@@ -172,3 +172,30 @@ fn a_copy_goes_with_its_host() {
         assert_eq!(world.published("new.example", 10), None, "of a new host nothing is known");
     }
 }
+
+#[test]
+fn a_site_that_goes_to_another_host_leaves_the_copy_behind() {
+    let merged = |hosts: &str| format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /p }}] }}\n");
+    for cold in [false, true] {
+        let mut world = World::start(&[("shop", &merged("a.example"))]);
+        let (site, known) = copy("shop", "/a");
+        let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
+        world.live.origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+        world.write("shop", &merged("b.example"));
+        let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
+        world.go_on_knowing(known, cold, 10);
+        assert_eq!(world.published("b.example", 10), None, "what a.example has nobody said of b.example, cold: {cold}");
+    }
+}
+
+#[test]
+fn without_the_last_policy_its_copy_goes_on() {
+    let mut world = World::start(&[("shop", "robots: { groups: [{ agents: '*', disallow: /p }] }\n")]);
+    let (site, known) = copy("shop", "/a");
+    let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
+    world.live.origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+    world.remove("shop");
+    world.go_on(false, 10);
+    let published = world.published("shop.example", 10).expect("no 503");
+    assert!(published.contains("Disallow: /a\n") && !published.contains("/p"), "{published}");
+}

@@ -111,7 +111,10 @@ impl Sites {
         tracing::info!(directory = %self.policies.display(), "there is no policy (*.yaml) here: crawlers are observed by the origin's own robots.txt");
         for without in listed {
             let origin = self.origin_of(&without.name, now);
-            let candidate = self.read_with(&without.name, Ok(without.source()), &origin);
+            let mut candidate = self.read_with(&without.name, Ok(without.source()), &origin);
+            if let Some(origin) = candidate.site.as_ref().and_then(|site| self.inherited(site, now)) {
+                candidate = self.read_with(&without.name, Ok(without.source()), &origin);
+            }
             let Some(site) = candidate.site.clone() else {
                 let findings = candidate.tell().0;
                 tracing::error!(site = %without.name, ?findings, "these hosts of the settings cannot be those of a site: they are not observed");

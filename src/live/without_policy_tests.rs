@@ -147,10 +147,13 @@ fn the_first_policy_takes_the_place_of_all_and_what_it_is_for_is_remembered() {
     for other in ["a.example", "else.example"] {
         assert_eq!(served(&live, other, 5).0, "nobody");
     }
-    // And when it is gone, they are back; nothing that was fetched then counts now.
+    // And when it is gone, they are back, with what was in use on their hosts until they are asked again.
     fs::remove_file(directory.path().join("b.yaml")).expect("removed");
     live.reload(Timestamp(6));
-    assert_eq!(served(&live, "a.example", 6), ("origin-a.example".into(), None));
+    for (host, site, rule) in [("a.example", "origin-a.example", "/a/"), ("b.example", "origin-b.example", "/b/")] {
+        let (name, text) = served(&live, host, 6);
+        assert!(name == site && text.is_some_and(|text| text.contains(rule)), "{host}");
+    }
     assert_eq!(live.status(Timestamp(6)).sites.len(), 3);
 }
 

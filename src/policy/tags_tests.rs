@@ -131,6 +131,21 @@ fn mistakes_of_a_plan_are_shown_in_their_places() {
     }
 }
 
+/// Many origins answer `//drafts/` with what is at `/drafts/`, and crawlers follow bad links: what is said of the one is
+/// said of the other.
+#[test]
+fn a_path_is_tagged_as_what_it_resolves_to_as_well() {
+    let rules = "  - { paths: /drafts/, tag: noindex }\n  - { path_regex: '^/x/', tag: nofollow }\n  - { paths: /drafts/, not: { paths: /drafts/open/ }, tag: noarchive }\n";
+    let site = at(&format!("robots: {{ origin: replace }}\nindexing:\n{rules}"), "2026-11-21");
+    let said = |target| sent(&site, target, 200, "text/html", &[]);
+    for target in ["/drafts/a", "//drafts/a", "/./drafts/a", "/y/../drafts/a", "/y/%2e%2e/drafts/a"] {
+        assert_eq!(said(target), ["noindex, noarchive"], "{target}");
+    }
+    assert_eq!(said("/x/../drafts/a"), ["noindex, nofollow, noarchive"], "both readings");
+    assert_eq!(said("//drafts/open/a"), ["noindex"]);
+    assert_eq!(said("/drafts/../a"), ["noindex, noarchive"], "as it was sent, too");
+}
+
 proptest! {
     #[test]
     fn the_index_finds_the_rules_that_trying_each_finds(
@@ -151,7 +166,13 @@ proptest! {
             let normal = scratch.normalise(target.as_bytes());
             let tried: Vec<u16> = (0u16..)
                 .zip(&rules)
-                .filter(|(_, paths)| paths.is_empty() || paths.iter().any(|path| Pattern::new(path).matches(normal.sent)))
+                .filter(|(_, paths)| {
+                    let is = |path: &str| {
+                        let pattern = Pattern::new(path);
+                        pattern.matches(normal.sent) || normal.resolved.is_some_and(|path| pattern.matches(path))
+                    };
+                    paths.is_empty() || paths.iter().any(|path| is(path))
+                })
                 .map(|(index, _)| index)
                 .collect();
             let found: Vec<u16> = site.tags.for_path(normal, &mut Vec::new()).iter().map(|found| found.rule).collect();

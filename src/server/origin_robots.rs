@@ -87,6 +87,15 @@ impl Errand {
     }
 }
 
+/// Whether a site goes by the copy of this life, or by none as this life does.
+fn is_in_use(life: &Life, entry: &SiteEntry) -> bool {
+    match (life.copy(), &entry.site.origin) {
+        (Some(copy), Some(file)) => copy.url == file.location && copy.bytes == *file.file.bytes(),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
 /// Whether a host that a redirect names is the site itself. A site for every host has the one that was asked for.
 fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
@@ -214,13 +223,8 @@ impl OriginRobots {
             .filter(|life| life.copy().is_some())
             .cloned()
             .collect();
-        let inherited = |entry: &SiteEntry| {
-            let file = entry.site.origin.as_ref()?;
-            let is_it = |life: &&Life| {
-                life.copy().is_some_and(|copy| copy.url == file.location && copy.bytes == *file.file.bytes())
-            };
-            lives.iter().find(is_it).cloned()
-        };
+        let inherited =
+            |entry: &SiteEntry| lives.iter().find(|life| life.copy().is_some() && is_in_use(life, entry)).cloned();
         let is_gone = |name: &str, watched: &Watched| match wanted.get(name) {
             // A file that has the name of a site without a policy is another site.
             Some(entry) => watched.no_policy != is_no_policy(&entry.site.policy),
@@ -232,6 +236,13 @@ impl OriginRobots {
             self.sites.remove(&name);
             self.store.forget(&name);
         }
+        // Copies of sites that are no more: whoever took their hosts over has taken them up by now.
+        let unclaimed: Vec<String> =
+            self.kept.keys().filter(|name| !wanted.contains_key(name.as_str())).cloned().collect();
+        for name in unclaimed {
+            self.kept.remove(&name);
+            self.store.forget(&name);
+        }
         for (name, entry) in wanted {
             let policy = &entry.site.policy.source.text;
             match self.sites.get_mut(name) {
@@ -239,13 +250,16 @@ impl OriginRobots {
                 Some(watched) => {
                     watched.policy = policy.clone();
                     watched.plainly = true;
+                    // It may be for another host now, and go by that one's copy, or by none.
+                    if !is_in_use(&watched.life, entry) {
+                        watched.life = inherited(entry).unwrap_or_else(|| Life::new(now));
+                    }
                     watched.life.ask_now(now);
                 }
                 None => {
-                    // A copy of its own that was never used here is of another site that once had its name.
-                    let kept = self.kept.remove(name).map(|kept| kept.life);
+                    // A copy that is not in use is of another host, of a site that once had this name.
+                    let kept = self.kept.remove(name).map(|kept| kept.life).filter(|life| is_in_use(life, entry));
                     let plainly = kept.is_none();
-                    let kept = kept.filter(|life| life.copy().is_some() || entry.site.origin.is_none());
                     let mut life = kept.or_else(|| inherited(entry)).unwrap_or_else(|| Life::new(now));
                     life.ask_now(now);
                     let no_policy = is_no_policy(&entry.site.policy);

@@ -36,6 +36,11 @@ pub struct Copy {
 }
 
 impl Copy {
+    /// Whether there is more in it than comments: rules, sitemaps, a licence.
+    fn says_something(&self) -> bool {
+        File::parse(self.bytes.clone()).lines().iter().any(|line| line.record.is_some())
+    }
+
     /// Whether it says something about anybody.
     fn has_rules(&self) -> bool {
         has_rules(&File::parse(self.bytes.clone()))
@@ -241,7 +246,7 @@ impl Life {
                 };
                 self.next = now.plus(refresh);
                 match &self.copy {
-                    Some(copy) if copy.has_rules() => self.weigh(none, &reason, now),
+                    Some(copy) if copy.says_something() => self.weigh(none, &reason, now),
                     _ => Some(none),
                 }
             }

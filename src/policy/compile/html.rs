@@ -51,8 +51,12 @@ impl HtmlRules {
 
     /// Whether pages of this path are meant.
     pub fn applies(&self, target: Target<'_>) -> bool {
-        let listed = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(target.sent));
-        (self.paths.is_empty() || listed(&self.paths)) && !listed(&self.not_paths)
+        let applies = |path: &[u8]| {
+            let listed = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(path));
+            (self.paths.is_empty() || listed(&self.paths)) && !listed(&self.not_paths)
+        };
+        // What the origin resolves the path to is what it answers with.
+        applies(target.sent) || target.resolved.is_some_and(applies)
     }
 }
 

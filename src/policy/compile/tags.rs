@@ -192,15 +192,27 @@ impl TagPlan {
         if self.rules.is_empty() {
             return selected;
         }
-        if self.has_path_regex {
-            decode_path(target.sent, decoded);
+        // What the origin resolves the path to is what it answers with: `//drafts/` is `/drafts/` to many.
+        let resolved = target.resolved.map(|resolved| Target { sent: resolved, resolved: None });
+        for reading in [Some(target), resolved].into_iter().flatten() {
+            if self.has_path_regex {
+                decode_path(reading.sent, decoded);
+            }
+            self.select(reading, decoded, &mut selected);
         }
-        let decoded = decoded.as_slice();
+        // Combinations are remembered by the rules in their order; a rule of several patterns may be here twice.
+        if selected.len() > 1 {
+            selected.sort_unstable_by_key(|selected| (selected.rule, selected.excludable));
+            selected.dedup_by_key(|selected| selected.rule);
+        }
+        selected
+    }
+
+    /// Adds the rules whose conditions on the path hold for one reading of it.
+    fn select(&self, target: Target<'_>, decoded: &[u8], selected: &mut PathRules) {
         let mut select = |index: u16| {
             let rule = &self.rules[usize::from(index)];
-            // What is here already would take the room of others, as long as there is some.
-            let is_known = !selected.spilled() && selected.iter().any(|known: &PathRule| known.rule == index);
-            if is_known || !rule.when.regex(decoded) {
+            if !rule.when.regex(decoded) {
                 return;
             }
             let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target, decoded));
@@ -208,16 +220,15 @@ impl TagPlan {
             if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
                 return;
             }
-            selected.push(PathRule { rule: index, excludable });
+            // What is here already would take the room of others, as long as there is some.
+            let room = !selected.spilled();
+            match selected.iter_mut().find(|known: &&mut PathRule| room && known.rule == index) {
+                Some(known) => known.excludable &= excludable,
+                None => selected.push(PathRule { rule: index, excludable }),
+            }
         };
         self.anywhere.iter().for_each(|rule| select(*rule));
         self.patterns.each(target.sent, |pattern| select(self.owners[pattern]));
-        // Combinations are remembered by the rules in their order; a rule of several patterns may be here twice.
-        if selected.len() > 1 {
-            selected.sort_unstable_by_key(|selected| selected.rule);
-            selected.dedup_by_key(|selected| selected.rule);
-        }
-        selected
     }
 
     /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of what
