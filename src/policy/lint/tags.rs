@@ -4,11 +4,11 @@
 use super::{agents, catalogue as lints, outdone};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
-use crate::indexing::{Directive, Directives, Flag, Scope, Tags};
+use crate::indexing::{Directive, Directives, Flag, Scope, Tags, is_bots_name};
 use crate::policy::compiled::Site;
 use crate::policy::model::{Conditions, IndexingRule, StatusCondition, WrittenDirectives};
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Located};
+use crate::yaml::{Diagnostics, Located, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for rule in &site.policy.indexing {
@@ -35,14 +35,27 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
         if engines::bot(name).is_some() {
             continue;
         }
-        if let Some(near) = agents::nearly(name, registry) {
-            let written = rule.written.iter().find(|written| written.scope == *scope);
+        let written = rule.written.iter().find(|written| written.scope == *scope);
+        let place = written.map_or(rule.span, |written| written.text.span);
+        let directives = || Flag::ALL.iter().map(|flag| flag.name());
+        if name.eq_ignore_ascii_case("robots") {
             diagnostics.push(
                 lints::UNKNOWN_TOKEN
-                    .at(
-                        written.map_or(rule.span, |written| written.text.span),
-                        format!("no known crawler is called `{name}`"),
-                    )
+                    .at(place, "no crawler is called `robots`, and so nobody goes by this")
+                    .help("in a meta tag that is everybody: write `\"*\"` here, or `tag` for `tags`"),
+            );
+        } else if !is_bots_name(name)
+            && let Some(near) = nearest(name, directives())
+        {
+            diagnostics.push(
+                lints::UNKNOWN_TOKEN
+                    .at(place, format!("no known crawler is called `{name}`"))
+                    .help(format!("did you mean the directive `{near}`? What everybody is told stands in `tag`")),
+            );
+        } else if let Some(near) = agents::nearly(name, registry) {
+            diagnostics.push(
+                lints::UNKNOWN_TOKEN
+                    .at(place, format!("no known crawler is called `{name}`"))
                     .help(format!("did you mean `{near}`?")),
             );
         }
