@@ -185,7 +185,7 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { robots: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { \"*\": noindex } }\n"),
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { noindx: nofollow } }\n",
-        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { acmebot: nofollow } }\n"),
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { ourownbot: nofollow } }\n"),
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googelbot: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googlebot-news: noindex, ourownbot: noindex } }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/*.pdf$', tag: noindex }\n",
