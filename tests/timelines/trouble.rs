@@ -72,6 +72,7 @@ pub fn timelines() -> Vec<Timeline> {
                 Fetch(BINGBOT, APEX),
                 Policy(WITHOUT_A),
                 Pass(20),
+                Written,
                 Pause,
                 Fetch(BINGBOT, APEX),
                 // That it heard 503 is not on disk.
