@@ -200,12 +200,12 @@ impl Operations {
 
     /// Who is marked for a trap.
     pub fn marks(&self) -> Vec<Mark> {
-        self.conducts.traps.list(self.now())
+        self.conducts.traps.list(self.moment())
     }
 
     /// Forgets the marks of an address.
     pub fn release(&self, address: IpAddr) -> Vec<Mark> {
-        let released = self.conducts.traps.release(address, self.now());
+        let released = self.conducts.traps.release(address, self.moment());
         tracing::info!(marks = released.len(), "an address is released from traps");
         released
     }
@@ -248,7 +248,7 @@ impl Operations {
     pub fn refresh(&self) {
         let status = self.status();
         self.metrics.warnings(status.warnings.len());
-        self.metrics.trapped(self.conducts.traps.in_force(self.now()));
+        self.metrics.trapped(self.conducts.traps.in_force(self.moment().lived));
         self.metrics.events(self.events.left_out(), self.events.dropped());
         let standings = self.standings().into_iter();
         let suspended = standings.map(|standing| (standing.site, standing.crawler, standing.suspended));

@@ -72,7 +72,7 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
     let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
     let decision = SCRATCH.with_borrow_mut(judged);
     if decision.sprung {
-        gateway.conducts.remember(&decision, snapshot, registry, &facts);
+        gateway.conducts.remember(&decision, snapshot, registry, &facts, ctx.moment().lived);
     }
     (ctx.identity, ctx.held, ctx.in_force) = (facts.identity, holdings.held, holdings.in_force);
     decision

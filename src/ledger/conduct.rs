@@ -4,6 +4,7 @@ use super::holdings::Asker as Cache;
 use super::shown::{Showing, Shown};
 use super::visits::{Key, key};
 use super::{Pace, Party, Traps};
+use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::policy::compiled::Site;
 use crate::policy::{SiteEntry, Snapshot};
@@ -82,8 +83,8 @@ impl Conducts {
         Conducts { traps, ..Conducts::default() }
     }
 
-    /// How the asker has conducted itself, this request included. `now` is what the clock has lived through, by which a pace
-    /// is measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a lock for as long as a look into
+    /// How the asker has conducted itself, this request included. `lived` is what the clock has lived through, by which a
+    /// pace and the time of a mark are measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a lock for as long as a look into
     /// a table takes, and that only where the policy has a crawl delay for this crawler, or traps.
     pub fn take_in(
         &self,
@@ -92,9 +93,10 @@ impl Conducts {
         facts: &Facts<'_>,
         asker: Asker,
         holdings: &Holdings<'_>,
-        now: Duration,
+        lived: Duration,
     ) -> Conduct {
-        self.settle(snapshot, registry, facts, asker, holdings, |party, delay| self.pace.ask(party, delay, now))
+        let too_fast = |party: Party<'_>, delay| self.pace.ask(party, delay, lived);
+        self.settle(subject(snapshot, registry, facts, asker), registry, facts, holdings, lived, too_fast)
     }
 
     /// The same of a request that is only asked about.
@@ -105,24 +107,25 @@ impl Conducts {
         facts: &Facts<'_>,
         asker: Asker,
         holdings: &Holdings<'_>,
-        now: Duration,
+        lived: Duration,
     ) -> Conduct {
-        self.settle(snapshot, registry, facts, asker, holdings, |party, delay| self.pace.look(party, delay, now))
+        let too_fast = |party: Party<'_>, delay| self.pace.look(party, delay, lived);
+        self.settle(subject(snapshot, registry, facts, asker), registry, facts, holdings, lived, too_fast)
     }
 
     fn settle(
         &self,
-        snapshot: &Snapshot,
+        subject: Option<Subject<'_>>,
         registry: &Registry,
         facts: &Facts<'_>,
-        asker: Asker,
         holdings: &Holdings<'_>,
+        lived: Duration,
         too_fast: impl FnOnce(Party<'_>, Duration) -> Option<Duration>,
     ) -> Conduct {
-        let Some(subject) = subject(snapshot, registry, facts, asker) else { return Conduct::default() };
-        let trapped = self.trapped(&subject, facts);
+        let Some(subject) = subject else { return Conduct::default() };
+        let trapped = self.trapped(&subject, facts, lived);
         let shown = !holdings.watched && self.was_shown(&subject, registry, facts);
-        let paced = if trapped { None } else { pace(registry, facts, asker.claim, subject.site, holdings, shown) };
+        let paced = if trapped { None } else { pace(registry, facts, subject.claim, subject.site, holdings, shown) };
         Conduct { too_fast: paced.and_then(|delay| too_fast(subject.party(facts), delay)), trapped, shown }
     }
 
@@ -139,16 +142,23 @@ impl Conducts {
         of_the_one_in_force(registry, subject.entry, subject.claim, facts.host, showing).unwrap_or_default()
     }
 
-    fn trapped(&self, subject: &Subject<'_>, facts: &Facts<'_>) -> bool {
+    fn trapped(&self, subject: &Subject<'_>, facts: &Facts<'_>, lived: Duration) -> bool {
         if subject.site.policy.enforcement.traps.is_empty() || facts.identity == Identity::Verified {
             return false;
         }
         let Some((address, crawler)) = facts.client.zip(subject.crawler) else { return false };
-        self.traps.until(&subject.site.name, crawler, address, facts.now).is_some()
+        self.traps.is_marked(&subject.site.name, crawler, address, lived)
     }
 
     /// Marks whoever sprang a trap; verified crawlers are reported only.
-    pub fn remember(&self, decision: &Decision, snapshot: &Snapshot, registry: &Registry, facts: &Facts<'_>) {
+    pub fn remember(
+        &self,
+        decision: &Decision,
+        snapshot: &Snapshot,
+        registry: &Registry,
+        facts: &Facts<'_>,
+        lived: Duration,
+    ) {
         let Some(address) = facts.client.filter(|_| decision.sprung && facts.identity != Identity::Verified) else {
             return;
         };
@@ -157,6 +167,7 @@ impl Conducts {
         };
         let Some(crawler) = name(decision.claim, registry, site, facts) else { return };
         let standing = site.standing(decision.claim);
-        self.traps.mark(&site.name, crawler, address, facts.now, standing.trapped_for);
+        let moment = Moment { now: facts.now, lived };
+        self.traps.mark(&site.name, crawler, address, moment, standing.trapped_for);
     }
 }

@@ -1,5 +1,6 @@
 use super::visits::key;
 use super::*;
+use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held, SiteEntry, Snapshot};
 use crate::time::Timestamp;
@@ -159,14 +160,24 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
 
 // ---- traps
 
+/// A clock that nobody set.
+fn at(seconds: i64) -> Moment {
+    moment(seconds, 0)
+}
+
+/// One that somebody set, after so many seconds.
+fn moment(lived: i64, set: i64) -> Moment {
+    Moment { now: Timestamp(lived + set), lived: Duration::from_secs(lived.unsigned_abs()) }
+}
+
 fn address(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
 #[test]
 fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
-    let (traps, start) = (Traps::default(), Timestamp(1_000));
-    let is_marked = |site, crawler, from, at| traps.until(site, crawler, address(from), Timestamp(at)).is_some();
+    let (traps, start) = (Traps::default(), at(1_000));
+    let is_marked = |site, crawler, from, at| traps.is_marked(site, crawler, address(from), Duration::from_secs(at));
     assert!(!is_marked("shop", "gptbot", "192.0.2.1", 1_000));
     traps.mark("shop", "gptbot", address("192.0.2.1"), start, HOUR);
     assert!(is_marked("shop", "gptbot", "192.0.2.1", 1_000) && is_marked("shop", "gptbot", "192.0.2.1", 4_599));
@@ -174,28 +185,28 @@ fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
     assert!(!is_marked("shop", "bingbot", "192.0.2.1", 1_001));
     assert!(!is_marked("blog", "gptbot", "192.0.2.1", 1_001));
     assert!(!is_marked("shop", "gptbot", "192.0.2.2", 1_001));
-    traps.mark("shop", "gptbot", address("192.0.2.1"), Timestamp(4_000), HOUR);
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(4_000), HOUR);
     assert!(is_marked("shop", "gptbot", "192.0.2.1", 7_599), "who does it again is marked anew");
     assert_eq!(traps.len(), 1);
-    assert_eq!(traps.list(Timestamp(7_599))[0].since, Timestamp(4_000));
-    assert!(traps.list(Timestamp(7_600)).is_empty());
+    assert_eq!(traps.list(at(7_599))[0].since, Timestamp(4_000));
+    assert!(traps.list(at(7_600)).is_empty());
 }
 
 #[test]
 fn of_ipv6_a_mark_is_for_the_whole_64_and_a_mapped_address_is_its_ipv4() {
-    let (traps, now) = (Traps::default(), Timestamp(0));
+    let (traps, now) = (Traps::default(), at(0));
     traps.mark("shop", "other", address("2001:db8:1:2:3:4:5:6"), now, HOUR);
-    assert!(traps.until("shop", "other", address("2001:db8:1:2::9"), now).is_some());
-    assert!(traps.until("shop", "other", address("2001:db8:1:3::9"), now).is_none());
+    assert!(traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
+    assert!(!traps.is_marked("shop", "other", address("2001:db8:1:3::9"), now.lived));
     traps.mark("shop", "other", address("::ffff:192.0.2.7"), now, HOUR);
-    assert!(traps.until("shop", "other", address("192.0.2.7"), now).is_some());
+    assert!(traps.is_marked("shop", "other", address("192.0.2.7"), now.lived));
     assert_eq!(traps.release(address("2001:db8:1:2::1"), now).len(), 1);
-    assert!(traps.until("shop", "other", address("2001:db8:1:2::9"), now).is_none());
+    assert!(!traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
 }
 
 #[test]
 fn release_forgets_an_address_under_every_name() {
-    let (traps, now) = (Traps::default(), Timestamp(0));
+    let (traps, now) = (Traps::default(), at(0));
     for crawler in ["gptbot", "other"] {
         traps.mark("shop", crawler, address("192.0.2.1"), now, HOUR);
     }
@@ -209,32 +220,32 @@ fn release_forgets_an_address_under_every_name() {
 fn a_million_addresses_leave_the_table_of_marks_bounded_and_hold_the_last_ones() {
     let traps = Traps::default();
     for number in 0..1_000_000_u32 {
-        let now = Timestamp(i64::from(number / 10_000));
+        let now = at(i64::from(number / 10_000));
         let address = match number % 2 {
             0 => IpAddr::V4(Ipv4Addr::from(number)),
             _ => IpAddr::V6(Ipv6Addr::from(u128::from(number) << 64)),
         };
         traps.mark("shop", "other", address, now, HOUR);
     }
-    let now = Timestamp(100);
+    let now = at(100);
     assert!(traps.len() <= 65_536, "{}", traps.len());
     assert_eq!(traps.list(now).len(), traps.len());
-    assert!(traps.until("shop", "other", IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)), now).is_some());
+    assert!(traps.is_marked("shop", "other", IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)), now.lived));
 }
 
 #[test]
 fn marks_survive_a_restart_and_a_file_that_cannot_be_understood_is_set_aside() {
     let directory = tempfile::tempdir().expect("a directory");
-    let traps = Traps::open(directory.path(), Timestamp(0)).expect("opened");
-    traps.mark("shop", "gptbot", address("192.0.2.1"), Timestamp(0), HOUR);
-    traps.mark("shop", "gptbot", address("2001:db8::1"), Timestamp(0), Duration::from_secs(10));
-    traps.save(directory.path()).expect("saved");
+    let traps = Traps::open(directory.path(), || at(0)).expect("opened");
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
+    traps.mark("shop", "gptbot", address("2001:db8::1"), at(0), Duration::from_secs(10));
+    traps.save(directory.path(), at(0)).expect("saved");
     drop(traps);
-    let again = Traps::open(directory.path(), Timestamp(100)).expect("opened");
-    assert!(again.until("shop", "gptbot", address("192.0.2.1"), Timestamp(100)).is_some());
-    assert_eq!(again.list(Timestamp(100)).len(), 1, "the other one's time is over");
+    let again = Traps::open(directory.path(), || at(100)).expect("opened");
+    assert!(again.is_marked("shop", "gptbot", address("192.0.2.1"), at(100).lived));
+    assert_eq!(again.list(at(100)).len(), 1, "the other one's time is over");
     std::fs::write(directory.path().join("traps.json"), "[{").expect("written");
-    let empty = Traps::open(directory.path(), Timestamp(100)).expect("opened all the same");
+    let empty = Traps::open(directory.path(), || at(100)).expect("opened all the same");
     assert!(empty.is_empty() && directory.path().join("traps.json.unreadable").exists());
 }
 
@@ -243,7 +254,7 @@ fn marks_are_written_by_themselves_and_a_directory_that_is_gone_is_told() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
     std::fs::create_dir(&state).expect("made");
-    let traps = Traps::open(&state, Timestamp(0)).expect("opened");
+    let traps = Traps::open(&state, || at(0)).expect("opened");
     let until = |what: &str, condition: &dyn Fn() -> bool| {
         let began = std::time::Instant::now();
         while !condition() {
@@ -251,10 +262,10 @@ fn marks_are_written_by_themselves_and_a_directory_that_is_gone_is_told() {
             std::thread::park_timeout(milliseconds(10));
         }
     };
-    traps.mark("shop", "gptbot", address("192.0.2.1"), Timestamp(0), HOUR);
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
     until("the file", &|| state.join("traps.json").exists());
     std::fs::remove_dir_all(&state).expect("removed");
-    traps.mark("shop", "gptbot", address("192.0.2.2"), Timestamp(0), HOUR);
+    traps.mark("shop", "gptbot", address("192.0.2.2"), at(0), HOUR);
     until("the failure", &|| traps.failing());
     std::fs::create_dir(&state).expect("made again");
     until("the file again", &|| !traps.failing() && state.join("traps.json").exists());
@@ -320,7 +331,7 @@ impl Timeline {
         assert_eq!(looked, conduct, "what is said without taking it in is what is said when it is");
         let scratch = &mut Scratch::default();
         let decision = decide_for(&self.snapshot, registry, &facts, asker, &holdings, conduct, scratch);
-        self.conducts.remember(&decision, &self.snapshot, registry, &facts);
+        self.conducts.remember(&decision, &self.snapshot, registry, &facts, now);
         decision
     }
 
@@ -563,11 +574,81 @@ fn the_exempt_are_called_so() {
 }
 
 #[test]
-fn a_mark_counts_for_no_longer_when_the_clock_is_set_back() {
-    let (traps, at) = (Traps::default(), Timestamp(1_000_000));
-    traps.mark("shop", "gptbot", address("192.0.2.1"), at, HOUR);
-    assert!(traps.until("shop", "gptbot", address("192.0.2.1"), Timestamp(at.0 - 2)).is_some(), "a correction");
-    let before = Timestamp(at.0 - 365 * 86_400);
-    assert_eq!(traps.until("shop", "gptbot", address("192.0.2.1"), before), None);
-    assert_eq!((traps.in_force(before), traps.list(before).len()), (0, 0));
+fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
+    for set in [-365 * 86_400, -7_000, -3_600, -30, -2, 0, 2, 30, 3_600, 365 * 86_400] {
+        let traps = Traps::default();
+        traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
+        let is_marked = |lived| traps.is_marked("shop", "gptbot", address("192.0.2.1"), at(lived).lived);
+        assert!(is_marked(1_000_001) && is_marked(1_003_599) && !is_marked(1_003_600) && !is_marked(1_007_000));
+        let (last, over) = (moment(1_003_590, set), moment(1_003_600, set));
+        assert_eq!((traps.in_force(last.lived), traps.list(last).len()), (1, 1), "{set}");
+        let listed = &traps.list(last)[0];
+        // A correction is none of the list's business.
+        let until = if set.abs() <= 5 { last.now.0 - set + 10 } else { last.now.0 + 10 };
+        assert_eq!((listed.until.0, listed.until.since(listed.since)), (until, HOUR), "{set}");
+        assert_eq!((traps.in_force(over.lived), traps.list(over).len()), (0, 0), "{set}");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
+    for (lived, set, away, left) in [
+        (1_800, 0, 0, 1_800),
+        (1_800, 0, 1_000, 800),
+        (1_800, 0, 1_800, 0),
+        // Set while crawlgate ran: the file is by the clock as it is then.
+        (1_800, -100_000, 0, 1_800),
+        (1_800, 100_000, 1_000, 800),
+        (3_600, -3_000, 0, 0),
+        // Set while it was away: never more than all of it.
+        (1_800, 0, -1_000, 2_800),
+        (1_800, 0, -100_000, 3_600),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let traps = Traps::open(directory.path(), || at(1_000_000)).expect("opened");
+        traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
+        let stop = moment(1_000_000 + lived, set);
+        // Another mark has the file written.
+        traps.mark("shop", "gptbot", address("192.0.2.2"), stop, Duration::from_secs(1_000_000));
+        traps.save(directory.path(), stop).expect("saved");
+        let start = Moment { now: Timestamp(stop.now.0 + away), lived: Duration::from_secs(7) };
+        let again = Traps::open(directory.path(), move || start).expect("opened");
+        let is_marked = |after: u64| {
+            again.is_marked("shop", "gptbot", address("192.0.2.1"), start.lived + Duration::from_secs(after))
+        };
+        let case = (lived, set, away);
+        assert!(left == 0 || is_marked(left - 1), "{case:?}");
+        assert!(!is_marked(left), "{case:?}");
+    }
+}
+
+#[test]
+fn a_mark_that_is_over_is_gone_from_the_disk() {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let directory = tempfile::tempdir().expect("a directory");
+    let time = Arc::new(AtomicI64::new(1_000_000));
+    let clock = time.clone();
+    let traps = Traps::open(directory.path(), move || at(clock.load(Ordering::Relaxed))).expect("opened");
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
+    traps.mark("shop", "gptbot", address("192.0.2.2"), at(1_000_000), 2 * HOUR);
+    let until_on_disk = |mark: &str, is: bool| {
+        let (file, began) = (directory.path().join("traps.json"), std::time::Instant::now());
+        while std::fs::read_to_string(&file).is_ok_and(|text| text.contains(mark)) != is {
+            assert!(began.elapsed() < Duration::from_secs(30), "waited in vain for {mark}: {is}");
+            std::thread::park_timeout(milliseconds(10));
+        }
+    };
+    until_on_disk("192.0.2.1", true);
+    time.store(1_003_600, Ordering::Relaxed);
+    until_on_disk("192.0.2.1", false);
+    until_on_disk("192.0.2.2", true);
+    assert_eq!(traps.len(), 1);
+    drop(traps);
+    // By a clock that is an hour back it would count again.
+    let again = Traps::open(directory.path(), || at(1_000_000)).expect("opened");
+    assert_eq!(again.in_force(at(1_000_000).lived), 1);
+    // What was over while crawlgate was away goes from the disk, too.
+    drop(again);
+    let _later = Traps::open(directory.path(), || at(1_010_000)).expect("opened");
+    until_on_disk("192.0.2.2", false);
 }

@@ -97,12 +97,14 @@ pub fn holdings<'a>(
     Holdings { versions: &entry.held, held, forgotten, fetched, in_force, watched }
 }
 
-/// Whether it may go by a copy from before the watch for longer: it asked for another one, and could not have it.
+/// Whether it may go by a copy from before the watch for longer: it asked for another one, and could not have it. Of what
+/// was asked around a crash nobody knows who asked: it was this one, if it could have such a copy then.
 fn goes_by_unseen(entry: &SiteEntry, asker: Asker<'_>, host: &Host, now: Timestamp) -> bool {
     let window = asker.window(entry);
     // Who was told apart otherwise within the window asked in another's name.
     let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
     let reach = window + entry.site.behind_cache.unwrap_or_default();
     let known = [asker.name, name].into_iter().filter_map(|name| host.crawler(name));
-    known.filter_map(|served| served.unseen).any(|heard| now.since(heard) <= reach)
+    let anybody = host.everyone.unseen.filter(|heard| heard.since(host.since()) <= reach);
+    known.filter_map(|served| served.unseen).chain(anybody).any(|heard| now.since(heard) <= reach)
 }

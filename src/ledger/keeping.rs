@@ -6,15 +6,16 @@ use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::{Watch, is_gap};
 use crate::clock::Moment;
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::compiled::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{Holdings, Identity, claim_label};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// What was served in the last second before a crash is not written; a second more for the writing.
 const UNWRITTEN: i64 = 2;
@@ -55,7 +56,7 @@ pub struct CrawlerVisits {
 
 impl Ledger {
     /// Reads what is remembered. After a gap, or when the clock was set back meanwhile, all watches begin now; after a crash
-    /// anybody may have been served what was in force then.
+    /// anybody may have been served what was in force then, or have heard that robots.txt could not be had.
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let LedgerOptions { state, new_hosts } = options;
         let now = moment.now;
@@ -64,7 +65,8 @@ impl Ledger {
             Some(state) => {
                 let (mut store, visits, stamp) = Store::open(&state, Bounds::default());
                 let proofs = store.read_proofs(now);
-                match stamp {
+                visits.bound(now);
+                match &stamp {
                     Some(stamp) if !is_gap(stamp.at, now) => {
                         if !stamp.clean {
                             let from = Timestamp(stamp.at.0.saturating_sub(UNWRITTEN));
@@ -72,6 +74,11 @@ impl Ledger {
                         }
                     }
                     _ => visits.watch_anew(now),
+                }
+                if stamp.as_ref().is_none_or(|stamp| !stamp.clean) {
+                    let mut withheld = withheld(snapshot, now);
+                    withheld.extend(stamp.into_iter().flat_map(|stamp| stamp.withheld));
+                    unreachable_for_anyone(&visits, snapshot, &withheld, now);
                 }
                 visits.set_changed();
                 (Some(Mutex::new(store)), visits, proofs)
@@ -173,7 +180,7 @@ impl Ledger {
                 "the clock was set, or the machine slept: nobody is called a violator until it went on for a while"
             );
             self.visits.watch_anew(moment.now);
-            self.visits.set_changed();
+            self.visits.bound(moment.now);
         }
         let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;
         // A request that began under the policies before may bring back a host that moved meanwhile.
@@ -181,7 +188,7 @@ impl Ledger {
             self.settle(snapshot, moment.now);
         }
         self.proofs.tell(moment.now);
-        self.write(moment.now, Writing::WhenDue);
+        self.write(snapshot, moment.now, Writing::WhenDue);
     }
 
     /// Goes by these policies from now on. To be told after each change of them and before the next. Forgets what was
@@ -204,13 +211,13 @@ impl Ledger {
         });
         if moved {
             // A crash must not bring them back.
-            self.write(now, Writing::AtOnce);
+            self.write(snapshot, now, Writing::AtOnce);
         }
     }
 
     /// Writes everything down, for an end in order.
     pub fn close(&self, now: Timestamp) {
-        self.write(now, Writing::ForTheLastTime);
+        self.write(&Snapshot::default(), now, Writing::ForTheLastTime);
     }
 
     /// What is proven of a request, given what the policy's networks say of its address. Neither locks nor waits.
@@ -275,10 +282,10 @@ impl Ledger {
         all
     }
 
-    fn write(&self, now: Timestamp, writing: Writing) {
+    fn write(&self, snapshot: &Snapshot, now: Timestamp, writing: Writing) {
         if let Some(store) = &self.store {
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-            store.write(&self.visits, now, writing);
+            store.write(&self.visits, now, withheld(snapshot, now), writing);
             store.write_proofs(&self.proofs);
         }
     }
@@ -311,22 +318,62 @@ fn ways(snapshot: &Snapshot, site: &[u8], host: &[u8]) -> u8 {
     [leads(host)].into_iter().chain(others).fold(0, |ways, leads| ways << 1 | u8::from(leads))
 }
 
-/// Notes for every host that anybody may have been served what was in force from a moment on.
-fn served_to_anyone(visits: &Visits, snapshot: &Snapshot, from: Timestamp, now: Timestamp) {
+/// The sites whose robots.txt is answered 503.
+fn withheld(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<String> {
+    let withheld = snapshot.sites().iter().filter(|entry| entry.withholds_robots_txt(now));
+    withheld.map(|entry| entry.site.name.clone()).collect()
+}
+
+/// Changes every host, given what is in force for it.
+fn change_each<'a>(visits: &Visits, snapshot: &'a Snapshot, mut change: impl FnMut(&'a SiteEntry, &mut Host)) {
+    let entries: HashMap<&[u8], &SiteEntry> =
+        snapshot.sites().iter().map(|entry| (entry.site.name.as_bytes(), entry)).collect();
     let mut keys = Vec::new();
     visits.each(|key, _| keys.push(Box::<[u8]>::from(key)));
     for key in keys {
-        let Some(entry) =
-            split(&key).and_then(|(site, _)| snapshot.sites().iter().find(|entry| entry.site.name.as_bytes() == site))
-        else {
-            continue;
-        };
+        if let Some(entry) = split(&key).and_then(|(site, _)| entries.get(site)) {
+            visits.change(&key, Host::default, |host| change(entry, host));
+        }
+    }
+}
+
+/// Notes for every host that anybody may have been served what was in force from a moment on.
+fn served_to_anyone(visits: &Visits, snapshot: &Snapshot, from: Timestamp, now: Timestamp) {
+    change_each(visits, snapshot, |entry, host| {
         let former = entry.held.iter().filter(|held| held.superseded_at >= from).map(|held| held.former.version);
-        let versions: Vec<_> = former.chain([entry.site.robots_txt.version]).collect();
-        visits.change(&key, Host::default, |host| {
-            for version in versions {
+        for version in former.chain([entry.site.robots_txt.version]) {
+            host.everyone.add(version, now);
+        }
+    });
+}
+
+/// Notes for every host of these sites what [`Ledger::unreachable`] notes, as if every crawler had asked for robots.txt now.
+fn unreachable_for_anyone(visits: &Visits, snapshot: &Snapshot, withheld: &BTreeSet<String>, now: Timestamp) {
+    let registry = Registry::builtin();
+    let longest = registry.longest_robots_cache();
+    let kept: HashMap<&str, Duration> =
+        (0..=u16::MAX).zip(registry.crawlers()).map(|(index, _)| registry.robots_cache(CrawlerIndex(index))).collect();
+    change_each(visits, snapshot, |entry, host| {
+        if !withheld.contains(&entry.site.name) {
+            return;
+        }
+        let (grace, cached) = (entry.site.grace, entry.site.behind_cache.unwrap_or_default());
+        for (name, served) in host.crawlers_mut() {
+            let kept = if name == ANYONE { longest } else { kept.get(name).copied().unwrap_or_default() };
+            let window = grace.max(kept);
+            served.prolong(window, now);
+            served.unseen = served.unseen.map(|heard| if now.since(heard) <= window + cached { now } else { heard });
+        }
+        let window = grace.max(longest);
+        host.everyone.prolong(window, now);
+        if entry.site.behind_cache.is_some() {
+            for version in in_force_within(entry, window + cached, now) {
                 host.everyone.add(version, now);
             }
-        });
-    }
+        }
+        // It is one moment: whoever went by a copy from before the watch since the last such crash may do so for longer.
+        if let Some(heard) = host.everyone.unseen.replace(now).filter(|heard| now.since(*heard) <= window + cached) {
+            host.watch_from(heard);
+        }
+    });
 }

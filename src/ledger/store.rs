@@ -6,7 +6,7 @@ use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -47,11 +47,14 @@ struct WrittenServed {
 }
 
 /// When crawlgate was last known to be alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub at: Timestamp,
     /// Whether it ended in order, and everything was written.
     pub clean: bool,
+    /// Sites whose robots.txt was answered 503 then, or since the stamp before.
+    #[serde(default)]
+    pub withheld: BTreeSet<String>,
 }
 
 /// How much of a hurry there is.
@@ -67,7 +70,9 @@ pub enum Writing {
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
-    stamped: Option<Timestamp>,
+    stamped: Option<Stamp>,
+    /// For the next stamp: see [`Stamp::withheld`].
+    withheld: BTreeSet<String>,
     /// Not before then is anything written.
     next: Option<Instant>,
     problem: Option<String>,
@@ -77,7 +82,7 @@ impl Store {
     /// Reads what is there. What cannot be read is said, set aside and forgotten: then nothing was watched.
     pub fn open(state: &Path, bounds: Bounds) -> (Store, Visits, Option<Stamp>) {
         let directory = state.join("ledger");
-        let mut store = Store { directory, stamped: None, next: None, problem: None };
+        let mut store = Store { directory, stamped: None, withheld: BTreeSet::new(), next: None, problem: None };
         if let Err(error) = fs::create_dir_all(&store.directory) {
             store.failed(&store.directory.clone(), &error);
         }
@@ -116,8 +121,9 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what changed.
-    pub fn write(&mut self, visits: &Visits, now: Timestamp, writing: Writing) {
+    /// Writes what changed. `withheld` are the sites whose robots.txt is answered 503 now.
+    pub fn write(&mut self, visits: &Visits, now: Timestamp, withheld: BTreeSet<String>, writing: Writing) {
+        self.withheld.extend(withheld.iter().cloned());
         let (began, last) = (Instant::now(), writing == Writing::ForTheLastTime);
         if writing == Writing::WhenDue && self.next.is_some_and(|next| began < next) {
             return;
@@ -132,12 +138,18 @@ impl Store {
         }
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
         // that was served before it is written.
-        let due = self.stamped.is_none_or(|stamped| (now.0.saturating_sub(stamped.0)).abs() >= STAMP);
-        if (changed || last || due)
-            && let Ok(bytes) = serde_json::to_vec(&Stamp { at: now, clean: last })
+        let due = self.stamped.as_ref().is_none_or(|stamped| {
+            now.0.saturating_sub(stamped.at.0).abs() >= STAMP || stamped.withheld != self.withheld
+        });
+        if !(changed || last || due) {
+            return;
+        }
+        let stamp = Stamp { at: now, clean: last, withheld: self.withheld.clone() };
+        if let Ok(bytes) = serde_json::to_vec(&stamp)
             && self.write_file(&self.stamp_file(), &bytes)
         {
-            self.stamped = Some(now);
+            self.stamped = Some(stamp);
+            self.withheld = withheld;
         }
     }
 

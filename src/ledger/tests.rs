@@ -1,6 +1,7 @@
 //! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its bounds;
 //! its files.
 
+mod crash;
 mod moved;
 mod odd;
 mod proofs;

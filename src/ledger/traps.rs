@@ -1,7 +1,10 @@
-//! Who stepped into a trap: addresses with the name they gave, for a time.
+//! Who stepped into a trap: addresses with the name they gave, for a time. That is time lived through: a clock that is set
+//! ends no mark sooner, and brings none back.
 //!
 //! Knows sites, names and addresses; knows no rule. Remembered through a restart in one file, written whole.
 
+use super::watch::{TOLERANCE, Watch};
+use crate::clock::Moment;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -22,7 +25,7 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 const WRITTEN_EVERY: Duration = Duration::from_secs(1);
 const FILE: &str = "traps.json";
 
-/// One mark.
+/// One mark, by the clock on the wall as it is now: for lists, and for the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The site whose trap it was.
@@ -37,15 +40,46 @@ pub struct Mark {
     pub until: Timestamp,
 }
 
-/// How far a clock may be corrected without that meaning that it was set back.
-const TOLERANCE: i64 = 5;
+/// One mark as it counts.
+#[derive(Debug)]
+struct Counted {
+    site: String,
+    crawler: String,
+    address: IpAddr,
+    /// By the clock as it was then.
+    since: Timestamp,
+    time: Duration,
+    /// When it is over, by what was lived through.
+    ends: Duration,
+}
 
-impl Mark {
-    /// Whether it counts. One that was made in the time to come was made by a clock that was set back since: it is not to
-    /// count for longer than it would have.
-    fn is_in_force(&self, now: Timestamp) -> bool {
-        now < self.until && self.since.0 <= now.0.saturating_add(TOLERANCE)
+impl Counted {
+    /// One that is remembered. How long crawlgate was away only the clock on the wall says; whatever that says, a mark
+    /// has no more left than its whole time.
+    fn remembered(mark: Mark, moment: Moment) -> Counted {
+        let Mark { site, crawler, address, since, until } = mark;
+        let time = until.since(since);
+        let ends = moment.lived.saturating_add(until.since(moment.now).min(time));
+        Counted { site, crawler, address, since, time, ends }
     }
+
+    fn is_in_force(&self, lived: Duration) -> bool {
+        lived < self.ends
+    }
+
+    /// Its moments are those of the clock as it is now: of one that was set since, others would say nothing.
+    fn at(&self, moment: Moment) -> Mark {
+        let until = moment.now.plus(self.ends.saturating_sub(moment.lived));
+        let since = Timestamp(until.0.saturating_sub(seconds(self.time)));
+        let was_set = since.0.abs_diff(self.since.0) > TOLERANCE.unsigned_abs();
+        let since = if was_set { since } else { self.since };
+        let (site, crawler, address) = (self.site.clone(), self.crawler.clone(), self.address);
+        Mark { site, crawler, address, since, until: since.plus(self.time) }
+    }
+}
+
+fn seconds(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// The marks cannot be kept.
@@ -59,7 +93,7 @@ pub struct TrapsError {
 #[derive(Default)]
 struct Shared {
     hasher: RandomState,
-    shards: [Mutex<HashMap<u64, Mark>>; SHARDS],
+    shards: [Mutex<HashMap<u64, Counted>>; SHARDS],
     /// How many there are, so that nobody takes a lock where there is none.
     count: AtomicUsize,
     changed: AtomicBool,
@@ -72,14 +106,15 @@ pub struct Traps(Arc<Shared>);
 
 impl Traps {
     /// Marks that are remembered in the state directory, and read from there. They are written by a thread of its own,
-    /// which ends with the last of the clones. A file that cannot be understood is set aside.
+    /// which asks what time it is, and ends with the last of the clones. A file that cannot be understood is set aside.
     ///
     /// # Errors
     /// The file is there and cannot be read, or no thread can be started.
-    pub fn open(state: &Path, now: Timestamp) -> Result<Traps, TrapsError> {
+    pub fn open(state: &Path, clock: impl Fn() -> Moment + Send + 'static) -> Result<Traps, TrapsError> {
+        let moment = clock();
         let path = state.join(FILE);
         let failed = |error| TrapsError { path: path.display().to_string(), error };
-        let traps = Traps::default();
+        let (traps, mut over_on_disk) = (Traps::default(), false);
         match std::fs::metadata(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
@@ -87,7 +122,13 @@ impl Traps {
                 let bytes = if metadata.len() <= MAX_FILE { std::fs::read(&path).map_err(failed)? } else { Vec::new() };
                 match serde_json::from_slice::<Vec<Mark>>(&bytes) {
                     Ok(marks) => {
-                        marks.into_iter().filter(|mark| mark.is_in_force(now)).for_each(|mark| traps.insert(mark, now))
+                        for mark in marks.into_iter().map(|mark| Counted::remembered(mark, moment)) {
+                            if mark.is_in_force(moment.lived) {
+                                traps.insert(mark, moment.lived);
+                            } else {
+                                over_on_disk = true;
+                            }
+                        }
                     }
                     Err(error) => {
                         let aside = state.join(format!("{FILE}.unreadable"));
@@ -97,26 +138,29 @@ impl Traps {
                 }
             }
         }
-        traps.0.changed.store(false, Ordering::Relaxed);
+        traps.0.changed.store(over_on_disk, Ordering::Relaxed);
         let shared = Arc::downgrade(&traps.0);
         let thread = std::thread::Builder::new().name("traps".into());
-        thread.spawn(move || keep(&shared, &path)).map_err(|error| TrapsError { path: FILE.into(), error })?;
+        thread
+            .spawn(move || keep(&shared, &path, moment, clock))
+            .map_err(|error| TrapsError { path: FILE.into(), error })?;
         Ok(traps)
     }
 
     /// Marks an address under a name. Who is marked already is marked anew.
-    pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, now: Timestamp, time: Duration) {
+    pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, moment: Moment, time: Duration) {
         let (site, crawler, address) = (site.to_owned(), crawler.to_owned(), network(address));
-        self.insert(Mark { site, crawler, address, since: now, until: now.plus(time) }, now);
+        let ends = moment.lived.saturating_add(time);
+        self.insert(Counted { site, crawler, address, since: moment.now, time, ends }, moment.lived);
     }
 
-    fn insert(&self, mark: Mark, now: Timestamp) {
+    fn insert(&self, mark: Counted, lived: Duration) {
         let shared = &*self.0;
         let key = shared.key(&mark.site, &mark.crawler, mark.address);
         let mut shard = shared.shard(key);
         let before = shard.len();
         if before >= MAX_MARKS / SHARDS && !shard.contains_key(&key) {
-            make_room(&mut shard, now);
+            make_room(&mut shard, lived);
         }
         shard.insert(key, mark);
         let after = shard.len();
@@ -129,47 +173,38 @@ impl Traps {
         shared.changed.store(true, Ordering::Release);
     }
 
-    /// Until when an address is marked under a name, if it is.
-    pub fn until(&self, site: &str, crawler: &str, address: IpAddr, now: Timestamp) -> Option<Timestamp> {
+    /// Whether an address is marked under a name, when so much was lived through.
+    pub fn is_marked(&self, site: &str, crawler: &str, address: IpAddr, lived: Duration) -> bool {
         let shared = &*self.0;
         if shared.count.load(Ordering::Relaxed) == 0 {
-            return None;
+            return false;
         }
         let address = network(address);
         let key = shared.key(site, crawler, address);
         let shard = shared.shard(key);
-        let mark = shard.get(&key)?;
         // Two that share a hash share nothing else.
-        let same = mark.site == site && mark.crawler == crawler && mark.address == address;
-        (same && mark.is_in_force(now)).then_some(mark.until)
+        let is_it = |mark: &&Counted| mark.site == site && mark.crawler == crawler && mark.address == address;
+        shard.get(&key).filter(is_it).is_some_and(|mark| mark.is_in_force(lived))
     }
 
     /// Everybody who is marked, the latest first.
-    pub fn list(&self, now: Timestamp) -> Vec<Mark> {
-        let mut marks: Vec<Mark> = self
-            .0
-            .shards
-            .iter()
-            .flat_map(|shard| {
-                let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-                shard.values().filter(|mark| mark.is_in_force(now)).cloned().collect::<Vec<_>>()
-            })
-            .collect();
+    pub fn list(&self, moment: Moment) -> Vec<Mark> {
+        let mut marks = self.0.marks(moment);
         marks.sort_by(|a, b| (b.since, &a.site, &a.crawler, a.address).cmp(&(a.since, &b.site, &b.crawler, b.address)));
         marks
     }
 
     /// How many are marked.
-    pub fn in_force(&self, now: Timestamp) -> usize {
+    pub fn in_force(&self, lived: Duration) -> usize {
         let counts = self.0.shards.iter().map(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().filter(|mark| mark.is_in_force(now)).count()
+            shard.values().filter(|mark| mark.is_in_force(lived)).count()
         });
         counts.sum()
     }
 
     /// Forgets the marks of an address, under every name and on every site; returns those that counted.
-    pub fn release(&self, address: IpAddr, now: Timestamp) -> Vec<Mark> {
+    pub fn release(&self, address: IpAddr, moment: Moment) -> Vec<Mark> {
         let address = network(address);
         let mut released = Vec::new();
         for shard in &self.0.shards {
@@ -177,8 +212,8 @@ impl Traps {
             let before = shard.len();
             shard.retain(|_, mark| {
                 let kept = mark.address != address;
-                if !kept && mark.is_in_force(now) {
-                    released.push(mark.clone());
+                if !kept && mark.is_in_force(moment.lived) {
+                    released.push(mark.at(moment));
                 }
                 kept
             });
@@ -207,8 +242,8 @@ impl Traps {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn save(&self, state: &Path) -> std::io::Result<()> {
-        self.0.save(&state.join(FILE))
+    pub fn save(&self, state: &Path, moment: Moment) -> std::io::Result<()> {
+        self.0.save(&state.join(FILE), moment)
     }
 }
 
@@ -221,10 +256,10 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 /// Those whose time is over go; where that is not enough, the eighth that is soonest over.
-fn make_room(shard: &mut HashMap<u64, Mark>, now: Timestamp) {
-    shard.retain(|_, mark| mark.is_in_force(now));
+fn make_room(shard: &mut HashMap<u64, Counted>, lived: Duration) {
+    shard.retain(|_, mark| mark.is_in_force(lived));
     if shard.len() >= MAX_MARKS / SHARDS {
-        let mut marks: Vec<(Timestamp, u64)> = shard.iter().map(|(key, mark)| (mark.until, *key)).collect();
+        let mut marks: Vec<(Duration, u64)> = shard.iter().map(|(key, mark)| (mark.ends, *key)).collect();
         let last = marks.len() / 8;
         marks.select_nth_unstable(last);
         for (_, key) in &marks[..=last] {
@@ -238,22 +273,44 @@ impl Shared {
         self.hasher.hash_one((site, crawler, address))
     }
 
-    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, Mark>> {
+    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, Counted>> {
         self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn save(&self, path: &Path) -> std::io::Result<()> {
+    /// Those that count. A shard at a time: a request waits for the copying of one at most.
+    fn marks(&self, moment: Moment) -> Vec<Mark> {
+        let of = |shard: &Mutex<HashMap<u64, Counted>>| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let counted = shard.values().filter(|mark| mark.is_in_force(moment.lived));
+            counted.map(|mark| mark.at(moment)).collect::<Vec<_>>()
+        };
+        self.shards.iter().flat_map(of).collect()
+    }
+
+    /// Forgets those that are over, on disk as well: by the clock of another start they might count again.
+    fn clear_away(&self, lived: Duration) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = shard.len();
+            shard.retain(|_, mark| mark.is_in_force(lived));
+            let over = before - shard.len();
+            drop(shard);
+            if over > 0 {
+                self.count.fetch_sub(over, Ordering::Relaxed);
+                self.changed.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    fn save(&self, path: &Path, moment: Moment) -> std::io::Result<()> {
+        self.clear_away(moment.lived);
         if !self.changed.swap(false, Ordering::Acquire) {
             return Ok(());
         }
-        // A shard at a time: a request waits for the copying of one at most.
-        let marks: Vec<Mark> = self
-            .shards
-            .iter()
-            .flat_map(|shard| {
-                shard.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect::<Vec<_>>()
-            })
-            .collect();
+        let marks = self.marks(moment);
         let written = write_whole(path, &marks);
         if written.is_err() {
             self.changed.store(true, Ordering::Release);
@@ -276,11 +333,17 @@ fn write_whole(path: &Path, marks: &[Mark]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn keep(shared: &Weak<Shared>, path: &Path) {
+fn keep(shared: &Weak<Shared>, path: &Path, opened: Moment, clock: impl Fn() -> Moment) {
+    let watch = Watch::new(opened);
     loop {
         std::thread::park_timeout(WRITTEN_EVERY);
         let Some(shared) = shared.upgrade() else { return };
-        match shared.save(path) {
+        let moment = clock();
+        // What is in the file is by the clock as it was.
+        if !watch.settle(moment) {
+            shared.changed.store(true, Ordering::Release);
+        }
+        match shared.save(path, moment) {
             Ok(()) => shared.failing.store(false, Ordering::Relaxed),
             Err(error) if !shared.failing.swap(true, Ordering::Relaxed) => {
                 tracing::warn!(%error, "{}: cannot be written; marks of traps are lost with the process", path.display());

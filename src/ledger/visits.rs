@@ -88,6 +88,14 @@ impl Served {
             self.lost = self.lost.max(Some(at));
         }
     }
+
+    /// Nothing was served in the time to come.
+    fn bound(&mut self, now: Timestamp) {
+        let moments = self.versions.iter_mut().map(|visit| &mut visit.at);
+        for moment in moments.chain(&mut self.lost).chain(&mut self.unseen) {
+            *moment = now.min(*moment);
+        }
+    }
 }
 
 /// One host of one site.
@@ -179,6 +187,16 @@ impl Host {
     /// The same, to be changed; nothing when it is new.
     pub fn crawler_mut(&mut self, name: &str) -> &mut Served {
         &mut self.crawlers.entry(hash_of(name)).or_insert_with(|| (name.into(), Served::default())).1
+    }
+
+    /// All of them by name, to be changed.
+    pub fn crawlers_mut(&mut self) -> impl Iterator<Item = (&str, &mut Served)> {
+        self.crawlers.values_mut().map(|(name, served)| (&**name, served))
+    }
+
+    /// The watch begins no sooner than that.
+    pub fn watch_from(&mut self, moment: Timestamp) {
+        self.since.fetch_max(moment.0, Ordering::Relaxed);
     }
 
     /// All of them, by name.
@@ -294,6 +312,19 @@ impl Visits {
     /// All watches begin now.
     pub fn watch_anew(&self, now: Timestamp) {
         self.each(|_, host| host.since.store(now.0, Ordering::Relaxed));
+    }
+
+    /// Moments to come are those of a clock that was ahead, and set back since: what was served then is taken for served
+    /// now, or it would count as held until that clock's time has come.
+    pub fn bound(&self, now: Timestamp) {
+        for shard in &self.shards {
+            for (_, host) in write(shard).hosts.values_mut() {
+                host.seen.fetch_min(now.0, Ordering::Relaxed);
+                host.everyone.bound(now);
+                host.crawlers_mut().for_each(|(_, served)| served.bound(now));
+            }
+        }
+        self.set_changed();
     }
 
     /// Forgets the hosts, given with their sites, that are not to be kept. Says whether there were any.

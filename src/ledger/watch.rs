@@ -10,7 +10,7 @@ use std::time::Duration;
 const GAP: Duration = Duration::from_secs(60);
 
 /// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
-const TOLERANCE: i64 = 5;
+pub const TOLERANCE: i64 = 5;
 
 /// Notices that the clock was set, or that the machine slept.
 #[derive(Debug)]

@@ -140,7 +140,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
     let site = entry.map(|entry| &*entry.site);
     let hosts =
         site.map(|site| site.policy.hosts.iter().map(|host| host.value.to_string()).collect()).unwrap_or_default();
-    let pause = entry.and_then(|entry| entry.pauses.iter().find(|pause| pause.from <= now && now < pause.until));
+    let pause = entry.and_then(|entry| entry.pause(now));
     let mode = site.map(|site| site.policy.enforcement.site.mode.unwrap_or_default().name()).unwrap_or("none");
     SiteStatus {
         site: name.to_owned(),

@@ -315,6 +315,17 @@ impl SiteEntry {
         SiteEntry { site, since, held, forgotten: None, names_since: since, tag_ages: TagAges::default(), pauses }
     }
 
+    /// The pause that counts now.
+    pub fn pause(&self, now: Timestamp) -> Option<&ActivePause> {
+        self.pauses.iter().find(|pause| pause.from <= now && now < pause.until)
+    }
+
+    /// Whether robots.txt is answered 503 to a crawler that asks for it now.
+    pub fn withholds_robots_txt(&self, now: Timestamp) -> bool {
+        let paused_until = self.pause(now).and_then(|pause| pause.robots_txt_until);
+        paused_until.is_some_and(|until| now < until) || self.site.robots_txt.awaits_origin(now).is_some()
+    }
+
     /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two were
     /// saved within a second, or after the clock was set back to the same second, or where not all are known any more.
     pub fn is_told_by_its_date(&self) -> bool {

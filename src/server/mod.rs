@@ -13,7 +13,7 @@ mod switches;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
 use crate::ledger::{Conducts, Ledger, LedgerOptions, Traps};
@@ -126,7 +126,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));
     let metrics = Metrics::new();
     let traps = match &settings.state {
-        Some(state) => Traps::open(state, moment.now)
+        Some(state) => Traps::open(state, moments(&clock))
             .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
         None => Traps::default(),
     };
@@ -203,6 +203,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         control.clone().serve(operations.clone()).map_err(ServerError::io("cannot serve the control socket"))?;
     }
 
+    let now = moments(&clock);
     let keeper =
         keeper::keep(ledger, live.clone(), clock).map_err(ServerError::io("cannot start the ledger's thread"))?;
     let watched = operations.clone();
@@ -230,7 +231,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let limit = settings.limits.drain;
     let drain = Drain { stop, closing, proxy, open, operations, access, events, limit };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
-    if let Some(Err(error)) = settings.state.as_deref().map(|state| traps.save(state)) {
+    if let Some(Err(error)) = settings.state.as_deref().map(|state| traps.save(state, now())) {
         tracing::warn!(%error, "the marks of traps could not be written");
     }
     keeper.close();
@@ -238,6 +239,12 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         control.remove();
     }
     Ok(())
+}
+
+/// What time it is, for who knows no clock.
+fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + 'static {
+    let clock = clock.clone();
+    move || clock.moment()
 }
 
 /// Pingora sleeps for the whole grace period, even when idle; [`Drain`] has waited by then (Pingora 0.9.1).

@@ -354,8 +354,7 @@ fn license_wanted(site: &Site, standing: Standing, signals: PathSignals, target:
 
 /// robots.txt and pauses come before any rule.
 fn action_before_rules(entry: &SiteEntry, standing: Standing, target: Target<'_>, now: Timestamp) -> Option<Action> {
-    let pause = entry.pauses.iter().find(|pause| pause.from <= now && now < pause.until);
-    let concerned = pause.filter(|pause| pause.audience == Audience::Everyone || standing.pausable);
+    let concerned = entry.pause(now).filter(|pause| pause.audience == Audience::Everyone || standing.pausable);
     if target.is_robots_txt() {
         let paused = concerned.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));
         return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));

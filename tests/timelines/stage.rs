@@ -53,6 +53,10 @@ pub enum Event {
     Restart(&'static str, i64),
     /// The same, and the owner changes the policy in between.
     RestartWith(&'static str, i64, Rules),
+    /// Everything up to now is on disk.
+    Written,
+    /// It is killed at once, before what happened last is on disk.
+    Crash(i64),
     /// The state directory is lost on the way.
     LoseState,
 }
@@ -206,6 +210,10 @@ impl Stage {
                 let text = rules.policy(&self.hosts.join(", "), self.more);
                 self.restart(signal, seconds, |gate| gate.write_policy("shop", &text));
             }
+            Written => self.wait_until_written(),
+            Crash(seconds) => self.gate.restart("KILL", |gate| {
+                gate.write_clock(seconds, 0);
+            }),
             LoseState => self.restart("TERM", 5, |gate| {
                 std::fs::remove_dir_all(gate.path("state")).expect("the state is removed");
             }),

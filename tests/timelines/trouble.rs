@@ -66,6 +66,26 @@ pub fn timelines() -> Vec<Timeline> {
             ],
         ),
         timeline(
+            "kill -9 in a pause of robots.txt",
+            vec![
+                day(),
+                Fetch(BINGBOT, APEX),
+                Policy(WITHOUT_A),
+                Pass(20),
+                Written,
+                Pause,
+                Fetch(BINGBOT, APEX),
+                // That it heard 503 is not on disk.
+                Crash(5),
+                Resume,
+                Pass(6),
+                Ask(BINGBOT, APEX, "/a/", STALE),
+                Ask(BINGBOT, WWW, "/a/", VIOLATION),
+                Pass(19),
+                Ask(BINGBOT, APEX, "/a/", NEVER),
+            ],
+        ),
+        timeline(
             "lost state",
             vec![
                 day(),

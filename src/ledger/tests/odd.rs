@@ -35,13 +35,13 @@ impl World {
         self.ledger.settle(&self.snapshot(), now);
     }
 
-    fn unreachable(&self, crawler: usize) {
+    pub(super) fn unreachable(&self, crawler: usize) {
         let claim = Registry::builtin().identify(agent(crawler).as_bytes());
         self.ledger.unreachable(Registry::builtin(), &self.entry, b"a.example", claim, self.wall());
     }
 
     /// Time in which the host is in use.
-    fn live(&mut self, hours: i64) {
+    pub(super) fn live(&mut self, hours: i64) {
         for _ in 0..hours {
             self.now += HOUR;
             self.ask(4, 0, "/");
@@ -49,7 +49,7 @@ impl World {
         }
     }
 
-    fn start_again(&mut self, directory: &Path, in_order: bool) {
+    pub(super) fn start_again(&mut self, directory: &Path, in_order: bool) {
         if in_order {
             self.ledger.close(self.wall());
         }
