@@ -4,6 +4,7 @@
 //! drift apart.
 
 mod beside;
+mod bounds;
 pub mod combine;
 pub mod front_page;
 pub mod hosts;
@@ -48,7 +49,8 @@ pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, Compile
 /// policy's tests nor the interlocks.
 ///
 /// # Errors
-/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5).
+/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's file is
+/// more than can be merged.
 pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Result<Site, CompileError> {
     compile_with_origin(policy, &Origin::Unknown, registry, at)
 }
@@ -65,7 +67,10 @@ pub fn compile_with_origin(
 ) -> Result<Site, CompileError> {
     let origin_file = origin.file().filter(|_| policy.reads_origin());
     let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens, left_out } =
-        synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at);
+        match synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at) {
+            Ok(synthesis) => synthesis,
+            Err(too_much) => return Err(too_much_to_merge(&policy, too_much)),
+        };
     if body.len() > MAX_BYTES {
         let span = policy.robots.span.unwrap_or_default();
         let size = body.len() / 1024;
@@ -120,4 +125,13 @@ pub fn compile_with_origin(
         standings,
         policy,
     })
+}
+
+fn too_much_to_merge(policy: &Policy, bounds::TooMuch { rules, crawlers }: bounds::TooMuch) -> CompileError {
+    let message = format!(
+        "the origin's robots.txt has {rules} rules for {crawlers} crawlers: more than can be merged into 500 KiB"
+    );
+    let diagnostic = Diagnostic::error("robots-txt-too-large", policy.robots.span.unwrap_or_default(), message)
+        .help("have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`");
+    CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } }
 }

@@ -58,7 +58,7 @@ impl Version {
 }
 
 /// An Allow of the origin that is not in the file: no few rules would keep it and the policy's Disallow.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeftOut {
     /// What it allows.
     pub allow: Pattern,
@@ -66,6 +66,8 @@ pub struct LeftOut {
     pub line: usize,
     /// The Disallow that it could defeat.
     pub disallow: Span,
+    /// Whether the two were compared: of a file with very many rules, not all are.
+    pub compared: bool,
 }
 
 /// One site, compiled.
@@ -173,7 +175,7 @@ impl RobotsTxt {
 }
 
 /// Where a rule of the served file came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RuleSource {
     /// Written in the policy, here.
     Policy(Span),

@@ -14,7 +14,7 @@ pub struct Rule {
 }
 
 /// A line that is no rule and never closes a list of agents: `Content-Signal: ai-train=no`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Extension {
     /// The key as it is to be written.
     pub key: String,

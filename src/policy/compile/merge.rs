@@ -3,7 +3,8 @@
 //! For each token that either side names: the effective rules of both (the group that names it, else the group of a
 //! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds (`beside.rs`). Nothing that the origin disallows goes away unsaid.
 
-use super::beside::{Beside, Bounds, beside};
+use super::beside::{Beside, Ours};
+use super::bounds::{Bounds, TooMuch, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
 use super::synthesis::Draft;
@@ -11,6 +12,8 @@ use crate::crawlers::{Binds, Crawler, Registry};
 use crate::policy::compiled::{LeftOut, RuleSource};
 use crate::robots::{Extension, Pattern, Rule};
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
 
 /// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments fill
 /// the file.
@@ -22,49 +25,139 @@ pub(super) const ORIGIN: &str = "the origin's robots.txt";
 /// The comment of a `*` that only the site's signals need.
 pub(super) const EVERYBODY_ELSE: &str = "For every crawler that no group names.";
 
-/// The origin's file alone.
+/// The origin's file alone. Tokens that have the same group share one.
 pub fn only(origin: &OriginRules) -> Vec<Draft> {
     let star = origin.star.iter().map(|&(group, line)| ("*".to_owned(), group, line));
-    let tokens = star.chain(origin.tokens.iter().cloned());
-    let draft = |(token, group, line): (String, usize, usize)| {
-        let OriginGroup { rules, crawl_delay, extensions } = origin.groups[group].clone();
-        Draft {
-            agents: vec![token],
-            rules,
-            crawl_delay,
-            extensions,
-            comments: vec![format!("From {ORIGIN}.")],
-            source: RuleSource::Origin(line),
-            ..Draft::nothing()
-        }
-    };
-    tokens.map(draft).collect()
+    let mut drafts = Shared::default();
+    for (token, group, line) in star.chain(origin.tokens.iter().cloned()) {
+        let key = (Pair { policy: None, origin: Some(group) }, token == "*");
+        let source = RuleSource::Origin(line);
+        drafts.add(key, token, source, || {
+            let OriginGroup { rules, crawl_delay, extensions } = origin.groups[group].clone();
+            Draft { rules, crawl_delay, extensions, comments: vec![format!("From {ORIGIN}.")], ..Draft::nothing() }
+        });
+    }
+    drafts.drafts
 }
 
-/// The policy's groups, given one for each token, and the origin's.
-pub fn merge(policy: Vec<Draft>, origin: &OriginRules, registry: &Registry) -> Vec<Draft> {
+/// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share a
+/// group: however many there are, it is made once.
+pub fn merge(
+    policy: Vec<Draft>,
+    origin: &OriginRules,
+    registry: &Registry,
+    bounds: &mut Bounds,
+) -> Result<Vec<Draft>, TooMuch> {
     let sides = Sides::new(&policy, origin, registry);
-    let mut merged: HashMap<Pair, Draft> = HashMap::new();
-    let mut bounds = Bounds::default();
-    let mut drafts = Vec::new();
+    let mut alike = Alike::new(&policy, origin);
+    let mut merged = Shared::default();
     for token in sides.tokens() {
-        let pair = sides.pair(&token);
-        let together = merged.entry(pair).or_insert_with(|| {
+        let (pair, is_star) = (alike.pair(sides.pair(&token)), token == "*");
+        let source = sides.named_by(&token);
+        let mut enough = true;
+        let make = || {
             let of_policy = pair.policy.map(|index| &policy[index]);
-            together(of_policy, pair.origin.map(|index| &origin.groups[index]), &mut bounds)
-        });
+            let mut draft = together(of_policy, pair.origin.map(|index| &origin.groups[index]), bounds);
+            enough = bounds.grow(octets_of(&draft));
+            // Who is named by the origin has the signals of `*`, and is not everybody else any more.
+            if !is_star
+                && let Some(comment) = draft.comments.first_mut().filter(|comment| comment.starts_with(EVERYBODY_ELSE))
+            {
+                *comment = comment.replacen(EVERYBODY_ELSE, "From the site's policy.", 1);
+            }
+            draft
+        };
         // Where the group comes from is where the token is named, not where its rules are.
-        let source = sides.named_by(&token).unwrap_or_else(|| together.source.clone());
-        let mut draft = Draft { agents: vec![token], source, ..together.clone() };
-        // Who is named by the origin has the signals of `*`, and is not everybody else any more.
-        if draft.agents[0] != "*"
-            && let Some(comment) = draft.comments.first_mut().filter(|comment| comment.starts_with(EVERYBODY_ELSE))
-        {
-            *comment = comment.replacen(EVERYBODY_ELSE, "From the site's policy.", 1);
+        let source = source.or_else(|| pair.policy.map(|index| policy[index].source.clone()));
+        merged.add((pair, is_star), token, source.unwrap_or(RuleSource::Origin(0)), make);
+        if !enough {
+            return Err(origin.too_much());
         }
-        drafts.push(draft);
     }
-    drafts
+    Ok(merged.drafts)
+}
+
+/// Groups, each made once for all tokens that it is for. `*` stays alone: its comments are its own, and parsers that know
+/// one agent per group must find it.
+#[derive(Default)]
+struct Shared {
+    drafts: Vec<Draft>,
+    known: HashMap<(Pair, bool), usize>,
+    tokens: usize,
+}
+
+impl Shared {
+    fn add(&mut self, key: (Pair, bool), token: String, source: RuleSource, make: impl FnOnce() -> Draft) {
+        let index = *self.known.entry(key).or_insert_with(|| {
+            self.drafts.push(Draft { source: source.clone(), ..make() });
+            self.drafts.last_mut().expect("just pushed").agents.clear();
+            self.drafts.len() - 1
+        });
+        self.drafts[index].agents.push(token);
+        self.drafts[index].places.push((self.tokens, source));
+        self.tokens += 1;
+    }
+}
+
+/// Which groups come to the same, so that they are merged once.
+struct Alike<'a> {
+    policy: Vec<usize>,
+    closed: Vec<bool>,
+    origin: &'a [OriginGroup],
+    /// What is left of a group of the origin beside one of the policy that is closed.
+    beside_closed: HashMap<(bool, Option<Duration>, &'a [Extension]), usize>,
+}
+
+impl<'a> Alike<'a> {
+    fn new(policy: &[Draft], origin: &'a OriginRules) -> Alike<'a> {
+        let mut known = Drafts::default();
+        Alike {
+            policy: (0..policy.len()).map(|index| known.find(index, |other| &policy[other])).collect(),
+            closed: policy.iter().map(|draft| is_closed(&draft.rules)).collect(),
+            origin: &origin.groups,
+            beside_closed: HashMap::new(),
+        }
+    }
+
+    fn pair(&mut self, pair: Pair) -> Pair {
+        let mut alike = Pair { policy: pair.policy.map(|index| self.policy[index]), ..pair };
+        if let (Some(policy), Some(index)) = (alike.policy, alike.origin)
+            && self.closed[policy]
+        {
+            let OriginGroup { rules, crawl_delay, extensions } = &self.origin[index];
+            alike.origin = Some(*self.beside_closed.entry((rules.is_empty(), *crawl_delay, extensions)).or_insert(index));
+        }
+        alike
+    }
+}
+
+/// Finds groups that say the same, whoever they are for.
+#[derive(Default)]
+pub struct Drafts(HashMap<u64, Vec<usize>>);
+
+impl Drafts {
+    /// The first of those that were asked for that says the same: this one, if there is no other.
+    pub fn find<'d>(&mut self, index: usize, draft: impl Fn(usize) -> &'d Draft) -> usize {
+        let this = draft(index);
+        let mut hasher = DefaultHasher::new();
+        (&this.rules.len(), this.crawl_delay, &this.comments, this.allowed_by_purpose).hash(&mut hasher);
+        this.rules.iter().for_each(|rule| rule.hash(&mut hasher));
+        this.extensions.hash(&mut hasher);
+        let same = self.0.entry(hasher.finish()).or_default();
+        let says_the_same = |other: &&usize| {
+            let other = draft(**other);
+            other.rules == this.rules
+                && other.crawl_delay == this.crawl_delay
+                && other.extensions == this.extensions
+                && other.comments == this.comments
+                && other.allowed_by_purpose == this.allowed_by_purpose
+        };
+        let found = same.iter().find(says_the_same).copied();
+        found.unwrap_or_else(|| {
+            same.push(index);
+            index
+        })
+    }
 }
 
 /// Whose rules a token gets.
@@ -81,6 +174,8 @@ struct Sides<'a> {
     /// Groups by token in lower case; `*` is one.
     of_policy: HashMap<String, usize>,
     of_origin: HashMap<String, usize>,
+    /// Where the origin names a token.
+    lines: HashMap<String, usize>,
     /// The first crawler that goes by a token before any other.
     crawlers: HashMap<String, &'a Crawler>,
     registry: &'a Registry,
@@ -96,13 +191,14 @@ impl<'a> Sides<'a> {
         }
         let tokens = origin.tokens.iter().map(|(token, group, _)| (token.to_ascii_lowercase(), *group));
         let of_origin = tokens.chain(origin.star.map(|(group, _)| ("*".to_owned(), group))).collect();
+        let lines = origin.tokens.iter().map(|(token, _, line)| (token.to_ascii_lowercase(), *line)).collect();
         let mut crawlers = HashMap::new();
         for crawler in registry.crawlers() {
             if let Some(token) = crawler.tokens.first() {
                 crawlers.entry(token.to_ascii_lowercase()).or_insert(crawler);
             }
         }
-        Sides { policy, origin, of_policy, of_origin, crawlers, registry }
+        Sides { policy, origin, of_policy, of_origin, lines, crawlers, registry }
     }
 
     /// Each token that needs a group of its own, once: the policy's in their order, then the origin's. After them the
@@ -146,10 +242,10 @@ impl<'a> Sides<'a> {
     }
 
     fn named_by(&self, token: &str) -> Option<RuleSource> {
-        let is = |other: &String| other.eq_ignore_ascii_case(token);
-        let by_policy = self.of_policy.get(&token.to_ascii_lowercase()).map(|&index| self.policy[index].source.clone());
+        let token_in_lower_case = token.to_ascii_lowercase();
+        let by_policy = self.of_policy.get(&token_in_lower_case).map(|&index| self.policy[index].source.clone());
         let star = self.origin.star.filter(|_| token == "*").map(|(_, line)| line);
-        let line = star.or_else(|| self.origin.tokens.iter().find(|(other, ..)| is(other)).map(|(.., line)| *line));
+        let line = star.or_else(|| self.lines.get(&token_in_lower_case).copied());
         by_policy.or(line.map(RuleSource::Origin))
     }
 }
@@ -218,6 +314,7 @@ fn added(
             // Of two rules for the same pattern Allow wins: the line would be there and mean nothing.
             format!("which gives way to `{}`", written(&opposite))
         } else {
+            allows.present.insert(rule.clone());
             added.push((rule.clone(), source.clone()));
             continue;
         };
@@ -228,17 +325,23 @@ fn added(
 }
 
 /// Sees to it that no Allow of the origin defeats one of these Disallow rules, whatever group it is in.
-pub fn hold_against_origin(drafts: &mut [Draft], disallows: &[(Rule, RuleSource)]) {
-    let mut bounds = Bounds::default();
+pub fn hold_against_origin(drafts: &mut [Draft], disallows: &[(Rule, RuleSource)], bounds: &mut Bounds) {
+    let is_allow_of_origin = |rule: &Rule, source: &RuleSource| rule.allow && matches!(source, RuleSource::Origin(_));
     for Draft { rules, comments, left_out, .. } in drafts {
+        if !rules.iter().any(|(rule, source)| is_allow_of_origin(rule, source)) {
+            continue;
+        }
         let of_policy: Vec<_> =
             rules.iter().filter(|(_, source)| !matches!(source, RuleSource::Origin(_))).cloned().collect();
         let mut allows = Allows::new(disallows, &of_policy);
         let mut held = Vec::with_capacity(rules.len());
         for (rule, source) in std::mem::take(rules) {
-            match rule.allow && matches!(source, RuleSource::Origin(_)) {
-                true => allows.add(&rule, &source, &mut bounds, &mut held, left_out, comments),
-                false => held.push((rule, source)),
+            match is_allow_of_origin(&rule, &source) {
+                true => allows.add(&rule, &source, bounds, &mut held, left_out, comments),
+                false => {
+                    allows.present.insert(rule.clone());
+                    held.push((rule, source));
+                }
             }
         }
         *rules = held;
@@ -248,15 +351,16 @@ pub fn hold_against_origin(drafts: &mut [Draft], disallows: &[(Rule, RuleSource)
 
 /// The Allow rules of the origin that come into one group, one after the other.
 struct Allows<'a> {
-    disallows: &'a [(Rule, RuleSource)],
-    of_policy: &'a [(Rule, RuleSource)],
+    ours: Ours<'a>,
+    /// Disallow rules that are in the group already: what is said again is said once.
+    present: HashSet<Rule>,
     left_out: usize,
     cut: usize,
 }
 
 impl<'a> Allows<'a> {
     fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Allows<'a> {
-        Allows { disallows, of_policy, left_out: 0, cut: 0 }
+        Allows { ours: Ours::new(disallows, of_policy), present: HashSet::new(), left_out: 0, cut: 0 }
     }
 
     fn add(
@@ -268,12 +372,12 @@ impl<'a> Allows<'a> {
         left_out: &mut Vec<LeftOut>,
         notes: &mut Vec<String>,
     ) {
-        match beside(rule, self.disallows, self.of_policy, bounds) {
+        match self.ours.beside(rule, bounds) {
             Beside::AsItIs => rules.push((rule.clone(), source.clone())),
             Beside::Cut { by, held } => {
                 rules.push((rule.clone(), source.clone()));
                 for added in held {
-                    if !rules.iter().any(|(present, _)| *present == added.0) {
+                    if self.present.insert(added.0.clone()) {
                         rules.push(added);
                     }
                 }
@@ -289,11 +393,12 @@ impl<'a> Allows<'a> {
             Beside::LeftOut { by } => {
                 let reason = format!("which could defeat `{}` in places that no few rules can name", written(&by.0));
                 self.note(rule, &reason, notes);
-                if let (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) =
-                    (source, &by.1)
-                {
-                    left_out.push(LeftOut { allow: rule.pattern.clone(), line: *line, disallow: *span });
-                }
+                left_out.extend(told(rule, source, &by.1, true));
+            }
+            Beside::NotCompared { by } => {
+                let reason = format!("which could defeat `{}`: there is too much to compare", written(&by.0));
+                self.note(rule, &reason, notes);
+                left_out.extend(told(rule, source, &by.1, false));
             }
         }
     }
@@ -309,6 +414,16 @@ impl<'a> Allows<'a> {
         if let Some(more) = self.left_out.checked_sub(NOTED).filter(|more| *more > 0) {
             notes.push(format!("Left out of {ORIGIN}, for the same reason: {more} more Allow lines."));
         }
+    }
+}
+
+/// What is said of an Allow that is left out, where both have a place.
+fn told(rule: &Rule, source: &RuleSource, by: &RuleSource, compared: bool) -> Option<LeftOut> {
+    match (source, by) {
+        (RuleSource::Origin(line), RuleSource::Policy(span) | RuleSource::Purpose(span)) => {
+            Some(LeftOut { allow: rule.pattern.clone(), line: *line, disallow: *span, compared })
+        }
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
 
+use super::bounds::{TooMuch, octets_of_lines, octets_of_rule};
 use crate::crawlers::Registry;
 use crate::policy::compiled::RuleSource;
 use crate::policy::origin::OriginFile;
@@ -33,13 +34,21 @@ pub struct OriginRules {
     pub extensions: Vec<Extension>,
     /// Keys of lines that were left out. See [`OriginRules::leave_out`].
     pub left_out: Vec<&'static str>,
+    /// Lines with a rule in the whole file.
+    pub rules: usize,
 }
 
+/// What the groups of all tokens may have together: a file in which each token is named in another many of its groups
+/// would grow with the square of its size.
+const MAX_UNITED: usize = 4 * MAX_BYTES;
+
 impl OriginRules {
-    pub fn read(origin: &OriginFile, registry: &Registry) -> OriginRules {
+    pub fn read(origin: &OriginFile, registry: &Registry) -> Result<OriginRules, TooMuch> {
         let file = &origin.file;
         let reading = Reading::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
         let mut rules = OriginRules::default();
+        rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
+        let mut size = 0;
         let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
         for agent in reading.groups().iter().flat_map(|group| &group.agents) {
             // No token is empty: asked for nobody, the reading tells who binds everybody.
@@ -49,7 +58,11 @@ impl OriginRules {
             }
             let (_, parts) = reading.binding(token.as_bytes());
             let group = *known.entry(parts.to_vec()).or_insert_with_key(|parts| {
-                rules.groups.push(united(file, &reading, parts));
+                // Beyond the limit nothing is kept: the file is not used.
+                let group = if size > MAX_UNITED { OriginGroup::default() } else { united(file, &reading, parts) };
+                size += group.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum::<usize>();
+                size += octets_of_lines(&group.extensions);
+                rules.groups.push(group);
                 rules.groups.len() - 1
             });
             match agent.star {
@@ -57,8 +70,16 @@ impl OriginRules {
                 false => rules.tokens.push((agent.token.clone(), group, agent.line)),
             }
         }
+        if size > MAX_UNITED {
+            return Err(rules.too_much());
+        }
         rules.whole_file(file, &reading);
-        rules
+        Ok(rules)
+    }
+
+    /// Says how much there is of it.
+    pub fn too_much(&self) -> TooMuch {
+        TooMuch { rules: self.rules, crawlers: self.tokens.len() + usize::from(self.star.is_some()) }
     }
 
     /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two answers
@@ -81,6 +102,7 @@ impl OriginRules {
     /// What is said once for the whole file: sitemaps, lines before the first group, and those that mean the whole host
     /// wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
     fn whole_file(&mut self, file: &File, reading: &Reading) {
+        let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
         for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
@@ -91,13 +113,13 @@ impl OriginRules {
                 Key::Sitemap => {
                     let url = file.text(&record.value).into_owned();
                     let list = if is_whole(&url) { &mut self.sitemaps } else { &mut self.relative_sitemaps };
-                    if !url.is_empty() && !list.contains(&url) {
+                    if !url.is_empty() && urls.insert(url.clone()) {
                         list.push(url);
                     }
                 }
                 Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay => {}
                 key if is_of_the_host(key) || !in_groups.contains(&line.number) => {
-                    push_new(&mut self.extensions, extension(file, record));
+                    push_new(&mut self.extensions, &mut lines, extension(file, record));
                 }
                 _ => {}
             }
@@ -121,7 +143,7 @@ fn is_of_the_host(key: Key) -> bool {
 
 fn united(file: &File, reading: &Reading, parts: &[usize]) -> OriginGroup {
     let mut group = OriginGroup::default();
-    let mut seen = HashSet::new();
+    let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
     for part in parts.iter().filter_map(|&part| reading.groups().get(part)) {
         for line in part.rules.iter().filter(|line| !line.rule.pattern.is_empty()) {
             if seen.insert(&line.rule) {
@@ -134,7 +156,7 @@ fn united(file: &File, reading: &Reading, parts: &[usize]) -> OriginGroup {
                 Key::CrawlDelay => {
                     group.crawl_delay = group.crawl_delay.or_else(|| delay(&file.text(&record.value)));
                 }
-                _ => push_new(&mut group.extensions, extension(file, record)),
+                _ => push_new(&mut group.extensions, &mut lines, extension(file, record)),
             }
         }
     }
@@ -145,8 +167,8 @@ fn extension(file: &File, record: &crate::robots::Record) -> Extension {
     Extension { key: file.text(&record.name).into_owned(), value: file.text(&record.value).into_owned() }
 }
 
-fn push_new(extensions: &mut Vec<Extension>, new: Extension) {
-    if !extensions.contains(&new) {
+fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new: Extension) {
+    if seen.insert(new.clone()) {
         extensions.push(new);
     }
 }

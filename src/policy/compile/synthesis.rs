@@ -1,6 +1,7 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
-use super::merge::{self, is_blanket};
+use super::bounds::{Bounds, TooMuch, octets_of, octets_of_rule};
+use super::merge::{self, Drafts, is_blanket};
 use super::origin_rules::OriginRules;
 use super::own::Corrected;
 use super::signals::{group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
@@ -34,6 +35,9 @@ pub struct Synthesis {
 #[derive(Clone)]
 pub struct Draft {
     pub agents: Vec<String>,
+    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose place
+    /// is that of the group.
+    pub places: Vec<(usize, RuleSource)>,
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
     pub extensions: Vec<Extension>,
@@ -50,6 +54,7 @@ impl Draft {
     pub fn nothing() -> Draft {
         Draft {
             agents: Vec::new(),
+            places: Vec::new(),
             rules: Vec::new(),
             crawl_delay: None,
             extensions: Vec::new(),
@@ -61,64 +66,104 @@ impl Draft {
     }
 }
 
-pub fn synthesise(policy: &Policy, origin: Option<&OriginFile>, registry: &Registry, at: Timestamp) -> Synthesis {
-    let origin = origin.filter(|_| policy.reads_origin()).map(|origin| {
-        let mut origin = OriginRules::read(origin, registry);
-        origin.left_out = origin.leave_out(&said_keys(policy));
-        origin
-    });
+/// The document of a policy, together with the origin's file if that is to be in it.
+///
+/// # Errors
+/// When the origin's file is more than can be merged. A policy alone never is.
+pub fn synthesise(
+    policy: &Policy,
+    origin: Option<&OriginFile>,
+    registry: &Registry,
+    at: Timestamp,
+) -> Result<Synthesis, TooMuch> {
+    let origin = match origin.filter(|_| policy.reads_origin()) {
+        None => None,
+        Some(origin) => {
+            let mut origin = OriginRules::read(origin, registry)?;
+            origin.left_out = origin.leave_out(&said_keys(policy));
+            Some(origin)
+        }
+    };
+    let in_all: Vec<_> = retired(policy, at).into_iter().chain(traps(policy)).collect();
+    let in_all: usize = in_all.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
+    let mut bounds = Bounds::new(usize::MAX);
     let mut drafts = match (policy.environment, policy.robots.origin, &origin) {
         (Environment::Staging, ..) => vec![staging(policy)],
         (Environment::Production, OriginRobots::Merge, Some(origin)) => {
-            merge::merge(production(policy, registry), origin, registry)
+            let drafts = production(policy, registry);
+            bounds = Bounds::new(drafts.iter().map(|draft| octets_of(draft) + in_all).sum());
+            merge::merge(drafts, origin, registry, &mut bounds)?
         }
         (Environment::Production, OriginRobots::Only, Some(origin)) => {
             let mut drafts = merge::only(origin);
             drafts.iter_mut().for_each(|draft| drop(draft.extensions.splice(0..0, group_lines_of_site(policy))));
+            bounds = Bounds::new(in_all);
+            if !bounds.grow(drafts.iter().map(octets_of).sum()) {
+                return Err(origin.too_much());
+            }
             drafts
         }
         (Environment::Production, ..) => production(policy, registry),
     };
-    if policy.environment == Environment::Production {
-        disallow_retired(policy, at, &mut drafts);
-    }
-    set_traps(policy, &mut drafts);
     let origin = origin.unwrap_or_default();
-    let mut left_out = Vec::new();
-    for one in drafts.iter().flat_map(|draft| &draft.left_out) {
-        if !left_out.contains(one) {
-            left_out.push(one.clone());
-        }
+    // What stands in each group does so in as many as there are.
+    if !bounds.grow(drafts.len().saturating_mul(in_all)) {
+        return Err(origin.too_much());
     }
+    if policy.environment == Environment::Production {
+        disallow_retired(policy, at, &mut drafts, &mut bounds);
+    }
+    set_traps(policy, &mut drafts, &mut bounds);
+    let mut seen = HashSet::new();
+    let left_out = drafts.iter().flat_map(|draft| &draft.left_out).filter(|one| seen.insert(*one)).cloned().collect();
     let mut synthesis = written(policy, drafts, &origin);
     synthesis.left_out = left_out;
     synthesis.origin_tokens = origin.tokens.into_iter().map(|(token, ..)| token).collect();
-    synthesis
+    Ok(synthesis)
 }
 
 fn written(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthesis {
-    let separate = assemble(policy, drafts.clone(), origin);
-    if separate.body.len() <= SEPARATE_GROUPS_BYTES {
-        return separate;
+    let size = drafts.iter().map(|draft| octets_of(draft).saturating_mul(draft.agents.len().max(1)));
+    // Without looking closer, lest ten thousand tokens get ten thousand copies of what they share.
+    if size.fold(0, usize::saturating_add) <= SEPARATE_GROUPS_BYTES {
+        let separate = assemble(policy, separate(&drafts), origin);
+        if separate.body.len() <= SEPARATE_GROUPS_BYTES {
+            return separate;
+        }
     }
-    let mut shared: Vec<Draft> = Vec::new();
+    let (mut shared, mut known): (Vec<Draft>, _) = (Vec::new(), Drafts::default());
     for draft in drafts {
         // `*` stays alone: parsers that know one agent per group must find it.
-        let is_star = |draft: &Draft| draft.agents.iter().any(|agent| agent == "*");
-        let same = |other: &&mut Draft| {
-            !is_star(&draft)
-                && !is_star(other)
-                && other.rules == draft.rules
-                && other.crawl_delay == draft.crawl_delay
-                && other.extensions == draft.extensions
-                && other.comments == draft.comments
-        };
-        match shared.iter_mut().find(same) {
-            Some(other) => other.agents.extend(draft.agents),
-            None => shared.push(draft),
+        if draft.agents.iter().any(|agent| agent == "*") {
+            shared.push(draft);
+            continue;
+        }
+        shared.push(draft);
+        let last = shared.len() - 1;
+        let first = known.find(last, |index| &shared[index]);
+        if first != last
+            && let Some(draft) = shared.pop()
+        {
+            shared[first].agents.extend(draft.agents);
         }
     }
     assemble(policy, shared, origin)
+}
+
+/// One group for each agent, in the order of the agents.
+fn separate(drafts: &[Draft]) -> Vec<Draft> {
+    let agents = drafts.iter().flat_map(|draft| (0..draft.agents.len()).map(move |agent| (draft, agent)));
+    let mut agents: Vec<_> = agents.collect();
+    // Groups that were added later have no place, and stay behind.
+    agents.sort_by_key(|(draft, agent)| draft.places.get(*agent).map_or(usize::MAX, |(place, _)| *place));
+    let alone = |(draft, agent): (&Draft, usize)| Draft {
+        agents: vec![draft.agents[agent].clone()],
+        places: Vec::new(),
+        source: draft.places.get(agent).map_or(&draft.source, |(_, source)| source).clone(),
+        left_out: Vec::new(),
+        ..draft.clone()
+    };
+    agents.into_iter().map(alone).collect()
 }
 
 /// A staging site says noindex on everything (see the tag plan); it must be crawlable for that to be seen.
@@ -213,39 +258,50 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
 
 /// Traps are published to everybody: a group that names a crawler replaces `*`, so each has them; and where there is no
 /// `*`, who follows it would never read of them.
-fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>) {
-    let traps = &policy.enforcement.traps;
-    let Some(first) = traps.first() else { return };
+fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>, bounds: &mut Bounds) {
+    let rules = traps(policy);
+    let Some((_, source)) = rules.first() else { return };
     if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
         drafts.push(Draft {
             agents: vec!["*".into()],
             extensions: group_lines_of_site(policy),
             comments: vec!["From enforcement.traps.".into()],
-            source: RuleSource::Policy(first.span),
+            source: source.clone(),
             ..Draft::nothing()
         });
     }
-    let rule = |trap: &Located<String>| Rule { allow: false, pattern: Pattern::new(&trap.value) };
-    let rules: Vec<_> = traps.iter().map(|trap| (rule(trap), RuleSource::Policy(trap.span))).collect();
-    merge::hold_against_origin(drafts, &rules);
-    for draft in drafts {
-        for (rule, source) in &rules {
-            if !draft.rules.iter().any(|(present, _)| present == rule) {
-                draft.rules.push((rule.clone(), source.clone()));
-            }
-        }
-    }
+    merge::hold_against_origin(drafts, &rules, bounds);
+    drafts.iter_mut().for_each(|draft| add_new(draft, &rules));
+}
+
+fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
+    policy.enforcement.traps.iter().map(disallow).collect()
+}
+
+/// What is retired by now.
+fn retired(policy: &Policy, at: Timestamp) -> Vec<(Rule, RuleSource)> {
+    let retired = policy.retire.iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
+    retired.flat_map(|retired| &retired.paths).map(disallow).collect()
+}
+
+fn disallow(path: &Located<String>) -> (Rule, RuleSource) {
+    (Rule { allow: false, pattern: Pattern::new(&path.value) }, RuleSource::Policy(path.span))
+}
+
+/// Adds the rules that are not there yet.
+fn add_new(draft: &mut Draft, rules: &[(Rule, RuleSource)]) {
+    let present: HashSet<&Rule> = draft.rules.iter().map(|(rule, _)| rule).collect();
+    let mut seen = HashSet::new();
+    let new = rules.iter().filter(|(rule, _)| !present.contains(rule) && seen.insert(rule));
+    let new: Vec<_> = new.cloned().collect();
+    draft.rules.extend(new);
 }
 
 /// Disallows in every group what is retired by now; in one for everybody else, too, where there is none.
-fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>) {
-    let retired = policy.retire.iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
-    let rules: Vec<(Rule, RuleSource)> = retired
-        .flat_map(|retired| &retired.paths)
-        .map(|path| (Rule { allow: false, pattern: Pattern::new(&path.value) }, RuleSource::Policy(path.span)))
-        .collect();
+fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>, bounds: &mut Bounds) {
+    let rules = retired(policy, at);
     let Some((_, source)) = rules.first().cloned() else { return };
-    merge::hold_against_origin(drafts, &rules);
+    merge::hold_against_origin(drafts, &rules, bounds);
     if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
         drafts.push(Draft {
             agents: vec!["*".into()],
@@ -263,9 +319,7 @@ fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>) {
         {
             continue;
         }
-        let new: Vec<_> =
-            rules.iter().filter(|(rule, _)| !draft.rules.iter().any(|(present, _)| present == rule)).cloned().collect();
-        draft.rules.extend(new);
+        add_new(draft, &rules);
     }
 }
 

@@ -30,16 +30,22 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
 
 /// What the origin opens and a rule of the policy closes on the way.
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
+    let mut found = Diagnostics::default();
     for left_out in &site.left_out {
         let (allow, line) = (left_out.allow.as_str(), left_out.line);
         let message = format!("`Allow: {allow}` in line {line} of the origin's robots.txt is left out");
         let finding = lints::ORIGIN_ALLOW_LEFT_OUT.at(left_out.disallow, message);
-        diagnostics.push(
+        found.push(
             finding
-                .label("it could defeat this rule in places that no few rules can name")
+                .label(match left_out.compared {
+                    true => "it could defeat this rule in places that no few rules can name",
+                    false => "it could defeat this rule, and that file has too many rules to compare them all",
+                })
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );
     }
+    super::limit(&mut found);
+    diagnostics.items.append(&mut found.items);
 }
 
 fn acknowledged(site: &Site, what: Acknowledgement) -> bool {

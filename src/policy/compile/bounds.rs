@@ -1,0 +1,73 @@
+//! What the origin's file may cost when a site is compiled: nobody has checked that file, and a reload of all sites waits for
+//! each of them.
+//!
+//! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would take
+//! more octets than crawlers read is not taken at all.
+
+use super::synthesis::Draft;
+use crate::robots::{Extension, MAX_BYTES, Rule};
+
+/// What one compile may still cost.
+pub struct Bounds {
+    /// Octets compared, and what takes as long as comparing some.
+    pub comparisons: usize,
+    /// Octets of rules that say a Disallow again: the origin's file has to fit into the 500 KiB as well.
+    pub octets: usize,
+    /// Octets of groups that have something of the origin's in them. What is of the policy alone is not counted here.
+    size: usize,
+}
+
+/// The origin's file is more than can be put together with the policy within the bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    /// Lines with a rule.
+    pub rules: usize,
+    /// Tokens that they are for, `*` included.
+    pub crawlers: usize,
+}
+
+impl Bounds {
+    /// `policy` are the octets of the policy's own groups, which come along however many they are.
+    pub fn new(policy: usize) -> Bounds {
+        // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
+        Bounds { comparisons: 20_000_000, octets: 64 * 1024, size: (2 * MAX_BYTES).saturating_add(policy) }
+    }
+
+    /// Takes the cost of comparisons; says whether there was enough left.
+    pub fn compare(&mut self, cost: usize) -> bool {
+        take(&mut self.comparisons, cost)
+    }
+
+    /// Takes the octets of a line that says a Disallow again.
+    pub fn write(&mut self, octets: usize) -> bool {
+        take(&mut self.octets, octets)
+    }
+
+    /// Takes the octets of a group, or of what is added to one.
+    pub fn grow(&mut self, octets: usize) -> bool {
+        take(&mut self.size, octets)
+    }
+}
+
+/// What was not enough once is spent: what comes later must not depend on how little it asks for.
+fn take(left: &mut usize, cost: usize) -> bool {
+    let rest = left.checked_sub(cost);
+    *left = rest.unwrap_or(0);
+    rest.is_some()
+}
+
+/// Octets of a rule's line.
+pub fn octets_of_rule(rule: &Rule) -> usize {
+    if rule.allow { "Allow: \n".len() + rule.pattern.priority() } else { "Disallow: \n".len() + rule.pattern.priority() }
+}
+
+/// Octets of other lines.
+pub fn octets_of_lines(lines: &[Extension]) -> usize {
+    lines.iter().map(|line| line.key.len() + line.value.len() + ": \n".len()).sum()
+}
+
+/// Octets of the rules and the other lines of a group, without its tokens.
+pub fn octets_of(draft: &Draft) -> usize {
+    let rules: usize = draft.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
+    rules + octets_of_lines(&draft.extensions)
+}
