@@ -51,8 +51,7 @@ pub struct Ours<'a> {
 impl<'a> Ours<'a> {
     /// Of `disallows` the Allow rules are passed over, of `of_policy` the Disallow rules.
     pub fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Ours<'a> {
-        let disallows: Vec<_> =
-            disallows.iter().filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty()).collect();
+        let disallows: Vec<_> = disallows.iter().filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty()).collect();
         let shortest = disallows.iter().copied().min_by_key(|(rule, _)| rule.pattern.priority());
         Ours { disallows, allows: of_policy.iter().map(|(rule, _)| rule).filter(|rule| rule.allow).collect(), shortest }
     }

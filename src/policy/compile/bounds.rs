@@ -58,7 +58,11 @@ fn take(left: &mut usize, cost: usize) -> bool {
 
 /// Octets of a rule's line.
 pub fn octets_of_rule(rule: &Rule) -> usize {
-    if rule.allow { "Allow: \n".len() + rule.pattern.priority() } else { "Disallow: \n".len() + rule.pattern.priority() }
+    if rule.allow {
+        "Allow: \n".len() + rule.pattern.priority()
+    } else {
+        "Disallow: \n".len() + rule.pattern.priority()
+    }
 }
 
 /// Octets of other lines.
