@@ -17,12 +17,17 @@ impl Pattern {
     /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it is
     /// not: a wildcard of the other has to meet one of this.
     pub fn covers(&self, other: &Pattern) -> bool {
+        !other.is_empty() && self.matches(&other.as_target())
+    }
+
+    /// This pattern as a target: what matches it [covers](Pattern::covers) the pattern.
+    pub fn as_target(&self) -> Vec<u8> {
         // No literal of a pattern has a `*`, so nothing but a wildcard matches the other's.
-        let mut target = other.literal().to_vec();
-        if !other.is_anchored() {
+        let mut target = self.literal().to_vec();
+        if !self.is_anchored() {
             target.push(b'*');
         }
-        !other.is_empty() && self.matches(&target)
+        target
     }
 
     /// Patterns that together match what both match and nothing else. `None` where that would pass the limits, or where a

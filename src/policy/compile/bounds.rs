@@ -15,6 +15,8 @@ pub struct Bounds {
     pub octets: usize,
     /// Octets of groups that have something of the origin's in them. What is of the policy alone is not counted here.
     size: usize,
+    /// Rules of the origin that are held against a group of the policy, whatever comes of it.
+    rules: usize,
 }
 
 /// The origin's file is more than can be put together with the policy within the bounds.
@@ -30,7 +32,7 @@ impl Bounds {
     /// `policy` are the octets of the policy's own groups, which come along however many they are.
     pub fn new(policy: usize) -> Bounds {
         // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
-        Bounds { comparisons: 20_000_000, octets: 64 * 1024, size: (2 * MAX_BYTES).saturating_add(policy) }
+        Bounds { comparisons: 20_000_000, octets: 64 * 1024, size: (2 * MAX_BYTES).saturating_add(policy), rules: 200_000 }
     }
 
     /// Takes the cost of comparisons; says whether there was enough left.
@@ -41,6 +43,11 @@ impl Bounds {
     /// Takes the octets of a line that says a Disallow again.
     pub fn write(&mut self, octets: usize) -> bool {
         take(&mut self.octets, octets)
+    }
+
+    /// Takes the rules of a group of the origin that is put beside one of the policy.
+    pub fn look_at(&mut self, rules: usize) -> bool {
+        take(&mut self.rules, rules)
     }
 
     /// Takes the octets of a group, or of what is added to one.

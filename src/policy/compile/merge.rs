@@ -57,7 +57,12 @@ pub fn merge(
         let mut enough = true;
         let make = || {
             let of_policy = pair.policy.map(|index| &policy[index]);
-            let mut draft = together(of_policy, pair.origin.map(|index| &origin.groups[index]), bounds);
+            let of_origin = pair.origin.map(|index| &origin.groups[index]);
+            if !bounds.look_at(of_origin.map_or(0, |group| group.rules.len())) {
+                enough = false;
+                return Draft::nothing();
+            }
+            let mut draft = together(of_policy, of_origin, bounds);
             enough = bounds.grow(octets_of(&draft));
             // Who is named by the origin has the signals of `*`, and is not everybody else any more.
             if !is_star

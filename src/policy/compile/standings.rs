@@ -4,7 +4,7 @@ use super::own::Corrected;
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, lookalikes};
 use crate::policy::compiled::{Answer, Binding, Standing};
 use crate::policy::decode::is_token;
-use crate::policy::lint::stands_in_browsers;
+use crate::policy::lint::{browsers, stands_in_browsers};
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
 use crate::robots::{Document, Matcher};
 use std::collections::HashSet;
@@ -41,20 +41,34 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 /// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
+/// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far longer. The
+/// others name nobody.
+const LOOKED_AT: usize = 300;
 
 /// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents of
 /// people, or is no token at all, names nobody.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
-    let names_a_bot = |token: &&String| {
+    let people = browsers().chain(lookalikes()).map(str::to_ascii_lowercase);
+    let people: Vec<String> = people.collect();
+    let mut looked_at = 0;
+    let mut is_of_people = |token: &String| {
+        let letters = token.to_ascii_lowercase();
+        let letters = memchr::memmem::Finder::new(letters.as_bytes());
+        if !people.iter().any(|person| letters.find(person.as_bytes()).is_some()) {
+            return false;
+        }
+        looked_at += 1;
+        if looked_at > LOOKED_AT {
+            return true;
+        }
         let alone = TokenMarks::new(vec![token.to_string()]);
         let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
-        token.len() >= MIN_ORIGIN_TOKEN
-            && is_token(token)
-            && !stands_in_browsers(token, registry)
-            && !lookalikes().any(is_taken)
+        stands_in_browsers(token, registry) || lookalikes().any(is_taken)
     };
+    let names_a_bot =
+        |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token) && !is_of_people(token);
     let new = origin.iter().filter(|token| known.insert(token.to_ascii_lowercase())).filter(names_a_bot);
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }

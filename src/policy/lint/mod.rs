@@ -22,7 +22,7 @@ mod tests;
 
 pub use catalogue::{LINTS, Lint};
 pub use file::{FileLints, lint_file};
-pub use site::stands_in_browsers;
+pub use site::{browsers, stands_in_browsers};
 
 use super::compiled::Site;
 use crate::crawlers::Registry;

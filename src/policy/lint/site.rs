@@ -235,6 +235,11 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
     }
 }
 
+/// What people's browsers say of themselves, by examples.
+pub fn browsers() -> impl Iterator<Item = &'static str> {
+    BROWSERS.into_iter()
+}
+
 /// Whether people would be taken for the crawler of a token.
 pub fn stands_in_browsers(token: &str, registry: &Registry) -> bool {
     let alone = TokenMarks::new(vec![token.to_owned()]);

@@ -5,7 +5,8 @@ use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::HostPattern;
 use crate::robots::Pattern;
 use crate::yaml::Span;
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 /// A robots.txt.
 pub struct Subject {
@@ -72,18 +73,19 @@ impl SubjectGroup {
     }
 }
 
-/// One group where several have the same rules of the same places, as those of a list of agents: looked at once.
+/// One group where several have the same rules of the same places, as those of a list of agents, or those that the origin
+/// names and the policy does not: looked at once.
 fn joined(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
     let mut joined: Vec<SubjectGroup> = Vec::new();
+    let mut known: HashMap<Vec<(Span, bool)>, usize> = HashMap::new();
     for group in groups {
-        match joined.last_mut() {
-            Some(last)
-                if last.rules.len() == group.rules.len()
-                    && last.rules.iter().zip(&group.rules).all(|(a, b)| a.span == b.span && a.allow == b.allow) =>
-            {
-                last.agents.extend(group.agents);
+        let key = group.rules.iter().map(|rule| (rule.span, rule.allow)).collect();
+        match known.entry(key) {
+            Entry::Occupied(place) => joined[*place.get()].agents.extend(group.agents),
+            Entry::Vacant(place) => {
+                place.insert(joined.len());
+                joined.push(group);
             }
-            _ => joined.push(group),
         }
     }
     joined

@@ -7,8 +7,9 @@ use crate::indexing::{Directives, Scope};
 use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::Environment;
 use crate::policy::retire::RetireStage;
-use crate::robots::{self, Pattern, TargetScratch};
+use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// Less than that, and most pages have not been visited.
@@ -99,15 +100,22 @@ fn keeping_off(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
 
 /// The Disallow that matches all that a pattern with wildcards does. Where an Allow may take some of it back there is none.
 fn covering(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
-    let rules = site.matcher.rules(group).rules();
-    let path = Pattern::new(path);
+    let set = site.matcher.rules(group);
+    let (rules, path) = (set.rules(), Pattern::new(path));
+    // The index finds them in no order, and some more than once.
+    let mut disallows = Vec::new();
+    set.each(&path.as_target(), |index| disallows.push(index));
+    disallows.retain(|&index| !rules[index].allow);
+    disallows.sort_unstable();
+    disallows.dedup();
+    if disallows.is_empty() {
+        return None;
+    }
+    // The longest Allow that meets it takes back all that is no longer.
     let mut budget = 100_000;
-    let taken_back = |found: &robots::Rule, budget: &mut usize| {
-        let allows = rules.iter().filter(|rule| rule.allow && rule.pattern.priority() >= found.pattern.priority());
-        allows.into_iter().any(|allow| allow.pattern.overlaps(&path, budget))
-    };
-    let mut found = rules.iter().enumerate().filter(|(_, rule)| !rule.allow && !rule.pattern.is_empty());
-    let (index, _) = found.find(|(_, rule)| rule.pattern.covers(&path) && !taken_back(rule, &mut budget))?;
+    let allows = rules.iter().filter(|rule| rule.allow && rule.pattern.overlaps(&path, &mut budget));
+    let taken_back = allows.map(|rule| rule.pattern.priority()).max().unwrap_or(0);
+    let index = disallows.into_iter().find(|&index| rules[index].pattern.priority() > taken_back)?;
     let source = &site.rule_sources[group][index];
     (!is_of_retire(site, source)).then(|| source.clone())
 }
@@ -116,14 +124,17 @@ fn covering(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
 fn keeping_open(site: &Site, path: &str) -> Option<Span> {
     let path = Pattern::new(path);
     let mut budget = 100_000;
-    site.rule_sources.iter().enumerate().find_map(|(group, sources)| {
+    // A rule stands in many groups, and is looked at once.
+    let mut seen = HashSet::new();
+    let rules = site.rule_sources.iter().enumerate().flat_map(|(group, sources)| {
         let rules = site.matcher.rules(group).rules().iter().zip(sources);
-        let mut allows = rules.filter(|(rule, _)| rule.allow && rule.pattern.priority() >= path.priority());
-        allows.find_map(|(rule, source)| match source {
-            RuleSource::Policy(span) if rule.pattern.overlaps(&path, &mut budget) => Some(*span),
-            _ => None,
-        })
-    })
+        rules.filter(|(rule, _)| rule.allow && rule.pattern.priority() >= path.priority())
+    });
+    let mut rules = rules.filter_map(|(rule, source)| match source {
+        RuleSource::Policy(span) => Some((rule, *span)),
+        _ => None,
+    });
+    rules.find(|(rule, span)| seen.insert(*span) && rule.pattern.overlaps(&path, &mut budget)).map(|(_, span)| span)
 }
 
 /// What is retired does not count: it was seen before.
