@@ -155,6 +155,7 @@ impl Drafts {
             other.rules == this.rules
                 && other.crawl_delay == this.crawl_delay
                 && other.extensions == this.extensions
+                && other.signal_keys == this.signal_keys
                 && other.comments == this.comments
                 && other.allowed_by_purpose == this.allowed_by_purpose
         };
@@ -290,10 +291,24 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut B
         }
         _ => {}
     }
+    // Lines with a key that the policy has for the whole site are gone by now (`OriginRules::leave_out`). Nothing is said
+    // about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+    let among =
+        |keys: &[&'static str], line: &Extension| keys.iter().copied().find(|key| line.key.eq_ignore_ascii_case(key));
+    let (mut kept, mut own) = (Vec::new(), Vec::new());
+    for line in origin.extensions.iter().filter(|line| !(closed && among(&signals::KEYS, line).is_some())) {
+        match among(&draft.signal_keys, line) {
+            Some(key) => own.push(key),
+            None => kept.push(line.clone()),
+        }
+    }
+    if !own.is_empty() {
+        own.sort_unstable();
+        own.dedup();
+        notes.push(format!("Left out of {ORIGIN}, for the policy has its own here: {}.", own.join(", ")));
+    }
     draft.comments.append(&mut notes);
-    // Lines with a key that the policy has are gone by now (`OriginRules::leave_out`). Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
-    let is_signal = |line: &Extension| signals::KEYS.iter().any(|key| line.key.eq_ignore_ascii_case(key));
-    draft.extensions.extend(origin.extensions.iter().filter(|line| !(closed && is_signal(line))).cloned());
+    draft.extensions.extend(kept);
     draft
 }
 

@@ -301,7 +301,6 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
         (format!("robots: {{ {signals} }}\npurposes: {{ training: disallow }}\n"), true),
         (format!("robots: {{ {signals}, origin: only }}\n"), true),
         (format!("robots: {{ {signals}, signals: headers_only }}\n"), false),
-        ("robots: { license: https://shop.example/l.xml, groups: [{ agents: bingbot, content_signal: { ai-train: no } }] }\n".into(), true),
     ] {
         let text = served(&policy, origin);
         assert!(!text.contains("ai-train=yes") && !text.contains("origin.example"), "{policy}{text}");
@@ -311,6 +310,30 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
         assert!(group(&text, "*").contains(&"Content-Usage: train-ai=y".to_owned()), "{policy}{text}");
         let closed = policy.contains("purposes");
         assert_eq!(group(&text, "GPTBot").contains(&"Content-Usage: train-ai=y".to_owned()), !closed, "{policy}{text}");
+    }
+}
+
+/// A policy that says something to one crawler takes nothing away from what the origin says to the others.
+#[test]
+fn a_signal_of_one_group_displaces_nothing_but_what_stands_there() {
+    let origin = "License: https://origin.example/l.xml\n\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /a/\n\n\
+                  User-agent: GPTBot\nContent-Signal: ai-train=no\nDisallow: /g/\n\nUser-agent: bingbot\n\
+                  Content-Signal: search=no\nLicense: https://origin.example/b.xml\n";
+    for (signals, mode, shown) in [
+        ("content_signal: { search: yes }", "", true),
+        ("content_signal: { search: yes }", ", signals: headers_only", false),
+        ("content_signal: { search: yes }", ", content_usage: { train-ai: no }", true),
+    ] {
+        let policy = format!("robots: {{ groups: [{{ agents: bingbot, {signals} }}]{mode} }}\n");
+        let text = served(&policy, origin);
+        assert!(text.contains("License: https://origin.example/l.xml\n"), "{policy}{text}");
+        assert!(group(&text, "*").contains(&"Content-Signal: search=yes, ai-train=no".to_owned()), "{policy}{text}");
+        assert!(group(&text, "GPTBot").contains(&"Content-Signal: ai-train=no".to_owned()), "{policy}{text}");
+        let bingbot = group(&text, "bingbot");
+        assert!(!bingbot.iter().any(|line| line.contains("search=no")), "{policy}{text}");
+        assert_eq!(bingbot.contains(&"Content-Signal: search=yes".to_owned()), shown, "{policy}{text}");
+        assert!(bingbot.contains(&"License: https://origin.example/b.xml".to_owned()), "{policy}{text}");
+        assert!(text.contains("for the policy has its own here: Content-Signal.\n"), "{policy}{text}");
     }
 }
 

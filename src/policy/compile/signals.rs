@@ -6,7 +6,9 @@
 //! Group Final Report of 2024-05-10.
 
 use crate::policy::compiled::Version;
-use crate::policy::model::{ContentSignal, ContentUsage, Emission, LicensePolicy, Policy, TdmRule};
+use crate::policy::model::{
+    ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, LicensePolicy, Policy, TdmRule,
+};
 use crate::robots::{Extension, Pattern, Rule, RuleSet, Target, TargetScratch};
 use crate::yaml::{Located, Span};
 use std::sync::Arc;
@@ -19,15 +21,25 @@ const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
 /// Keys of lines about the use of the content.
 pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
 
-/// Those of them that the policy speaks of, for the site or for a group, in the file or in headers.
+/// Those of them that the policy speaks of for the whole site, in the file or in headers.
 pub fn said_keys(policy: &Policy) -> Vec<&'static str> {
-    let (site, groups) = (&policy.robots.signals, policy.robots.groups.iter().map(|group| &group.signals));
-    let said = [
-        site.content_signal.is_some() || groups.clone().any(|group| group.content_signal.is_some()),
-        !site.content_usage.is_empty() || groups.clone().any(|group| !group.content_usage.is_empty()),
-        !site.licenses.is_empty() || groups.clone().any(|group| !group.licenses.is_empty()),
-    ];
-    KEYS.into_iter().zip(said).filter_map(|(key, said)| said.then_some(key)).collect()
+    let site = &policy.robots.signals;
+    said(site.content_signal.is_some(), !site.content_usage.is_empty(), !site.licenses.is_empty())
+}
+
+/// Those that a group of the policy speaks of, itself or by a group that it extends.
+pub fn group_keys(policy: &Policy, index: usize) -> Vec<&'static str> {
+    let chain = chain(policy, index);
+    let any = |says: fn(&GroupSignals) -> bool| chain.iter().any(|group| says(&group.signals));
+    said(
+        any(|group| group.content_signal.is_some()),
+        any(|group| !group.content_usage.is_empty()),
+        any(|group| !group.licenses.is_empty()),
+    )
+}
+
+fn said(signal: bool, usage: bool, license: bool) -> Vec<&'static str> {
+    KEYS.into_iter().zip([signal, usage, license]).filter_map(|(key, said)| said.then_some(key)).collect()
 }
 
 /// Lines that belong to no group.
@@ -39,6 +51,15 @@ pub fn site_lines(policy: &Policy) -> Vec<Extension> {
 /// Lines of a group of the policy: its own, then those of the group that it extends, then the site's. Checking has made
 /// sure that no group extends itself.
 pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
+    let chain = chain(policy, index);
+    let signal = chain.iter().find_map(|group| group.signals.content_signal.as_ref());
+    let usage: Vec<&[ContentUsage]> = chain.iter().map(|group| group.signals.content_usage.as_slice()).collect();
+    let licenses = chain.iter().map(|group| &group.signals.licenses).find(|licenses| !licenses.is_empty());
+    lines(policy, signal, &usage, licenses.map_or(&[], Vec::as_slice))
+}
+
+/// A group, then the one that it extends, and so on.
+fn chain(policy: &Policy, index: usize) -> Vec<&GroupPolicy> {
     let groups = &policy.robots.groups;
     let mut chain = vec![&groups[index]];
     while let Some(extends) = chain.last().and_then(|group| group.extends.as_ref()) {
@@ -48,13 +69,10 @@ pub fn group_lines(policy: &Policy, index: usize) -> Vec<Extension> {
             _ => break,
         }
     }
-    let signal = chain.iter().find_map(|group| group.signals.content_signal.as_ref());
-    let usage: Vec<&[ContentUsage]> = chain.iter().map(|group| group.signals.content_usage.as_slice()).collect();
-    let licenses = chain.iter().map(|group| &group.signals.licenses).find(|licenses| !licenses.is_empty());
-    lines(policy, signal, &usage, licenses.map_or(&[], Vec::as_slice))
+    chain
 }
 
-fn is_for(group: &crate::policy::model::GroupPolicy, token: &str) -> bool {
+fn is_for(group: &GroupPolicy, token: &str) -> bool {
     group.agents.iter().any(|agent| agent.value.eq_ignore_ascii_case(token))
 }
 

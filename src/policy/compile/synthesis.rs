@@ -4,7 +4,7 @@ use super::bounds::{Bounds, TooMuch, octets_of, octets_of_rule};
 use super::merge::{self, Drafts, is_blanket};
 use super::origin_rules::OriginRules;
 use super::own::Corrected;
-use super::signals::{group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
+use super::signals::{group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::{LeftOut, RuleSource};
 use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
@@ -41,6 +41,8 @@ pub struct Draft {
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,
     pub extensions: Vec<Extension>,
+    /// Keys of signals that the policy says to this group, here or as headers.
+    pub signal_keys: Vec<&'static str>,
     pub comments: Vec<String>,
     pub source: RuleSource,
     /// Follows from a purpose that is allowed.
@@ -58,6 +60,7 @@ impl Draft {
             rules: Vec::new(),
             crawl_delay: None,
             extensions: Vec::new(),
+            signal_keys: Vec::new(),
             comments: Vec::new(),
             source: RuleSource::Origin(0),
             allowed_by_purpose: false,
@@ -192,6 +195,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 rules: rules.clone(),
                 crawl_delay,
                 extensions: group_lines(policy, index),
+                signal_keys: group_keys(policy, index),
                 comments: vec!["From robots.groups.".into()],
                 source: RuleSource::Policy(agent.span),
                 ..Draft::nothing()
@@ -212,12 +216,12 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
-        let (rules, crawl_delay, extensions, word) = match stance.value {
+        let (rules, crawl_delay, extensions, signal_keys, word) = match stance.value {
             Stance::Inherit => continue,
             Stance::Disallow => {
                 // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
                 let blanket = Rule { allow: false, pattern: Pattern::new("/") };
-                (vec![(blanket, source.clone())], None, Vec::new(), "disallow")
+                (vec![(blanket, source.clone())], None, Vec::new(), Vec::new(), "disallow")
             }
             Stance::Allow => {
                 let star = star.as_ref();
@@ -225,7 +229,8 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                     .map(|star| star.rules.iter().filter(|(rule, _)| !is_closing(rule)).cloned().collect())
                     .unwrap_or_default();
                 let extensions = star.map_or_else(|| group_lines_of_site(policy), |star| star.extensions.clone());
-                (rules, star.and_then(|star| star.crawl_delay), extensions, "allow")
+                let signal_keys = star.map(|star| star.signal_keys.clone()).unwrap_or_default();
+                (rules, star.and_then(|star| star.crawl_delay), extensions, signal_keys, "allow")
             }
         };
         let corrected = Corrected::new(policy);
@@ -246,6 +251,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 rules: rules.clone(),
                 crawl_delay,
                 extensions: extensions.clone(),
+                signal_keys: signal_keys.clone(),
                 comments: vec![format!("From purposes: {} {word}.", purpose.name())],
                 source: source.clone(),
                 allowed_by_purpose: stance.value == Stance::Allow,
