@@ -224,7 +224,7 @@ fn under_observe_nobody_is_asked_and_what_would_be_is_counted() {
     eventually("and the other passed", || metric(&gate, passed).filter(|count| *count == 1.0));
     let gate = news(&origin, "off");
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200);
-    let passed = "crawlgate_requests_total{action=\"pass\",crawler=\"gptbot\",site=\"news\",verdict=\"allowed\"}";
+    let passed = "crawlgate_requests_total{action=\"pass\",crawler=\"gptbot\",site=\"news\",verdict=\"off\"}";
     eventually("off records nothing", || metric(&gate, passed).filter(|count| *count == 1.0));
 }
 
