@@ -51,8 +51,7 @@ pub struct Ours<'a> {
 impl<'a> Ours<'a> {
     /// Of `disallows` the Allow rules are passed over, of `of_policy` the Disallow rules.
     pub fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Ours<'a> {
-        let disallows: Vec<_> =
-            disallows.iter().filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty()).collect();
+        let disallows: Vec<_> = disallows.iter().filter(|(rule, _)| !rule.allow && !rule.pattern.is_empty()).collect();
         let shortest = disallows.iter().copied().min_by_key(|(rule, _)| rule.pattern.priority());
         Ours { disallows, allows: of_policy.iter().map(|(rule, _)| rule).filter(|rule| rule.allow).collect(), shortest }
     }
@@ -97,7 +96,7 @@ impl<'a> Ours<'a> {
         for &by in defeated {
             let (ours, source) = by;
             // Beside the octets that are compared, each of the ways is written down and held against the others.
-            let cost = 500 + LIMITS.ways * (theirs.priority() + ours.pattern.priority());
+            let cost = 200 + 8 * (theirs.priority() + ours.pattern.priority());
             if bounds.octets == 0 || !bounds.compare(cost) {
                 return Beside::NotCompared { by };
             }

@@ -32,7 +32,12 @@ impl Bounds {
     /// `policy` are the octets of the policy's own groups, which come along however many they are.
     pub fn new(policy: usize) -> Bounds {
         // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
-        Bounds { comparisons: 20_000_000, octets: 64 * 1024, size: (2 * MAX_BYTES).saturating_add(policy), rules: 200_000 }
+        Bounds {
+            comparisons: 12_000_000,
+            octets: 64 * 1024,
+            size: (2 * MAX_BYTES).saturating_add(policy),
+            rules: 100_000,
+        }
     }
 
     /// Takes the cost of comparisons; says whether there was enough left.
@@ -65,7 +70,11 @@ fn take(left: &mut usize, cost: usize) -> bool {
 
 /// Octets of a rule's line.
 pub fn octets_of_rule(rule: &Rule) -> usize {
-    if rule.allow { "Allow: \n".len() + rule.pattern.priority() } else { "Disallow: \n".len() + rule.pattern.priority() }
+    if rule.allow {
+        "Allow: \n".len() + rule.pattern.priority()
+    } else {
+        "Disallow: \n".len() + rule.pattern.priority()
+    }
 }
 
 /// Octets of other lines.

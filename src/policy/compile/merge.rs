@@ -130,7 +130,8 @@ impl<'a> Alike<'a> {
             && self.closed[policy]
         {
             let OriginGroup { rules, crawl_delay, extensions } = &self.origin[index];
-            alike.origin = Some(*self.beside_closed.entry((rules.is_empty(), *crawl_delay, extensions)).or_insert(index));
+            alike.origin =
+                Some(*self.beside_closed.entry((rules.is_empty(), *crawl_delay, extensions)).or_insert(index));
         }
         alike
     }

@@ -67,8 +67,7 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
         let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
         stands_in_browsers(token, registry) || lookalikes().any(is_taken)
     };
-    let names_a_bot =
-        |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token) && !is_of_people(token);
+    let names_a_bot = |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token) && !is_of_people(token);
     let new = origin.iter().filter(|token| known.insert(token.to_ascii_lowercase())).filter(names_a_bot);
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }
