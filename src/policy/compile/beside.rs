@@ -96,7 +96,7 @@ impl<'a> Ours<'a> {
         for &by in defeated {
             let (ours, source) = by;
             // Beside the octets that are compared, each of the ways is written down and held against the others.
-            let cost = 500 + LIMITS.ways * (theirs.priority() + ours.pattern.priority());
+            let cost = 200 + 8 * (theirs.priority() + ours.pattern.priority());
             if bounds.octets == 0 || !bounds.compare(cost) {
                 return Beside::NotCompared { by };
             }

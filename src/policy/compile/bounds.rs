@@ -33,10 +33,10 @@ impl Bounds {
     pub fn new(policy: usize) -> Bounds {
         // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
         Bounds {
-            comparisons: 20_000_000,
+            comparisons: 12_000_000,
             octets: 64 * 1024,
             size: (2 * MAX_BYTES).saturating_add(policy),
-            rules: 200_000,
+            rules: 100_000,
         }
     }
 

@@ -1,7 +1,7 @@
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::{Binding, RuleSource, Site};
 use crate::policy::origin::{Origin, OriginFile};
-use crate::policy::{compile_with_origin, read};
+use crate::policy::{CompileError, compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
 use crate::time::Timestamp;
 use crate::yaml::Source;
@@ -425,4 +425,82 @@ fn a_hostile_file_costs_no_more_than_it_may() {
             .expect("small");
     assert!(site.document.groups[0].rules.iter().all(|rule| !rule.allow));
     assert!(String::from_utf8_lossy(&site.robots_txt.body).contains("7980 more Allow lines"));
+}
+
+fn compiled(policy: &str, origin: &str) -> Result<Site, CompileError> {
+    let source = Source { name: "shop.yaml".into(), text: policy.into() };
+    let policy = read("shop", &source).0.expect("a policy");
+    let file = OriginFile::new("origin", origin.as_bytes());
+    compile_with_origin(Arc::new(policy), &Origin::Read(Arc::new(file)), Registry::builtin(), Timestamp(i64::MAX))
+}
+
+/// A policy that makes merging dear: groups for hundreds of crawlers, wildcards, a trap, something that is retired.
+const DEAR: &str = "robots: { groups: [{ agents: '*', disallow: ['/*?s=', '/*a*b*c*d', /cart/], allow: '/*?s=ok' }, \
+                    { agents: GPTBot, disallow: '/*?q=' }] }\npurposes: { search: allow, seo: allow }\n\
+                    retire: [{ paths: ['/old*x'], noindex_from: 1970-01-01, disallow_after: 14d }]\n\
+                    enforcement: { traps: [/trap/] }\n";
+
+#[test]
+fn what_cannot_all_be_compared_is_left_out_and_said_in_the_file_and_in_a_finding() {
+    let allows: String = (0..20_000).map(|number| format!("Allow: /a{number}*\n")).collect();
+    let site = compiled(DEAR, &format!("User-agent: *\nDisallow: /a\n{allows}")).expect("a file that is small enough");
+    let text = String::from_utf8_lossy(&site.robots_txt.body);
+    assert!(text.contains(": there is too much to compare.\n"), "{}", &text[..4_000]);
+    assert!(text.contains("more Allow lines.\n"));
+    // Nothing of it opens what the policy disallows, whether it was compared or not.
+    for path in ["/a7?s=1", "/a19999?s=1", "/a19999/a/b/c/d"] {
+        assert!(!allows_by(&site, "AnyBot", path), "{path}");
+    }
+    let mut found = crate::yaml::Diagnostics::default();
+    crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+    let found: Vec<_> = found.items.iter().filter(|finding| finding.id == "origin-allow-left-out").collect();
+    assert!(!found.is_empty() && found.len() <= 10, "{}", found.len());
+    assert!(found.iter().any(|finding| finding.help.as_ref().is_some_and(|help| help.contains("more of this kind"))));
+}
+
+fn allows_by(site: &Site, token: &str, path: &str) -> bool {
+    allows(&String::from_utf8_lossy(&site.robots_txt.body), token, path)
+}
+
+#[test]
+fn a_file_that_is_more_than_can_be_merged_is_refused_and_told_by_its_size() {
+    let tokens: String = (0..9_000).map(|n| format!("User-agent: t{n}x\nAllow: /a{n}*\nDisallow: /b{n}\n\n")).collect();
+    // Each token is named in another half of the groups: together they would have fifty times what the file has.
+    let crossed: String = (0..200)
+        .map(|group| {
+            let named = (0..100).filter(|token| (group * 31 + token * token * (group % 13 + 1)) % 97 < 40);
+            let agents: String = named.map(|token| format!("User-agent: t{token}x\n")).collect();
+            agents + &(0..60).map(|rule| format!("Disallow: /g{group}/{rule}\n")).collect::<String>()
+        })
+        .collect();
+    // Kept or not: a rule that is held against a hundred groups was looked at a hundred times.
+    let groups: Vec<String> =
+        (0..100).map(|n| format!("{{ agents: shop{n}bot, disallow: ['/*q{n}', /] , allow: /p{n}/ }}")).collect();
+    let groups = format!("robots: {{ groups: [{}] }}\n", groups.join(", "));
+    let left_out: String =
+        "User-agent: *\n".to_owned() + &(0..5_000).map(|n| format!("Allow: /a{n}\n")).collect::<String>();
+    for (policy, origin, message) in [
+        (DEAR, tokens, "18000 rules for 9000 crawlers"),
+        (STAR, crossed, "12000 rules for 100 crawlers"),
+        (&groups, left_out, "5000 rules for 1 crawlers"),
+    ] {
+        let error = compiled(policy, &origin).err().unwrap_or_else(|| panic!("refused: {message}"));
+        let finding = &error.diagnostics.items[0];
+        assert_eq!(finding.id, "robots-txt-too-large");
+        assert!(finding.message.contains(message), "{finding:?}");
+        // It is the origin's doing, not the policy's.
+        assert!(compiled(policy, "").is_ok());
+    }
+}
+
+/// The rules are there once, however many go by them.
+#[test]
+fn tokens_of_the_same_rules_are_merged_once_and_share_a_group() {
+    let agents: String = (0..20_000).map(|number| format!("User-agent: t{number}x\n")).collect();
+    let site = compiled(DEAR, &format!("{agents}Allow: /cart/open*\nDisallow: /b\n")).expect("small enough");
+    let group = site.matcher.named("t0x").expect("a group");
+    assert_eq!(site.matcher.named("t19999x"), Some(group));
+    assert!(site.document.groups.len() < 10, "{}", site.document.groups.len());
+    assert!(allows_by(&site, "t19999x", "/c") && !allows_by(&site, "t19999x", "/b"));
+    assert!(site.tokens.tokens().len() <= 1_100, "tokens that join identification");
 }
