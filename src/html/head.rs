@@ -7,7 +7,7 @@
 //! anything written where nothing shows that this is a document: many a piece of markup or bare value is sent to scripts
 //! as text/html, and would not be what they expect.
 
-use super::charset::by_meta;
+use super::charset::{by_meta, is_of_head};
 use super::metas;
 use crate::indexing::{Scope, Tags, is_bots_name};
 use lol_html::html_content::{ContentType, Doctype, EndTag, TextChunk, TextType};
@@ -176,7 +176,7 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
             head.meta(element);
             Ok(())
         }
-        "base" | "basefont" | "bgsound" | "link" | "noframes" | "noscript" | "script" | "style" | "title" => Ok(()),
+        name if is_of_head(name) => Ok(()),
         _ => {
             element.before(&head.finish(), ContentType::Html);
             Ok(())

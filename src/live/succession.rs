@@ -43,9 +43,7 @@ impl Sites {
                 None => forgotten = Some(now),
             }
         }
-        for dropped in held.drain(SiteEntry::MAX_HELD.min(held.len())..) {
-            forgotten = forgotten.max(Some(dropped.superseded_at));
-        }
+        forget_the_oldest(&mut held, &mut forgotten);
         let mut entry = SiteEntry { site, since, held, forgotten, names_since, tag_ages, pauses: Vec::new() };
         forget_what_is_over(&mut entry, self.registry, now);
         entry
@@ -196,11 +194,20 @@ impl Past {
 /// Drops the versions that nobody may hold any more; says whether there were any.
 pub fn forget_what_is_over(entry: &mut SiteEntry, registry: &Registry, now: Timestamp) -> bool {
     let before = (entry.held.len(), entry.forgotten);
-    // The longest that anybody keeps a copy, and an hour: one may be sent slowly while another version takes its place.
-    let longest = entry.site.grace.max(registry.longest_robots_cache())
-        + entry.site.behind_cache.unwrap_or_default()
-        + Duration::from_secs(3_600);
+    let longest = longest_held(&entry.site, registry);
     entry.held.retain(|held| now.since(held.superseded_at) <= longest);
     entry.forgotten = entry.forgotten.filter(|moment| now.since(*moment) <= longest);
     (entry.held.len(), entry.forgotten) != before
+}
+
+/// The longest that anybody may go by a copy, and an hour: one may be sent slowly while another version takes its place.
+pub(super) fn longest_held(site: &Site, registry: &Registry) -> Duration {
+    site.grace.max(registry.longest_robots_cache()) + site.behind_cache.unwrap_or_default() + Duration::from_secs(3_600)
+}
+
+/// Keeps as many versions as a site may have; of the others only when the last was superseded.
+pub(super) fn forget_the_oldest(held: &mut Vec<Held>, forgotten: &mut Option<Timestamp>) {
+    for dropped in held.drain(SiteEntry::MAX_HELD.min(held.len())..) {
+        *forgotten = (*forgotten).max(Some(dropped.superseded_at));
+    }
 }

@@ -7,7 +7,7 @@
 use super::origins::OriginKnown;
 use super::reload::Sites;
 use super::state::Superseded;
-use super::succession::Past;
+use super::succession::{Past, forget_the_oldest, longest_held};
 use super::without_policy::{asked_by, covers};
 use crate::policy::compiled::Held;
 use crate::policy::decode::parse_host;
@@ -17,7 +17,6 @@ use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// Takeovers that are remembered. Beyond that the oldest go: what was published there is not known any more, and a host that
 /// goes to another site is watched anew, so nobody is called a violator by it.
@@ -106,7 +105,7 @@ impl Sites {
             let Some(lost) = lost(before, hosts_now.get(site)) else { continue };
             let published = self.published(&Owner { site, hosts: Vec::new(), left: None }, now);
             // Hosts that nobody names now are those of a wildcard, or of the site for every other host.
-            for host in lost.iter().filter_map(|host| parse_host(host).ok()) {
+            for host in hosts(&lost) {
                 let name = format!("{}{}", if host.wildcard { "www." } else { "" }, host.name);
                 let heir = new_owners.site_for_host(name.as_bytes()).map(|heir| &new_owners.sites()[heir].site.name);
                 if let Some(heir) = heir.filter(|heir| *heir != site) {
@@ -129,7 +128,7 @@ impl Sites {
         self.leaving.clear();
         for (site, published) in received {
             if let Some(entry) = self.entry_mut(&site) {
-                entry.hold(published, now);
+                hold(entry, published, now);
             }
         }
     }
@@ -146,8 +145,8 @@ impl Sites {
 
     /// Forgets who had what before anybody's copy was made; says nothing of sites.
     pub(super) fn forget_left(&mut self, now: Timestamp) {
-        let grace = self.entries().map(|entry| entry.site.grace + entry.site.behind_cache.unwrap_or_default()).max();
-        let longest = grace.unwrap_or_default().max(self.registry.longest_robots_cache()) + Duration::from_secs(3_600);
+        let longest = self.entries().map(|entry| longest_held(&entry.site, self.registry)).max();
+        let longest = longest.unwrap_or_else(|| self.registry.longest_robots_cache());
         self.memory.left.retain(|left| now.since(left.at) <= longest);
     }
 
@@ -190,11 +189,7 @@ impl Sites {
 
     /// Who had a host (`None`: every other) until now, or before: the one who named it, else the one for every other host.
     fn former_owners(&self, site: &str, host: Option<&HostPattern>) -> Vec<Owner<'_>> {
-        let owner = |site, hosts: &[String], left| Owner {
-            site,
-            hosts: hosts.iter().filter_map(|host| parse_host(host).ok()).collect(),
-            left,
-        };
+        let owner = |site, written: &[String], left| Owner { site, hosts: hosts(written).collect(), left };
         let before = self.memory.hosts.iter().filter(|(name, _)| *name != site);
         let before = before.map(|(name, hosts)| owner(name.as_str(), hosts, None));
         let left = self.memory.left.iter().map(|left| owner(left.site.as_str(), &left.hosts, Some(left)));
@@ -272,22 +267,18 @@ pub(super) fn versions(held: &[Held]) -> Vec<Superseded> {
     held.iter().map(superseded).collect()
 }
 
-impl SiteEntry {
-    /// Has it judged by what was published before it on its hosts, too. Who heard 503 for robots.txt may go by its copy for
-    /// longer than since it was superseded, and who that was is not known any more: so may everybody who may have done so.
-    fn hold(&mut self, mut published: Published, now: Timestamp) {
-        let own = self.site.robots_txt.version;
-        let lately = |moment: Timestamp| now.since(moment) <= self.site.grace * 3;
-        for held in published.held.iter_mut().filter(|held| lately(held.superseded_at)) {
-            held.superseded_at = held.superseded_at.max(now);
-        }
-        self.held.extend(published.held.into_iter().filter(|held| held.former.version != own));
-        self.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
-        let mut seen = BTreeSet::new();
-        self.held.retain(|held| seen.insert(held.former.version));
-        self.forgotten = self.forgotten.max(published.forgotten);
-        for dropped in self.held.drain(SiteEntry::MAX_HELD.min(self.held.len())..) {
-            self.forgotten = self.forgotten.max(Some(dropped.superseded_at));
-        }
+/// Has a site judged by what was published before it on its hosts, too. Who heard 503 for robots.txt may go by its copy for
+/// longer than since it was superseded, and who that was is not known any more: so may everybody who may have done so.
+fn hold(entry: &mut SiteEntry, mut published: Published, now: Timestamp) {
+    let own = entry.site.robots_txt.version;
+    let lately = |moment: Timestamp| now.since(moment) <= entry.site.grace * 3;
+    for held in published.held.iter_mut().filter(|held| lately(held.superseded_at)) {
+        held.superseded_at = held.superseded_at.max(now);
     }
+    entry.held.extend(published.held.into_iter().filter(|held| held.former.version != own));
+    entry.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
+    let mut seen = BTreeSet::new();
+    entry.held.retain(|held| seen.insert(held.former.version));
+    entry.forgotten = entry.forgotten.max(published.forgotten);
+    forget_the_oldest(&mut entry.held, &mut entry.forgotten);
 }

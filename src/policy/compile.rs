@@ -128,7 +128,8 @@ pub fn compile_with_origin(
 }
 
 fn too_much_to_merge(policy: &Policy, bounds::TooMuch { rules, crawlers }: bounds::TooMuch) -> CompileError {
-    let message = format!("the origin's robots.txt has {rules} rules for {crawlers} crawlers: more than can be merged");
+    let message =
+        format!("the origin's robots.txt has more rules ({rules}) and tokens ({crawlers}) than can be merged");
     let diagnostic = Diagnostic::error("robots-txt-too-large", policy.robots.span.unwrap_or_default(), message)
         .help("have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`");
     CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } }

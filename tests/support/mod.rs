@@ -33,15 +33,17 @@ use tempfile::TempDir;
 /// when things work.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits until `condition` gives a value.
+/// Waits until `condition` gives a value. Looks often at first: most things are there soon.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_millis(1);
     loop {
         if let Some(value) = condition() {
             return value;
         }
         assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
-        thread::sleep(Duration::from_millis(10));
+        thread::sleep(pause);
+        pause = (pause + Duration::from_micros(250)).min(Duration::from_millis(10));
     }
 }
 

@@ -5,7 +5,7 @@ use super::cast::*;
 use crate::support::{Gate, Origin, Response, Setup, eventually, read};
 use std::collections::HashMap;
 use std::io::Read;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What happens.
 pub enum Event {
@@ -347,18 +347,11 @@ impl Stage {
     }
 }
 
-/// A request's line of the access log, which is written when the request is over. Looked for often: it is soon there.
+/// A request's line of the access log, which is written when the request is over.
 pub fn find_record(gate: &Gate, target: &str) -> serde_json::Value {
     let wanted = format!("\"{target}\"");
     let is_wanted = |line: &&str| line.contains(&wanted) && line.ends_with('\n');
     let look = || read(&gate.path("access.log")).split_inclusive('\n').rev().find(is_wanted).map(str::to_owned);
-    let soon = Instant::now() + Duration::from_millis(50);
-    while Instant::now() < soon {
-        if let Some(line) = look() {
-            return serde_json::from_str(&line).expect("JSON");
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
     let line = eventually(&format!("{target} in the access log"), look);
     serde_json::from_str(&line).expect("JSON")
 }

@@ -480,9 +480,9 @@ fn a_file_that_is_more_than_can_be_merged_is_refused_and_told_by_its_size() {
     let left_out: String =
         "User-agent: *\n".to_owned() + &(0..5_000).map(|n| format!("Allow: /a{n}\n")).collect::<String>();
     for (policy, origin, message) in [
-        (DEAR, tokens, "18000 rules for 9000 crawlers"),
-        (STAR, crossed, "12000 rules for 100 crawlers"),
-        (&groups, left_out, "5000 rules for 1 crawlers"),
+        (DEAR, tokens, "rules (18000) and tokens (9000)"),
+        (STAR, crossed, "rules (12000) and tokens (100)"),
+        (&groups, left_out, "rules (5000) and tokens (1)"),
     ] {
         let error = compiled(policy, &origin).err().unwrap_or_else(|| panic!("refused: {message}"));
         let finding = &error.diagnostics.items[0];
