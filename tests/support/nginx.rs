@@ -1,5 +1,6 @@
 //! A real nginx as an origin: its own directory, its own port on loopback, gone when dropped.
 
+use super::eventually;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -125,7 +126,23 @@ http {{
     }
 
     /// The paths of nginx's access log: which requests reached the origin.
+    ///
+    /// nginx answers first and writes its log afterwards, so that the client may look too early. It does one thing after
+    /// the other, though: once a request of this function's own is in the log, so is everything that was answered before.
     pub fn requests(&self) -> Vec<String> {
+        const MARK: &str = "/last-line-of-the-log";
+        let before = self.logged().iter().filter(|path| *path == MARK).count();
+        let mut stream = TcpStream::connect(self.address).expect("nginx accepts");
+        write!(stream, "GET {MARK} HTTP/1.0\r\n\r\n").expect("the mark is asked for");
+        let mut logged = eventually("the mark is in nginx's log", || {
+            let logged = self.logged();
+            (logged.iter().filter(|path| *path == MARK).count() > before).then_some(logged)
+        });
+        logged.retain(|path| path != MARK);
+        logged
+    }
+
+    fn logged(&self) -> Vec<String> {
         let log = fs::read_to_string(self.directory.path().join("access.log")).unwrap_or_default();
         log.lines().filter_map(|line| line.split('"').nth(1)?.split(' ').nth(1).map(str::to_owned)).collect()
     }
