@@ -547,8 +547,12 @@ fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
         shown.add(showing, Identity::Unverified, Some(Ipv4Addr::from(number).into()), Timestamp(number.into()));
     }
     assert!(shown.len() <= 65_536, "{}", shown.len());
-    assert!(shown.since(showing, Some(Ipv4Addr::from(999_999).into()), Timestamp(0)), "the last are remembered");
-    assert!(!shown.since(showing, Some(Ipv4Addr::from(0).into()), Timestamp(0)));
+    let was_shown = |number: u32, now: i64| {
+        shown.within(showing, Some(Ipv4Addr::from(number).into()), Timestamp(0)..=Timestamp(now))
+    };
+    assert!(was_shown(999_999, 1_000_000), "the last are remembered");
+    assert!(!was_shown(0, 1_000_000));
+    assert!(!was_shown(999_999, 999_000), "by a clock that was ahead nothing was shown");
 }
 
 #[test]

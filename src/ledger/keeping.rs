@@ -73,7 +73,9 @@ impl Ledger {
                             served_to_anyone(&visits, snapshot, from, now);
                         }
                     }
-                    _ => visits.watch_anew(now),
+                    // How long it was away only a clock can say that was not set back.
+                    Some(stamp) => visits.watch_anew(now, now.0.saturating_sub(stamp.at.0).min(0)),
+                    None => visits.watch_anew(now, i64::MIN),
                 }
                 if stamp.as_ref().is_none_or(|stamp| !stamp.clean) {
                     let mut withheld = withheld(snapshot, now);
@@ -175,11 +177,11 @@ impl Ledger {
 
     /// Once a second: notices a clock that was set, forgets the sites that are gone, writes down what changed.
     pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
-        if !self.watch.settle(moment) {
+        if let Some(set_by) = self.watch.settle(moment) {
             tracing::warn!(
                 "the clock was set, or the machine slept: nobody is called a violator until it went on for a while"
             );
-            self.visits.watch_anew(moment.now);
+            self.visits.watch_anew(moment.now, set_by);
             self.visits.bound(moment.now);
         }
         let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;

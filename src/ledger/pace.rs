@@ -3,18 +3,13 @@
 //!
 //! Knows hashes and moments; knows no request.
 
+use super::bounded::{Bounded, Ends};
 use super::traps::network;
 use super::visits::Key;
 use crate::verdict::Identity;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const SHARDS: usize = 16;
-/// Crawlers on sites that are remembered at a time, in all shards: some MiB.
-const MAX_PACED: usize = 65_536;
 /// Networks deliver what was sent at a steady pace a little closer together: a quarter of the delay is let pass, and at
 /// most this.
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
@@ -68,73 +63,49 @@ struct Arrival {
     over: Duration,
 }
 
-/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is.
-pub struct Pace {
-    hasher: RandomState,
-    shards: [Mutex<HashMap<u64, Arrival>>; SHARDS],
-}
+impl Ends for Arrival {
+    type Moment = Duration;
 
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { hasher: RandomState::new(), shards: Default::default() }
+    fn ends(&self) -> Duration {
+        self.over
     }
 }
+
+/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is. Where there are
+/// too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
+#[derive(Debug, Default)]
+pub struct Pace(Bounded<Arrival>);
 
 impl Pace {
     /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not count.
     pub fn ask(&self, party: Party<'_>, delay: Duration, now: Duration) -> Option<Duration> {
-        let key = self.key(party);
-        let mut shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
-        match gcra(shard.get(&key).map(|last| last.at), now, delay) {
-            Err(wait) => Some(wait),
-            Ok(at) => {
-                if shard.len() >= MAX_PACED / SHARDS && !shard.contains_key(&key) {
-                    make_room(&mut shard, now);
-                }
-                shard.insert(key, Arrival { at, over: at.saturating_add(delay) });
-                None
-            }
-        }
+        let taken_in = self.0.change(self.hash(party), now, |last| {
+            let at = gcra(last.map(|last| last.at), now, delay)?;
+            Ok(Arrival { at, over: at.saturating_add(delay) })
+        });
+        taken_in.err()
     }
 
     /// What would be said of a request, without taking it in.
     pub fn look(&self, party: Party<'_>, delay: Duration, now: Duration) -> Option<Duration> {
-        let key = self.key(party);
-        let shard = self.shard(key).lock().unwrap_or_else(PoisonError::into_inner);
-        gcra(shard.get(&key).map(|last| last.at), now, delay).err()
+        self.0.look(self.hash(party), |last| gcra(Some(last.at), now, delay).err())
     }
 
     /// Crawlers that are remembered.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len()).sum()
+        self.0.len()
     }
 
     /// Whether nobody is.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.0.is_empty()
     }
 
-    fn key(&self, party: Party<'_>) -> u64 {
+    fn hash(&self, party: Party<'_>) -> u64 {
         // Who is verified is one crawler, wherever it comes from. Of anybody else the address is all that tells it from
         // those who take its name.
         let verified = party.identity == Identity::Verified;
         let address = party.address.filter(|_| !verified).map(network);
-        self.hasher.hash_one((party.place, party.crawler, verified, address))
-    }
-
-    fn shard(&self, key: u64) -> &Mutex<HashMap<u64, Arrival>> {
-        &self.shards[key as usize % SHARDS]
-    }
-}
-
-/// Those whose delay is over are as good as forgotten. Where that is not enough the half that is soonest over goes: each
-/// of them may come once too soon.
-fn make_room(shard: &mut HashMap<u64, Arrival>, now: Duration) {
-    shard.retain(|_, last| last.over > now);
-    if shard.len() >= MAX_PACED / SHARDS {
-        let mut moments: Vec<Duration> = shard.values().map(|last| last.over).collect();
-        let middle = moments.len() / 2;
-        let median = *moments.select_nth_unstable(middle).1;
-        shard.retain(|_, last| last.over > median);
+        self.0.hash((party.place, party.crawler, verified, address))
     }
 }

@@ -3,18 +3,13 @@
 //!
 //! Knows hashes and moments. Not remembered through a restart: who was shown nothing is held to less.
 
+use super::bounded::{Bounded, Ends};
 use super::traps::network;
 use crate::policy::Version;
 use crate::time::Timestamp;
 use crate::verdict::Identity;
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-const SHARDS: usize = 16;
-/// Fetches that are remembered at a time, in all shards: some MiB.
-const MAX_SHOWN: usize = 65_536;
+use std::ops::RangeInclusive;
 
 /// Which file it was, and under which name it was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -27,12 +22,22 @@ pub struct Showing<'a> {
     pub version: Version,
 }
 
-/// The fetches that are remembered.
-#[derive(Default)]
-pub struct Shown {
-    hasher: RandomState,
-    shards: [Mutex<HashMap<u64, Timestamp>>; SHARDS],
+/// When a version was served last.
+#[derive(Clone, Copy, Debug)]
+struct ServedAt(Timestamp);
+
+impl Ends for ServedAt {
+    type Moment = Timestamp;
+
+    /// It is never over: how far back it counts is the asker's.
+    fn ends(&self) -> Timestamp {
+        self.0
+    }
 }
+
+/// The fetches that are remembered. Where there are too many the oldest go: who made them is held to less.
+#[derive(Debug, Default)]
+pub struct Shown(Bounded<ServedAt>);
 
 impl Shown {
     /// Notes that a version was served whole.
@@ -42,42 +47,25 @@ impl Shown {
             (_, Some(address)) => Some(network(address)),
             (_, None) => return,
         };
-        let key = self.key(showing, proven);
-        let mut shard = self.shard(key);
-        if shard.len() >= MAX_SHOWN / SHARDS && !shard.contains_key(&key) {
-            make_room(&mut shard);
-        }
-        shard.insert(key, now);
+        self.0.insert(self.hash(showing, proven), ServedAt(now), Timestamp(i64::MIN));
     }
 
-    /// Whether it was served, since a moment, to who asks from this address.
-    pub fn since(&self, showing: Showing<'_>, address: Option<IpAddr>, since: Timestamp) -> bool {
+    /// Whether it was served, within a span of time, to who asks from this address.
+    pub fn within(&self, showing: Showing<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
         let proven = [None, address.map(network)];
         proven.into_iter().any(|proven| {
-            let key = self.key(showing, proven);
-            self.shard(key).get(&key).is_some_and(|at| *at >= since)
+            let at = self.0.look(self.hash(showing, proven), |served| Some(served.0));
+            at.is_some_and(|at| span.contains(&at))
         })
     }
 
     /// How many are remembered.
     #[cfg(test)]
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).len()).sum()
+        self.0.len()
     }
 
-    fn key(&self, showing: Showing<'_>, proven: Option<IpAddr>) -> u64 {
-        self.hasher.hash_one((showing.key, showing.crawler, showing.version.0, proven))
+    fn hash(&self, showing: Showing<'_>, proven: Option<IpAddr>) -> u64 {
+        self.0.hash((showing.key, showing.crawler, showing.version.0, proven))
     }
-
-    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, Timestamp>> {
-        self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The older half goes: it is held to less from then on.
-fn make_room(shard: &mut HashMap<u64, Timestamp>) {
-    let mut moments: Vec<Timestamp> = shard.values().copied().collect();
-    let middle = moments.len() / 2;
-    let median = *moments.select_nth_unstable(middle).1;
-    shard.retain(|_, at| *at > median);
 }

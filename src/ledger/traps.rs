@@ -3,22 +3,18 @@
 //!
 //! Knows sites, names and addresses; knows no rule. Remembered through a restart in one file, written whole.
 
+use super::bounded::{Bounded, Ends};
 use super::watch::{TOLERANCE, Watch};
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-const SHARDS: usize = 16;
-/// Marks at a time, in all shards: some MiB, and as much on disk.
-const MAX_MARKS: usize = 65_536;
 /// A larger file is none of ours.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// How often marks are written down, when there are new ones: what a crash can lose.
@@ -51,6 +47,14 @@ struct Counted {
     time: Duration,
     /// When it is over, by what was lived through.
     ends: Duration,
+}
+
+impl Ends for Counted {
+    type Moment = Duration;
+
+    fn ends(&self) -> Duration {
+        self.ends
+    }
 }
 
 impl Counted {
@@ -92,10 +96,7 @@ pub struct TrapsError {
 
 #[derive(Default)]
 struct Shared {
-    hasher: RandomState,
-    shards: [Mutex<HashMap<u64, Counted>>; SHARDS],
-    /// How many there are, so that nobody takes a lock where there is none.
-    count: AtomicUsize,
+    marks: Bounded<Counted>,
     changed: AtomicBool,
     failing: AtomicBool,
 }
@@ -155,36 +156,22 @@ impl Traps {
     }
 
     fn insert(&self, mark: Counted, lived: Duration) {
-        let shared = &*self.0;
-        let key = shared.key(&mark.site, &mark.crawler, mark.address);
-        let mut shard = shared.shard(key);
-        let before = shard.len();
-        if before >= MAX_MARKS / SHARDS && !shard.contains_key(&key) {
-            make_room(&mut shard, lived);
-        }
-        shard.insert(key, mark);
-        let after = shard.len();
-        drop(shard);
-        if after >= before {
-            shared.count.fetch_add(after - before, Ordering::Relaxed);
-        } else {
-            shared.count.fetch_sub(before - after, Ordering::Relaxed);
-        }
-        shared.changed.store(true, Ordering::Release);
+        let marks = &self.0.marks;
+        marks.insert(marks.hash((mark.site.as_str(), mark.crawler.as_str(), mark.address)), mark, lived);
+        self.0.changed.store(true, Ordering::Release);
     }
 
     /// Whether an address is marked under a name, when so much was lived through.
     pub fn is_marked(&self, site: &str, crawler: &str, address: IpAddr, lived: Duration) -> bool {
-        let shared = &*self.0;
-        if shared.count.load(Ordering::Relaxed) == 0 {
+        let marks = &self.0.marks;
+        if marks.is_empty() {
             return false;
         }
         let address = network(address);
-        let key = shared.key(site, crawler, address);
-        let shard = shared.shard(key);
         // Two that share a hash share nothing else.
-        let is_it = |mark: &&Counted| mark.site == site && mark.crawler == crawler && mark.address == address;
-        shard.get(&key).filter(is_it).is_some_and(|mark| mark.is_in_force(lived))
+        let is_it = |mark: &Counted| mark.site == site && mark.crawler == crawler && mark.address == address;
+        let look = |mark: &Counted| (is_it(mark) && mark.is_in_force(lived)).then_some(());
+        marks.look(marks.hash((site, crawler, address)), look).is_some()
     }
 
     /// Everybody who is marked, the latest first.
@@ -196,41 +183,32 @@ impl Traps {
 
     /// How many are marked.
     pub fn in_force(&self, lived: Duration) -> usize {
-        let counts = self.0.shards.iter().map(|shard| {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().filter(|mark| mark.is_in_force(lived)).count()
-        });
-        counts.sum()
+        self.0.marks.collect(|mark| mark.is_in_force(lived).then_some(())).len()
     }
 
     /// Forgets the marks of an address, under every name and on every site; returns those that counted.
     pub fn release(&self, address: IpAddr, moment: Moment) -> Vec<Mark> {
         let address = network(address);
         let mut released = Vec::new();
-        for shard in &self.0.shards {
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = shard.len();
-            shard.retain(|_, mark| {
-                let kept = mark.address != address;
-                if !kept && mark.is_in_force(moment.lived) {
-                    released.push(mark.at(moment));
-                }
-                kept
-            });
-            self.0.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
-        }
+        self.0.marks.retain(|mark| {
+            let kept = mark.address != address;
+            if !kept && mark.is_in_force(moment.lived) {
+                released.push(mark.at(moment));
+            }
+            kept
+        });
         self.0.changed.store(true, Ordering::Release);
         released
     }
 
     /// Marks that are held, those included whose time is over and that nobody has cleared away yet.
     pub fn len(&self) -> usize {
-        self.0.count.load(Ordering::Relaxed)
+        self.0.marks.len()
     }
 
     /// Whether nobody is marked.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.0.marks.is_empty()
     }
 
     /// Whether the marks could not be written the last time.
@@ -255,53 +233,16 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Those whose time is over go; where that is not enough, the eighth that is soonest over.
-fn make_room(shard: &mut HashMap<u64, Counted>, lived: Duration) {
-    shard.retain(|_, mark| mark.is_in_force(lived));
-    if shard.len() >= MAX_MARKS / SHARDS {
-        let mut marks: Vec<(Duration, u64)> = shard.iter().map(|(key, mark)| (mark.ends, *key)).collect();
-        let last = marks.len() / 8;
-        marks.select_nth_unstable(last);
-        for (_, key) in &marks[..=last] {
-            shard.remove(key);
-        }
-    }
-}
-
 impl Shared {
-    fn key(&self, site: &str, crawler: &str, address: IpAddr) -> u64 {
-        self.hasher.hash_one((site, crawler, address))
-    }
-
-    fn shard(&self, key: u64) -> MutexGuard<'_, HashMap<u64, Counted>> {
-        self.shards[key as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Those that count. A shard at a time: a request waits for the copying of one at most.
+    /// Those that count.
     fn marks(&self, moment: Moment) -> Vec<Mark> {
-        let of = |shard: &Mutex<HashMap<u64, Counted>>| {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let counted = shard.values().filter(|mark| mark.is_in_force(moment.lived));
-            counted.map(|mark| mark.at(moment)).collect::<Vec<_>>()
-        };
-        self.shards.iter().flat_map(of).collect()
+        self.marks.collect(|mark| mark.is_in_force(moment.lived).then(|| mark.at(moment)))
     }
 
     /// Forgets those that are over, on disk as well: by the clock of another start they might count again.
     fn clear_away(&self, lived: Duration) {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        for shard in &self.shards {
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = shard.len();
-            shard.retain(|_, mark| mark.is_in_force(lived));
-            let over = before - shard.len();
-            drop(shard);
-            if over > 0 {
-                self.count.fetch_sub(over, Ordering::Relaxed);
-                self.changed.store(true, Ordering::Release);
-            }
+        if !self.marks.is_empty() && self.marks.retain(|mark| mark.is_in_force(lived)) > 0 {
+            self.changed.store(true, Ordering::Release);
         }
     }
 
@@ -340,7 +281,7 @@ fn keep(shared: &Weak<Shared>, path: &Path, opened: Moment, clock: impl Fn() -> 
         let Some(shared) = shared.upgrade() else { return };
         let moment = clock();
         // What is in the file is by the clock as it was.
-        if !watch.settle(moment) {
+        if watch.settle(moment).is_some() {
             shared.changed.store(true, Ordering::Release);
         }
         match shared.save(path, moment) {

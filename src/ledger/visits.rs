@@ -1,11 +1,12 @@
 //! The table of what was served: per site and host, per crawler, each version with the last time. Bounded; the hosts that
 //! nobody asked for the longest are forgotten first, and what is forgotten was never watched.
 
+use super::bounded::{Prehashed, SHARDS};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -14,8 +15,6 @@ use std::time::Duration;
 pub const MAX_VERSIONS: usize = 64;
 /// A name has at most 253 characters (RFC 1035 section 2.3.4).
 const MAX_HOST: usize = 255;
-/// Parts of the table with a lock each.
-const SHARDS: usize = 16;
 /// The moment of the last request is not noted at each of them.
 const COARSE: i64 = 60;
 /// Nobody is forsaken sooner.
@@ -115,28 +114,6 @@ pub struct Host {
     crawlers: HashMap<u64, (Box<str>, Served), Prehashed>,
 }
 
-/// The keys are hashes already.
-type Prehashed = BuildHasherDefault<Identity>;
-
-#[derive(Debug, Default)]
-pub struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(self.0 ^ u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 /// FNV-1a, and a turn: tables take the upper bits as well as the lower.
 fn hash_of(name: &str) -> u64 {
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -220,7 +197,7 @@ impl Host {
     /// Somebody asked for it. Says whether that is worth writing down.
     fn touch(&self, silence: Duration, now: Timestamp) -> bool {
         if self.is_forsaken(silence, now) {
-            self.since.store(now.0, Ordering::Relaxed);
+            self.since.fetch_max(now.0, Ordering::Relaxed);
         } else if (now.0.saturating_sub(self.seen().0)).abs() < COARSE {
             return false;
         }
@@ -309,9 +286,11 @@ impl Visits {
         }
     }
 
-    /// All watches begin now.
-    pub fn watch_anew(&self, now: Timestamp) {
-        self.each(|_, host| host.since.store(now.0, Ordering::Relaxed));
+    /// All watches begin now. One that is yet to begin, when a cache before us is over, begins as much later as the clock
+    /// was set by.
+    pub fn watch_anew(&self, now: Timestamp, set_by: i64) {
+        let later = |since: i64| since.saturating_add(set_by).max(now.0);
+        self.each(|_, host| host.since.store(later(host.since().0), Ordering::Relaxed));
     }
 
     /// Moments to come are those of a clock that was ahead, and set back since: what was served then is taken for served

@@ -29,11 +29,11 @@ impl Watch {
         (apart(moment) - self.apart.load(Ordering::Relaxed)).abs() <= TOLERANCE
     }
 
-    /// Goes by the clock as it is now; says whether it went as before.
-    pub fn settle(&self, moment: Moment) -> bool {
-        let steady = self.is_steady(moment);
-        self.apart.store(apart(moment), Ordering::Relaxed);
-        steady
+    /// Goes by the clock as it is now; says by how many seconds it was set, if it did not go as before.
+    pub fn settle(&self, moment: Moment) -> Option<i64> {
+        let now = apart(moment);
+        let set_by = now.saturating_sub(self.apart.swap(now, Ordering::Relaxed));
+        (set_by.abs() > TOLERANCE).then_some(set_by)
     }
 }
 

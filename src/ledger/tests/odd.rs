@@ -88,6 +88,29 @@ fn a_copy_of_a_cache_that_is_gone_is_held_for_its_time() {
 }
 
 #[test]
+fn a_clock_that_is_set_ends_the_time_of_a_cache_that_is_gone_no_sooner() {
+    for (set, restart) in [(30 * HOUR, false), (-30 * HOUR, false), (-30 * HOUR, true)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut world = behind_a_cache(Some(directory.path()));
+        world.reload(2, 0);
+        world.live(48);
+        world.reload(0, 1);
+        if restart {
+            world.ledger.close(world.wall());
+            world.set = set;
+            world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, set);
+        } else {
+            world.set = set;
+            world.ledger.tick(&world.snapshot(), world.moment());
+        }
+        world.live(29);
+        assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "set by {set}, restart: {restart}");
+        world.live(2);
+        assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true), "set by {set}, restart: {restart}");
+    }
+}
+
+#[test]
 fn who_hears_503_behind_a_cache_may_go_on_by_what_the_cache_gave_it() {
     let mut world = behind_a_cache(None);
     world.reload(1, 1);
