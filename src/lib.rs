@@ -25,6 +25,7 @@
 //! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | 0 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
+//! | 0 | [`durable`] | files written whole, so that a crash leaves the one before or the new one; not part of the engine |
 //! | 0 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
 //! | -1 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
@@ -49,6 +50,8 @@ pub mod admin;
 pub mod cli;
 #[cfg(feature = "proxy")]
 pub mod clock;
+#[cfg(feature = "proxy")]
+pub mod durable;
 #[cfg(feature = "proxy")]
 pub mod gateway;
 #[cfg(feature = "html")]

@@ -13,7 +13,7 @@ const FLOORS: &[(i8, &[&str])] = &[
     (3, &["verdict"]),
     (2, &["policy", "settings"]),
     (1, &["crawlers", "html"]),
-    (0, &["robots", "indexing", "yaml", "clock"]),
+    (0, &["robots", "indexing", "yaml", "clock", "durable"]),
     (-1, &["time"]),
 ];
 

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use support::http2::{GOAWAY, HEADERS, PREFACE, SETTINGS};
+use support::kinds::{self, tagged};
 use support::nginx::Nginx;
 use support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Http2, Origin, PATIENCE, Response, Setup, eventually, read};
 
@@ -45,10 +46,6 @@ fn both(gate: &Gate, http2: &Http2, method: &str, target: &str, asked: &[(&str, 
     }
     assert_eq!(response.fields("date").len(), 1);
     response
-}
-
-fn tagged(response: &Response) -> String {
-    response.fields("x-robots-tag").join(" | ")
 }
 
 /// The lines of the access log, when there are so many.
@@ -132,52 +129,12 @@ fn answers_of_crawlgate_itself_are_those_of_http_1() {
     assert!(gate.metrics().contains("crawlgate_robots_txt_total{crawler=\"gptbot\",site=\"site\",status=\"200\"} "));
 }
 
-const KINDS: &str = r#"
-robots: { origin: replace }
-indexing:
-  - { types: [application/pdf], tag: [noindex, noarchive] }
-  - { types: ["image/*"], tags: { "*": noimageindex, googlebot: nofollow } }
-  - { types: [text/html], status: [200], tag: "max-snippet: 20" }
-  - { paths: ["/*.md$"], tag: noindex, origin_tags: strip }
-  - { status: 404, tag: noindex }
-  - { status: 3xx, tag: nofollow }
-  - { status: 502, tag: nosnippet }
-"#;
-
-/// An origin that answers each path in its own way, with fields that are not for HTTP/2.
-fn kinds() -> Origin {
-    Origin::start(|request, stream| {
-        let fresh = request.field("if-none-match").is_some();
-        let answer: &[u8] = match request.target() {
-            "/gzip.pdf" => b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b\x08",
-            "/chunked.pdf" => b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n",
-            "/readme.md" => b"HTTP/1.1 200 OK\r\nContent-Type: text/markdown\r\nX-Robots-Tag: all\r\nContent-Length: 3\r\nKeep-Alive: timeout=5\r\nConnection: keep-alive, X-Hop\r\nProxy-Connection: keep-alive\r\n\r\nabc",
-            "/typed" if fresh => b"HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nX-Robots-Tag: noarchive\r\n\r\n",
-            "/typed" => b"HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Type: text/html\r\nX-Robots-Tag: googlebot: nofollow\r\nContent-Length: 3\r\n\r\nabc",
-            "/none" => b"HTTP/1.1 204 No Content\r\nX-Robots-Tag: noarchive\r\n\r\n",
-            "/hints" => b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\nabc",
-            "/garbage" => b"HTTP/1.1 What\r\n\r\n",
-            _ => b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nX-Robots-Tag: googlebot: nosnippet\r\nContent-Length: 3\r\n\r\nabc",
-        };
-        stream.write_all(answer).is_ok() && request.target() != "/garbage"
-    })
-}
-
 #[test]
 fn every_kind_of_answer_of_an_origin_is_tagged_as_over_http_1() {
-    let origin = kinds();
-    let gate = Setup::before(origin.address).policy("site", KINDS).start();
+    let origin = kinds::origin();
+    let gate = Setup::before(origin.address).policy("site", kinds::POLICY).start();
     let http2 = Http2::open(gate.address);
-    let cases = [
-        ("GET", "/gzip.pdf", 200, "noindex, noarchive"),
-        ("GET", "/chunked.pdf", 200, "noindex, noarchive"),
-        ("GET", "/readme.md", 200, "noindex"),
-        ("GET", "/typed", 200, "max-snippet: 20 | googlebot: nofollow"),
-        ("GET", "/missing", 404, "noindex | googlebot: nosnippet"),
-        ("GET", "/none", 204, "noarchive"),
-        ("GET", "/garbage", 502, "nosnippet"),
-    ];
-    for (method, target, status, lines) in cases {
+    for (method, target, status, lines) in kinds::CASES {
         let response = both(&gate, &http2, method, target, &[("user-agent", BROWSER)]);
         assert_eq!((response.status, tagged(&response)), (status, lines.to_owned()), "{method} {target}");
     }
@@ -192,19 +149,9 @@ fn every_kind_of_answer_of_an_origin_is_tagged_as_over_http_1() {
 #[test]
 fn files_of_a_real_server_are_served_as_over_http_1() {
     let nginx = Nginx::start(None);
-    let gate = Setup::before(nginx.address).policy("site", KINDS).start();
+    let gate = Setup::before(nginx.address).policy("site", kinds::POLICY).start();
     let http2 = Http2::open(gate.address);
-    for (method, target, asked, status, lines) in [
-        ("GET", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
-        ("HEAD", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
-        ("GET", "/report.pdf", ("range", "bytes=0-3"), 206, "noindex, noarchive"),
-        ("GET", "/report.pdf", ("range", "bytes=9999999-"), 416, ""),
-        ("HEAD", "/picture.png", ("accept", "*/*"), 200, "noimageindex | googlebot: nofollow"),
-        ("GET", "/picture.png", ("accept", "*/*"), 200, "noimageindex | googlebot: nofollow"),
-        ("GET", "/index.html", ("accept", "*/*"), 200, "max-snippet: 20"),
-        ("GET", "/old", ("accept", "*/*"), 301, "nofollow"),
-        ("GET", "/missing", ("accept", "*/*"), 404, "noindex"),
-    ] {
+    for (method, target, asked, status, lines) in kinds::CASES_OF_NGINX {
         let response = both(&gate, &http2, method, target, &[asked, ("user-agent", BROWSER)]);
         assert_eq!((response.status, tagged(&response)), (status, lines.to_owned()), "{method} {target}");
     }

@@ -17,6 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use support::kinds::{self, tagged};
 use support::nginx::Nginx;
 use support::{BINGBOT, BROWSER, Connection, Gate, HOST, Origin, Response, Setup, eventually, read, run};
 
@@ -158,56 +159,11 @@ fn every_client_receives_what_policy_and_origin_together_mean() {
     assert!(told > 7 * 6 * 40, "{told} responses");
 }
 
-const KINDS: &str = r#"
-robots: { origin: replace }
-indexing:
-  - { types: [application/pdf, application/msword], tag: noindex }
-  - { types: "image/*", tags: { "*": noimageindex, googlebot: nofollow } }
-  - { paths: "/*.md$", tag: noindex, origin_tags: strip }
-  - { paths: [/untyped/], tag: nosnippet }
-  - { status: 404, tag: noindex }
-  - { status: 3xx, tag: nofollow }
-"#;
-
-/// An origin that answers each path in its own way.
-fn kinds() -> Origin {
-    Origin::start(|request, stream| {
-        let fresh = request.field("if-none-match").is_some();
-        let head = request.line.starts_with("HEAD");
-        let answer: &[u8] = match request.target() {
-            "/gzip.pdf" => b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf; version=1.7\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\n\x1f\x8b\x08",
-            "/chunked.pdf" => b"HTTP/1.1 200 OK\r\nContent-Type: Application/PDF\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
-            "/a.doc" if head => b"HTTP/1.1 200 OK\r\nContent-Type: application/msword\r\nContent-Length: 3\r\n\r\n",
-            "/readme.md" => b"HTTP/1.1 200 OK\r\nContent-Type: text/markdown\r\nX-Robots-Tag: all\r\nX-Robots-Tag: bingbot: nosnippet\r\nContent-Length: 3\r\n\r\nabc",
-            "/old" => b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
-            "/typed" if fresh => b"HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nX-Robots-Tag: noarchive\r\n\r\n",
-            "/part.pdf" => b"HTTP/1.1 206 Partial Content\r\nContent-Type: application/pdf\r\nContent-Range: bytes 0-2/9\r\nContent-Length: 3\r\n\r\nabc",
-            "/none" => b"HTTP/1.1 204 No Content\r\nX-Robots-Tag: noarchive\r\n\r\n",
-            _ => b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nX-Robots-Tag: googlebot: nosnippet\r\nContent-Length: 3\r\n\r\nabc",
-        };
-        stream.write_all(answer).is_ok()
-    })
-}
-
-fn tagged(response: &Response) -> String {
-    response.fields("x-robots-tag").join(" | ")
-}
-
 #[test]
 fn every_kind_of_answer_is_tagged_once() {
-    let origin = kinds();
-    let gate = Setup::before(origin.address).policy("site", KINDS).start();
-    let cases = [
-        ("GET", "/gzip.pdf", 200, "noindex"),
-        ("GET", "/chunked.pdf", 200, "noindex"),
-        ("HEAD", "/a.doc", 200, "noindex"),
-        ("GET", "/readme.md", 200, "noindex"),
-        ("GET", "/old", 302, "nofollow"),
-        ("GET", "/part.pdf", 206, "noindex"),
-        ("GET", "/missing", 404, "noindex | googlebot: nosnippet"),
-        ("GET", "/none", 204, "noarchive"),
-    ];
-    for (method, target, status, lines) in cases {
+    let origin = kinds::origin();
+    let gate = Setup::before(origin.address).policy("site", kinds::POLICY).start();
+    for (method, target, status, lines) in kinds::CASES {
         let response = gate.ask(method, HOST, target, "");
         assert_eq!((response.status, tagged(&response)), (status, lines.to_owned()), "{method} {target}");
     }
@@ -216,21 +172,21 @@ fn every_kind_of_answer_is_tagged_once() {
 
 #[test]
 fn http_1_0_clients_get_the_tags_too() {
-    let origin = kinds();
-    let gate = Setup::before(origin.address).policy("site", KINDS).start();
+    let origin = kinds::origin();
+    let gate = Setup::before(origin.address).policy("site", kinds::POLICY).start();
     for target in ["/gzip.pdf", "/chunked.pdf"] {
         let mut connection = gate.connect();
         connection.send(&format!("GET {target} HTTP/1.0\r\nHost: {HOST}\r\n\r\n"));
         let response = connection.response("GET");
-        assert_eq!((response.status, tagged(&response)), (200, "noindex".to_owned()), "{target}");
+        assert_eq!((response.status, tagged(&response)), (200, "noindex, noarchive".to_owned()), "{target}");
         assert_eq!(response.body.len(), 3);
     }
 }
 
 #[test]
 fn a_304_says_all_or_nothing() {
-    let origin = kinds();
-    let gate = Setup::before(origin.address).policy("site", KINDS).start();
+    let origin = kinds::origin();
+    let gate = Setup::before(origin.address).policy("site", kinds::POLICY).start();
     // A person's copy: a PDF could be what is confirmed, and the origin's line alone would replace both.
     let response = gate.get(HOST, "/typed", &format!("User-Agent: {BROWSER}\r\nIf-None-Match: \"1\"\r\n"));
     assert_eq!((response.status, tagged(&response)), (304, String::new()));
@@ -247,24 +203,16 @@ fn a_304_says_all_or_nothing() {
 #[test]
 fn parts_and_confirmations_of_a_real_server_are_tagged() {
     let nginx = Nginx::start(None);
-    let gate = Setup::before(nginx.address).policy("site", KINDS).start();
-    let pdf = gate.fetch("/report.pdf");
-    assert_eq!((pdf.status, tagged(&pdf)), (200, "noindex".to_owned()));
+    let gate = Setup::before(nginx.address).policy("site", kinds::POLICY).start();
+    for (method, target, (name, value), status, lines) in kinds::CASES_OF_NGINX {
+        let response = gate.ask(method, HOST, target, &format!("{name}: {value}\r\n"));
+        assert_eq!((response.status, tagged(&response)), (status, lines.to_owned()), "{method} {target}");
+    }
     let part = gate.get(HOST, "/report.pdf", "Range: bytes=0-3\r\n");
-    assert_eq!((part.status, part.body.len(), tagged(&part)), (206, 4, "noindex".to_owned()));
-    let beyond = gate.get(HOST, "/report.pdf", "Range: bytes=9999999-\r\n");
-    assert_eq!((beyond.status, tagged(&beyond)), (416, String::new()));
-    let head = gate.ask("HEAD", HOST, "/picture.png", "");
-    assert_eq!((head.status, tagged(&head)), (200, "noimageindex | googlebot: nofollow".to_owned()));
-    let etag = pdf.field("etag").expect("nginx sends one").to_owned();
+    assert_eq!(part.body, b"%PDF");
+    let etag = part.field("etag").expect("nginx sends one").to_owned();
     let confirmed = gate.get(HOST, "/report.pdf", &format!("User-Agent: {BROWSER}\r\nIf-None-Match: {etag}\r\n"));
     assert_eq!((confirmed.status, tagged(&confirmed)), (304, String::new()));
-    let redirect = gate.fetch("/old");
-    assert_eq!((redirect.status, tagged(&redirect)), (301, "nofollow".to_owned()));
-}
-
-fn in_a_moment(seconds: u64) -> Timestamp {
-    Timestamp::from(SystemTime::now() + Duration::from_secs(seconds))
 }
 
 fn retiring(from: Timestamp, after: &str) -> String {
@@ -286,20 +234,28 @@ fn stage(gate: &Gate) -> (String, String) {
 #[test]
 fn a_retired_path_goes_on_by_the_clock_without_an_edit() {
     let origin = Origin::plain();
-    let before = retiring(in_a_moment(0), "1s").lines().next().expect("the robots section").to_owned();
-    let gate = Setup::before(origin.address).policy("site", &before).start();
-    gate.write_policy("site", &retiring(in_a_moment(6), "6s"));
+    let begins = Timestamp::from(SystemTime::now()).plus(Duration::from_secs(3_600));
+    let after = retiring(begins, "14d");
+    let before = after.lines().next().expect("the robots section").to_owned();
+    let mut gate = Setup::before(origin.address).policy("site", &before).with_clock().start();
+    gate.write_policy("site", &after);
     assert!(gate.command(&["reload"]).status.success());
     assert_eq!(stage(&gate), ("open".to_owned(), String::new()));
     let first = gate.fetch("/robots.txt").field("etag").map(str::to_owned);
     gate.wait_for_metric("crawlgate_retire_paths{site=\"site\",stage=\"planned\"}", 1.0);
 
+    gate.live_through(3_600);
     eventually("noindex while crawlable", || (stage(&gate) == ("open".into(), "noindex".into())).then_some(()));
     gate.wait_for_metric("crawlgate_retire_paths{site=\"site\",stage=\"noindex\"}", 1.0);
     gate.wait_for_metric("crawlgate_retire_paths{site=\"site\",stage=\"planned\"}", 0.0);
     assert_eq!(gate.fetch("/robots.txt").field("etag").map(str::to_owned), first, "the bytes are the same");
     assert_eq!(gate.fetch_as(BINGBOT, "/old/page").status, 200);
 
+    // Just before the end of its time.
+    gate.live_through(14 * 86_400 - 600);
+    assert_eq!(gate.fetch_as(BINGBOT, "/robots.txt").field("etag").map(str::to_owned), first);
+    assert_eq!(stage(&gate), ("open".to_owned(), "noindex".to_owned()));
+    gate.live_through(600);
     eventually("disallowed", || (stage(&gate).0 == "disallowed").then_some(()));
     gate.wait_for_metric("crawlgate_retire_paths{site=\"site\",stage=\"disallowed\"}", 1.0);
     assert_ne!(gate.fetch("/robots.txt").field("etag").map(str::to_owned), first);

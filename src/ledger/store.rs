@@ -1,8 +1,9 @@
-//! The table on disk. Written whole to a new file that then takes the old one's name, at most once a second and only when
-//! something changed; a stamp beside it says when crawlgate was last alive, and whether it ended in order.
+//! The table on disk. Written at most once a second and only when something changed; a stamp beside it says when crawlgate
+//! was last alive, and whether it ended in order.
 
 use super::proofs::Proofs;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
+use crate::durable::{set_aside, write_whole};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -181,8 +182,7 @@ impl Store {
     }
 
     fn set_aside(&mut self, file: &Path, error: &str) {
-        let aside = file.with_extension("json.unreadable");
-        let _ = fs::rename(file, &aside);
+        let aside = set_aside(file);
         let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
         tracing::warn!("{problem}");
         self.problem = Some(problem);
@@ -194,7 +194,7 @@ impl Store {
     }
 
     fn write_file(&mut self, file: &Path, bytes: &[u8]) -> bool {
-        match write_whole(file, bytes) {
+        match write_whole(file, |out| out.write_all(bytes)) {
             Ok(()) => {
                 self.problem = None;
                 true
@@ -266,13 +266,4 @@ fn table(visits: &Visits) -> Vec<u8> {
     });
     bytes.extend_from_slice(b"]}");
     bytes
-}
-
-fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let directory = file.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(directory)?;
-    new.write_all(bytes)?;
-    new.as_file().sync_all()?;
-    new.persist(file).map_err(|error| error.error)?;
-    Ok(())
 }

@@ -6,9 +6,9 @@
 use super::bounded::{Bounded, Ends};
 use super::watch::{TOLERANCE, Watch};
 use crate::clock::Moment;
+use crate::durable::{set_aside, write_whole};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -132,8 +132,7 @@ impl Traps {
                         }
                     }
                     Err(error) => {
-                        let aside = state.join(format!("{FILE}.unreadable"));
-                        let _ = std::fs::rename(&path, &aside);
+                        let aside = set_aside(&path);
                         tracing::warn!(%error, "{}: cannot be understood; set aside as {}", path.display(), aside.display());
                     }
                 }
@@ -252,26 +251,12 @@ impl Shared {
             return Ok(());
         }
         let marks = self.marks(moment);
-        let written = write_whole(path, &marks);
+        let written = write_whole(path, |out| Ok(serde_json::to_writer(out, &marks)?));
         if written.is_err() {
             self.changed.store(true, Ordering::Release);
         }
         written
     }
-}
-
-/// To a new file that then takes the old one's name: a crash leaves the one or the other.
-fn write_whole(path: &Path, marks: &[Mark]) -> std::io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    {
-        let mut buffered = std::io::BufWriter::new(&mut file);
-        serde_json::to_writer(&mut buffered, marks)?;
-        buffered.flush()?;
-    }
-    file.as_file().sync_data()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }
 
 fn keep(shared: &Weak<Shared>, path: &Path, opened: Moment, clock: impl Fn() -> Moment) {

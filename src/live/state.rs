@@ -1,8 +1,8 @@
-//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. Written whole to a
-//! new file that then takes the old one's name, so that a crash leaves the one or the other.
+//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses.
 
 use super::pauses::Remembered;
 use super::takeover::Left;
+use crate::durable::{set_aside, write_whole};
 use crate::policy::Version;
 use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
@@ -104,8 +104,7 @@ impl State {
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(memory) => memory,
                 Err(error) => {
-                    let aside = directory.join("state.json.unreadable");
-                    let _ = fs::rename(&file, &aside);
+                    let aside = set_aside(&file);
                     let warning =
                         format!("{}: cannot be understood ({error}); set aside as {}", file.display(), aside.display());
                     tracing::warn!("{warning}");
@@ -178,7 +177,7 @@ impl State {
     }
 
     fn write(&mut self, file: &Path, bytes: &[u8]) -> bool {
-        match write_whole(file, bytes) {
+        match write_whole(file, |out| out.write_all(bytes)) {
             Ok(()) => {
                 self.failing.remove(file);
                 true
@@ -215,13 +214,4 @@ impl State {
 /// The version that a file is named after.
 fn named(entry: fs::DirEntry) -> Option<Version> {
     Version::parse(entry.file_name().to_str()?.strip_suffix(".txt")?)
-}
-
-fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let directory = file.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::NamedTempFile::new_in(directory)?;
-    new.write_all(bytes)?;
-    new.as_file().sync_all()?;
-    new.persist(file).map_err(|error| error.error)?;
-    Ok(())
 }

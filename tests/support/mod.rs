@@ -4,6 +4,7 @@
 
 mod client;
 pub mod http2;
+pub mod kinds;
 pub mod nginx;
 mod operator;
 mod origin;

@@ -1,7 +1,7 @@
-//! Copies on disk: one file a site in the state directory, a line of JSON and then the octets. Written whole to a new file
-//! that then takes the old one's name.
+//! Copies on disk: one file a site in the state directory, a line of JSON and then the octets.
 
 use super::Life;
+use crate::durable::write_whole;
 use crate::robots::MAX_BYTES;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,11 +93,9 @@ fn read(file: &Path) -> Option<Kept> {
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let mut new = tempfile::NamedTempFile::new_in(directory)?;
-    serde_json::to_writer(&mut new, kept)?;
-    new.write_all(b"\n")?;
-    new.write_all(kept.life.copy().map_or(b"".as_slice(), |copy| &copy.bytes))?;
-    new.as_file().sync_all()?;
-    new.persist(file).map_err(|error| error.error)?;
-    Ok(())
+    write_whole(file, |out| {
+        serde_json::to_writer(&mut *out, kept)?;
+        out.write_all(b"\n")?;
+        out.write_all(kept.life.copy().map_or(b"".as_slice(), |copy| &copy.bytes))
+    })
 }
