@@ -23,6 +23,22 @@ pub fn write_whole(file: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> io:
     Ok(())
 }
 
+/// The same with these bytes, in a directory that is made if somebody took it away.
+///
+/// # Errors
+/// See [`write_whole`].
+pub fn write_anew(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let write = || write_whole(file, |out| out.write_all(bytes));
+    match (write(), file.parent()) {
+        // Only itself: where more is missing, what it was on may not be mounted.
+        (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir(directory).map_err(|_| error)?;
+            write()
+        }
+        (written, _) => written,
+    }
+}
+
 /// Gives a file that cannot be understood another name, so that a person can look at it; says which.
 pub fn set_aside(file: &Path) -> PathBuf {
     let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -35,7 +51,7 @@ pub fn set_aside(file: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{set_aside, write_whole};
+    use super::{set_aside, write_anew, write_whole};
     use std::fs;
     use std::io::{Error, Write};
 
@@ -51,6 +67,16 @@ mod tests {
         write_whole(&file, |out| out.write_all(&[b'2'; 100_000])).expect("written");
         assert_eq!(fs::read(&file).expect("there"), [b'2'; 100_000]);
         assert!(write_whole(&directory.path().join("none/state.json"), |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_was_taken_away_is_made_again_and_none_above_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("versions/one.txt");
+        write_anew(&file, b"one").expect("written");
+        assert_eq!(fs::read(&file).expect("there"), b"one");
+        assert!(write_anew(&directory.path().join("not/mounted/one.txt"), b"one").is_err());
+        assert!(!directory.path().join("not").exists());
     }
 
     #[test]

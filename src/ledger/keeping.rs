@@ -4,7 +4,7 @@ use super::holdings::{Asker, holdings, in_force_within};
 use super::proofs::{Proofs, Standing};
 use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
-use super::watch::{Watch, is_gap};
+use super::watch::Watch;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::policy::compiled::name_and_port;
@@ -27,6 +27,8 @@ pub struct LedgerOptions {
     pub state: Option<PathBuf>,
     /// Hosts that nobody can have a copy from before we were there, like those of the demo: watched since ever.
     pub new_hosts: Vec<String>,
+    /// Versions may have been in force when crawlgate was last there that nobody knows of.
+    pub versions_missing: bool,
 }
 
 /// What was served to whom, and since when which host is watched.
@@ -55,19 +57,21 @@ pub struct CrawlerVisits {
 }
 
 impl Ledger {
-    /// Reads what is remembered. After a gap, or when the clock was set back meanwhile, all watches begin now; after a crash
+    /// Reads what is remembered. After a gap, when the clock was set back meanwhile, or when what was served is not known
+    /// because it could not be written, all watches begin now; after a crash
     /// anybody may have been served what was in force then, or have heard that robots.txt could not be had.
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
-        let LedgerOptions { state, new_hosts } = options;
+        let LedgerOptions { state, new_hosts, versions_missing } = options;
         let now = moment.now;
         let (store, visits, proofs) = match state {
             None => (None, Visits::new(Bounds::default()), Proofs::default()),
             Some(state) => {
                 let (mut store, visits, stamp) = Store::open(&state, Bounds::default());
                 let proofs = store.read_proofs(now);
+                let seen = visits.last_seen();
                 visits.bound(now);
                 match &stamp {
-                    Some(stamp) if !is_gap(stamp.at, now) => {
+                    Some(stamp) if !versions_missing && !stamp.is_gap(now) => {
                         if !stamp.clean {
                             let from = Timestamp(stamp.at.0.saturating_sub(UNWRITTEN));
                             served_to_anyone(&visits, snapshot, from, now);
@@ -75,7 +79,8 @@ impl Ledger {
                     }
                     // How long it was away only a clock can say that was not set back.
                     Some(stamp) => visits.watch_anew(now, now.0.saturating_sub(stamp.at.0).min(0)),
-                    None => visits.watch_anew(now, i64::MIN),
+                    // Where no stamp says when it was last there, the table does: about.
+                    None => visits.watch_anew(now, seen.map_or(0, |seen| now.0.saturating_sub(seen.0).min(0))),
                 }
                 if stamp.as_ref().is_none_or(|stamp| !stamp.clean) {
                     let mut withheld = withheld(snapshot, now);
@@ -258,7 +263,7 @@ impl Ledger {
     /// What is wrong with the files, for a person.
     pub fn problem(&self) -> Option<String> {
         let store = self.store.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        store.problem().map(str::to_owned)
+        store.problem()
     }
 
     /// The name under which a crawler stands in [`Ledger::visits`].

@@ -1,15 +1,17 @@
 //! The table on disk. Written at most once a second and only when something changed; a stamp beside it says when crawlgate
-//! was last alive, and whether it ended in order.
+//! was last alive, and whether it ended in order. While the table cannot be written there is no stamp: what is served
+//! meanwhile the next start does not know of.
 
 use super::proofs::Proofs;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
-use crate::durable::{set_aside, write_whole};
+use super::watch::{is_gap, is_gap_after_a_crash};
+use crate::durable::{set_aside, write_anew};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -53,9 +55,22 @@ pub struct Stamp {
     pub at: Timestamp,
     /// Whether it ended in order, and everything was written.
     pub clean: bool,
+    /// When the next one was to be written.
+    #[serde(default)]
+    pub due: Option<Timestamp>,
     /// Sites whose robots.txt was answered 503 then, or since the stamp before.
     #[serde(default)]
     pub withheld: BTreeSet<String>,
+}
+
+impl Stamp {
+    /// Whether somebody else may have served what was asked for since, or crawlgate itself without writing it down.
+    pub fn is_gap(&self, started: Timestamp) -> bool {
+        match self.clean {
+            true => is_gap(self.at, started),
+            false => is_gap_after_a_crash(self.at, self.due.unwrap_or(self.at), started),
+        }
+    }
 }
 
 /// How much of a hurry there is.
@@ -76,14 +91,16 @@ pub struct Store {
     withheld: BTreeSet<String>,
     /// Not before then is anything written.
     next: Option<Instant>,
-    problem: Option<String>,
+    /// By file.
+    problems: BTreeMap<PathBuf, String>,
 }
 
 impl Store {
     /// Reads what is there. What cannot be read is said, set aside and forgotten: then nothing was watched.
     pub fn open(state: &Path, bounds: Bounds) -> (Store, Visits, Option<Stamp>) {
         let directory = state.join("ledger");
-        let mut store = Store { directory, stamped: None, withheld: BTreeSet::new(), next: None, problem: None };
+        let mut store =
+            Store { directory, stamped: None, withheld: BTreeSet::new(), next: None, problems: BTreeMap::new() };
         if let Err(error) = fs::create_dir_all(&store.directory) {
             store.failed(&store.directory.clone(), &error);
         }
@@ -131,11 +148,13 @@ impl Store {
         }
         let changed = visits.take_changed();
         if changed {
-            if !self.write_file(&self.table_file(), &table(visits)) {
+            let written = self.write_file(&self.table_file(), &table(visits));
+            self.next = Some(began + began.elapsed() * SHARE);
+            if !written {
                 visits.set_changed();
+                self.take_stamp();
                 return;
             }
-            self.next = Some(began + began.elapsed() * SHARE);
         }
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
         // that was served before it is written.
@@ -145,13 +164,23 @@ impl Store {
         if !(changed || last || due) {
             return;
         }
-        let stamp = Stamp { at: now, clean: last, withheld: self.withheld.clone() };
-        if let Ok(bytes) = serde_json::to_vec(&stamp)
-            && self.write_file(&self.stamp_file(), &bytes)
-        {
+        let pause = self.next.map_or(0, |next| next.saturating_duration_since(began).as_secs() + 1);
+        let next = now.plus(Duration::from_secs(pause.max(STAMP.unsigned_abs())));
+        let stamp = Stamp { at: now, clean: last, due: Some(next), withheld: self.withheld.clone() };
+        let Ok(bytes) = serde_json::to_vec(&stamp) else { return };
+        if self.write_file(&self.stamp_file(), &bytes) {
             self.stamped = Some(stamp);
             self.withheld = withheld;
+        } else {
+            self.take_stamp();
         }
+    }
+
+    /// What is done from now on is not written, or the end in order is not. Where there is no room to write, a file can be
+    /// taken away all the same; where not even that can be done, the one that is there gets too old.
+    fn take_stamp(&mut self) {
+        self.stamped = None;
+        let _ = fs::remove_file(self.stamp_file());
     }
 
     /// What is remembered of the lists of networks. What cannot be read is said, set aside and forgotten.
@@ -185,18 +214,21 @@ impl Store {
         let aside = set_aside(file);
         let problem = format!("{}: cannot be read ({error}); set aside as {}", file.display(), aside.display());
         tracing::warn!("{problem}");
-        self.problem = Some(problem);
+        self.problems.insert(file.to_owned(), problem);
     }
 
     /// What is wrong with the files, for a person.
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+    pub fn problem(&self) -> Option<String> {
+        let problems: Vec<&str> = self.problems.values().map(String::as_str).collect();
+        (!problems.is_empty()).then(|| problems.join("; "))
     }
 
     fn write_file(&mut self, file: &Path, bytes: &[u8]) -> bool {
-        match write_whole(file, |out| out.write_all(bytes)) {
+        match write_anew(file, bytes) {
             Ok(()) => {
-                self.problem = None;
+                self.problems.remove(file);
+                // That the directory could not be made.
+                self.problems.remove(&self.directory);
                 true
             }
             Err(error) => {
@@ -208,10 +240,9 @@ impl Store {
 
     fn failed(&mut self, file: &Path, error: &std::io::Error) {
         let problem = format!("{}: cannot be written: {error}", file.display());
-        if self.problem.as_deref() != Some(&problem) {
+        if self.problems.insert(file.to_owned(), problem.clone()).as_ref() != Some(&problem) {
             tracing::warn!("{problem}");
         }
-        self.problem = Some(problem);
     }
 
     fn table_file(&self) -> PathBuf {

@@ -134,7 +134,7 @@ fn moment(now: i64, set: i64) -> Moment {
 }
 
 fn open(state: Option<&Path>, snapshot: &Snapshot, now: i64, set: i64) -> Ledger {
-    let options = LedgerOptions { state: state.map(Path::to_owned), new_hosts: Vec::new() };
+    let options = LedgerOptions { state: state.map(Path::to_owned), new_hosts: Vec::new(), versions_missing: false };
     Ledger::open(options, snapshot, moment(now, set))
 }
 
@@ -465,7 +465,7 @@ fn the_hosts_of_a_site_that_is_gone_are_forgotten() {
 #[test]
 fn hosts_that_are_new_with_us_are_watched_since_ever() {
     let world = World::new(None, 15, 1_000 * DAY);
-    let options = LedgerOptions { state: None, new_hosts: vec!["a.example".into()] };
+    let options = LedgerOptions { state: None, new_hosts: vec!["a.example".into()], ..LedgerOptions::default() };
     let world = World { ledger: Ledger::open(options, &world.snapshot(), world.moment()), ..world };
     assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
     assert_eq!(world.ask(0, 1, "/p1/"), (Kind::Unproven, false));

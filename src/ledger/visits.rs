@@ -293,6 +293,13 @@ impl Visits {
         self.each(|_, host| host.since.store(later(host.since().0), Ordering::Relaxed));
     }
 
+    /// When somebody last asked for any host.
+    pub fn last_seen(&self) -> Option<Timestamp> {
+        let mut last = None;
+        self.each(|_, host| last = last.max(Some(host.seen())));
+        last
+    }
+
     /// Moments to come are those of a clock that was ahead, and set back since: what was served then is taken for served
     /// now, or it would count as held until that clock's time has come.
     pub fn bound(&self, now: Timestamp) {

@@ -9,6 +9,10 @@ use std::time::Duration;
 /// A restart that is over within this time is no gap: nobody else has been put in our place.
 const GAP: Duration = Duration::from_secs(60);
 
+/// After a crash: so long after the next stamp was due. Who could not write for longer than that served what nobody knows of,
+/// where not even the stamp could be taken away.
+const GAP_AFTER_A_CRASH: Duration = Duration::from_secs(15);
+
 /// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
 pub const TOLERANCE: i64 = 5;
 
@@ -44,5 +48,14 @@ fn apart(moment: Moment) -> i64 {
 /// Whether a watch does not outlast the time from a stop to the next start. A start before the stop is one by a clock that
 /// was set: nobody knows how much time passed.
 pub fn is_gap(stopped: Timestamp, started: Timestamp) -> bool {
-    started.0 < stopped.0.saturating_sub(TOLERANCE) || started.since(stopped) > GAP
+    is_longer(GAP, stopped, stopped, started)
+}
+
+/// The same after a crash, given what was written last and when the next would have been.
+pub fn is_gap_after_a_crash(written: Timestamp, due: Timestamp, started: Timestamp) -> bool {
+    is_longer(GAP_AFTER_A_CRASH, written, due, started)
+}
+
+fn is_longer(gap: Duration, last: Timestamp, from: Timestamp, started: Timestamp) -> bool {
+    started.0 < last.0.saturating_sub(TOLERANCE) || started.since(from) > gap
 }

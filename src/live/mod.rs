@@ -33,7 +33,8 @@ use reload::{Read, Sites};
 use status::Files;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 /// What to load from, and where to remember.
 #[derive(Clone, Debug)]
@@ -72,6 +73,9 @@ pub struct Live {
     changes: Mutex<Changes>,
     origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
     listeners: Mutex<Vec<Listener>>,
+    /// Whether something is to be written that could not be.
+    behind: AtomicBool,
+    versions_missing: bool,
 }
 
 /// What only a change may touch.
@@ -98,12 +102,15 @@ impl Live {
     ) -> Result<Arc<Live>, StartError> {
         let mut sites = Sites::start(options, registry, read, now)?;
         let snapshot = Arc::new(sites.snapshot());
+        let (behind, versions_missing) = (sites.state.is_behind(), sites.state.is_incomplete());
         Ok(Arc::new(Live {
             overview: ArcSwap::from_pointee((sites.files(), snapshot.clone())),
             snapshot: ArcSwap::new(snapshot),
             changes: Mutex::new(Changes { sites, retired: Vec::new() }),
             origin_reports: Mutex::default(),
             listeners: Mutex::default(),
+            behind: AtomicBool::new(behind),
+            versions_missing,
         }))
     }
 
@@ -189,11 +196,36 @@ impl Live {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(changed));
     }
 
+    /// Whether, when crawlgate was last there, versions may have been in force that could not be written: whoever was
+    /// served what then is not to be told by what is known.
+    pub fn versions_missing(&self) -> bool {
+        self.versions_missing
+    }
+
+    /// Once a second, and at the end: what could not be written is tried again. Waits for no change. To be called after the
+    /// ledger has written down that its watches began anew, if they did: from then on the state directory counts as
+    /// complete.
+    pub fn write_again(&self) {
+        if !self.behind.load(Ordering::Acquire) {
+            return;
+        }
+        let mut changes = match self.changes.try_lock() {
+            Ok(changes) => changes,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let Sites { state, memory, .. } = &mut changes.sites;
+        state.write_again(memory);
+        self.behind.store(state.is_behind(), Ordering::Release);
+        self.overview.store(Arc::new((changes.sites.files(), self.snapshot.load_full())));
+    }
+
     /// Makes a change, and publishes a new snapshot when it is one for requests.
     fn change<T>(&self, change: impl FnOnce(&mut Sites) -> (T, bool)) -> T {
         // A panic in a change leaves the sites as they were between two steps, each of them whole.
         let mut changes = self.changes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (result, is_new) = change(&mut changes.sites);
+        self.behind.store(changes.sites.state.is_behind(), Ordering::Release);
         if is_new {
             let snapshot = Arc::new(changes.sites.snapshot());
             changes.retired.push(self.snapshot.swap(snapshot));

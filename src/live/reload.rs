@@ -212,7 +212,7 @@ impl Sites {
             changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
             changed |= std::mem::take(&mut loaded.copy_is_new);
             if let (true, Ok(source)) = (loaded.accepted, &loaded.seen) {
-                self.state.keep(&loaded.name, source);
+                self.state.keep(&loaded.name, &source.text);
             }
         }
         self.remember(now);

@@ -1,8 +1,10 @@
-//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses.
+//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. While some of
+//! it cannot be written, a file is taken away that says that all of it is there: what is served meanwhile the next start
+//! does not know of, and has to know that it does not.
 
 use super::pauses::Remembered;
 use super::takeover::Left;
-use crate::durable::{set_aside, write_whole};
+use crate::durable::{set_aside, write_anew};
 use crate::policy::Version;
 use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
@@ -10,9 +12,10 @@ use crate::yaml::Source;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Everything but the last good copies, which are files of their own.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -61,15 +64,34 @@ pub struct Superseded {
     pub until: Timestamp,
 }
 
+/// The file that is there while everything is written. Where there is no room to write, it can be taken away all the same.
+const MARK: &str = "complete";
+const MARK_SAYS: &str = "Every version that was in force is known here. crawlgate takes this file away while it cannot \
+                         write what it serves, and puts it back when it could.\n";
+/// Trying again may take this part of the time.
+const SHARE: u32 = 10;
+
 /// The state directory.
 #[derive(Debug)]
 pub struct State {
     directory: Option<PathBuf>,
     written: Option<Vec<u8>>,
+    /// Whether `state.json` is not what it should be.
+    behind: bool,
     /// The copies that are kept as they should be.
     kept: BTreeMap<String, Arc<str>>,
-    /// The versions whose bytes are files.
-    versions: BTreeSet<Version>,
+    /// The copies that are yet to be.
+    unkept: BTreeMap<String, Arc<str>>,
+    /// The versions that have files, and whether it is known that a file is whole.
+    versions: BTreeMap<Version, bool>,
+    /// The versions whose bytes are yet to be written: those that were superseded meanwhile, too.
+    unwritten: BTreeMap<Version, Arc<[u8]>>,
+    /// Whether the mark is there.
+    marked: bool,
+    /// Whether the mark was not there at the start.
+    incomplete: bool,
+    /// Not before then is anything tried again.
+    next_try: Option<Instant>,
     /// What was wrong with the state at the start.
     set_aside: Option<String>,
     /// What cannot be written, by file, and why.
@@ -86,8 +108,14 @@ impl State {
         let mut state = State {
             directory,
             written: None,
+            behind: false,
             kept: BTreeMap::new(),
-            versions: BTreeSet::new(),
+            unkept: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            unwritten: BTreeMap::new(),
+            marked: false,
+            incomplete: false,
+            next_try: None,
             set_aside: None,
             failing: BTreeMap::new(),
         };
@@ -97,25 +125,51 @@ impl State {
         fs::create_dir_all(directory.join("last-good")).map_err(failed)?;
         fs::create_dir_all(directory.join("versions")).map_err(failed)?;
         tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+        let mark = directory.join(MARK);
+        state.marked = mark.is_file();
+        state.incomplete = !state.marked;
         let file = directory.join("state.json");
         let memory = match fs::read(&file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Memory::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                state.incomplete = true;
+                Memory::default()
+            }
             Err(error) => return Err(failed(error)),
-            Ok(bytes) => match serde_json::from_slice(&bytes) {
-                Ok(memory) => memory,
+            Ok(bytes) => match serde_json::from_slice::<Memory>(&bytes) {
+                Ok(mut memory) => {
+                    if state.incomplete {
+                        tracing::warn!(
+                            "{}: not everything could be written when crawlgate was last there: what was served then is \
+                             not known, and all hosts are watched anew",
+                            directory.display()
+                        );
+                        // Crawlers may have been told apart otherwise meanwhile.
+                        memory.names.clear();
+                    }
+                    memory
+                }
                 Err(error) => {
                     let aside = set_aside(&file);
                     let warning =
                         format!("{}: cannot be understood ({error}); set aside as {}", file.display(), aside.display());
                     tracing::warn!("{warning}");
                     state.set_aside = Some(warning);
+                    state.incomplete = true;
                     Memory::default()
                 }
             },
         };
-        state.versions =
-            fs::read_dir(directory.join("versions")).map_err(failed)?.flatten().filter_map(named).collect();
+        let versions = fs::read_dir(directory.join("versions")).map_err(failed)?.flatten().filter_map(named);
+        state.versions = versions.map(|version| (version, false)).collect();
+        if state.incomplete {
+            state.take_mark();
+        }
         Ok((state, memory))
+    }
+
+    /// Whether versions may have been in force before the start that nobody knows of.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
     }
 
     /// What is wrong with the state, for a person.
@@ -127,29 +181,86 @@ impl State {
     pub fn remember(&mut self, memory: &Memory) {
         let Some(directory) = &self.directory else { return };
         let Ok(bytes) = serde_json::to_vec_pretty(memory) else { return };
-        if self.written.as_ref() != Some(&bytes) && self.write(&directory.join("state.json"), &bytes) {
+        let file = directory.join("state.json");
+        if self.written.as_ref() == Some(&bytes) {
+            // It is again what was written last.
+            self.failing.remove(&file);
+            self.behind = false;
+        } else if self.write(&file, &bytes) {
             self.written = Some(bytes);
+            self.behind = false;
+        } else {
+            self.behind = true;
+            self.take_mark();
         }
     }
 
     /// Keeps a policy that was accepted, unless it is kept already.
-    pub fn keep(&mut self, site: &str, source: &Source) {
+    pub fn keep(&mut self, site: &str, text: &Arc<str>) {
         let Some(file) = self.copy_of(site) else { return };
-        if self.kept.get(site).is_some_and(|kept| *kept == source.text) {
+        if self.kept.get(site) == Some(text) {
             return;
         }
-        let is_there = fs::read(&file).is_ok_and(|bytes| bytes == source.text.as_bytes());
-        if is_there || self.write(&file, source.text.as_bytes()) {
-            self.kept.insert(site.to_owned(), source.text.clone());
+        let is_there = fs::read(&file).is_ok_and(|bytes| bytes == text.as_bytes());
+        if is_there || self.write(&file, text.as_bytes()) {
+            self.failing.remove(&file);
+            self.kept.insert(site.to_owned(), text.clone());
+            self.unkept.remove(site);
+        } else {
+            self.unkept.insert(site.to_owned(), text.clone());
         }
     }
 
     /// Keeps the bytes of a robots.txt: before they are served, so that no crash leaves a version that nobody can judge by.
-    pub fn keep_version(&mut self, version: Version, body: &[u8]) {
-        let Some(file) = self.version_file(version).filter(|_| !self.versions.contains(&version)) else { return };
-        if self.write(&file, body) {
-            self.versions.insert(version);
+    pub fn keep_version(&mut self, version: Version, body: &Arc<[u8]>) {
+        let Some(file) = self.version_file(version) else { return };
+        let is_whole = match self.versions.get(&version) {
+            Some(true) => return,
+            // A file of that name may be torn.
+            Some(false) => self.version(version).is_some(),
+            None => false,
+        };
+        if is_whole || self.write(&file, body) {
+            self.versions.insert(version, true);
+            self.unwritten.remove(&version);
+        } else {
+            self.unwritten.insert(version, body.clone());
+            self.take_mark();
         }
+    }
+
+    /// Whether there is something to be tried again, or the mark to be put back.
+    pub fn is_behind(&self) -> bool {
+        self.directory.is_some()
+            && (self.behind || !self.marked || !self.unwritten.is_empty() || !self.unkept.is_empty())
+    }
+
+    /// Tries again what could not be written. Once all of it is, the mark is put back.
+    pub fn write_again(&mut self, memory: &Memory) {
+        let began = Instant::now();
+        let Some(mark) = self.directory.as_ref().map(|directory| directory.join(MARK)) else { return };
+        if !self.is_behind() || self.next_try.is_some_and(|next| began < next) {
+            return;
+        }
+        for (version, body) in self.unwritten.clone() {
+            self.keep_version(version, &body);
+        }
+        if self.behind {
+            self.remember(memory);
+        }
+        for (site, text) in self.unkept.clone() {
+            self.keep(&site, &text);
+        }
+        if !self.marked && !self.behind && self.unwritten.is_empty() {
+            self.marked = self.write(&mark, MARK_SAYS.as_bytes());
+        }
+        self.next_try = Some(began + began.elapsed() * SHARE);
+    }
+
+    fn take_mark(&mut self) {
+        let Some(mark) = self.directory.as_ref().map(|directory| directory.join(MARK)) else { return };
+        // Where not even that can be done, it is tried with every failure to come.
+        self.marked &= fs::remove_file(mark).is_err_and(|error| error.kind() != ErrorKind::NotFound);
     }
 
     /// The bytes of a version that was in force once; what is not the version that it says it is, is none.
@@ -162,9 +273,11 @@ impl State {
 
     /// Removes the bytes of versions that nobody may hold any more.
     pub fn keep_only_versions(&mut self, wanted: &BTreeSet<Version>) {
-        let gone: Vec<Version> = self.versions.difference(wanted).copied().collect();
+        let known = self.versions.keys().chain(self.unwritten.keys());
+        let gone: BTreeSet<Version> = known.filter(|version| !wanted.contains(version)).copied().collect();
         for version in gone {
             self.versions.remove(&version);
+            self.unwritten.remove(&version);
             if let Some(file) = self.version_file(version) {
                 self.failing.remove(&file);
                 let _ = fs::remove_file(file);
@@ -177,7 +290,7 @@ impl State {
     }
 
     fn write(&mut self, file: &Path, bytes: &[u8]) -> bool {
-        match write_whole(file, |out| out.write_all(bytes)) {
+        match write_anew(file, bytes) {
             Ok(()) => {
                 self.failing.remove(file);
                 true
@@ -200,6 +313,7 @@ impl State {
     /// Forgets a site that is gone.
     pub fn forget(&mut self, site: &str) {
         self.kept.remove(site);
+        self.unkept.remove(site);
         if let Some(file) = self.copy_of(site) {
             self.failing.remove(&file);
             let _ = fs::remove_file(file);

@@ -1,4 +1,5 @@
-//! The thread that keeps the ledger: once a second, and once more at the end.
+//! The thread that keeps the ledger: once a second, and once more at the end. So often, too, what could not be written to
+//! the state directory is tried again.
 
 use crate::clock::Clock;
 use crate::ledger::Ledger;
@@ -23,9 +24,12 @@ pub(super) fn keep(ledger: Arc<Ledger>, live: Arc<Live>, clock: Clock) -> std::i
     let run = move || {
         // Whoever was killed before the first second is over was there all the same.
         ledger.tick(&live.snapshot(), clock.moment());
+        live.write_again();
         while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             ledger.tick(&live.snapshot(), clock.moment());
+            live.write_again();
         }
+        live.write_again();
         ledger.close(clock.moment().now);
     };
     Ok(Keeper { end, thread: std::thread::Builder::new().name("ledger".into()).spawn(run)? })

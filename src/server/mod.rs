@@ -122,7 +122,11 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         origins: origin_robots::known(settings.state.as_deref()).before(&settings.origins),
     };
     let live = Live::start(options, registry, moment.now)?;
-    let options = LedgerOptions { state: settings.state.clone(), new_hosts: settings.new_hosts.clone() };
+    let options = LedgerOptions {
+        state: settings.state.clone(),
+        new_hosts: settings.new_hosts.clone(),
+        versions_missing: live.versions_missing(),
+    };
     let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));
     let metrics = Metrics::new();
     let traps = match &settings.state {
