@@ -5,6 +5,7 @@ mod crash;
 mod moved;
 mod odd;
 mod proofs;
+mod unwritten;
 
 use super::keeping::{Ledger, LedgerOptions};
 use super::visits::{ANYONE, Bounds, Host, Visits, key};

@@ -246,4 +246,6 @@ mod takeover_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod unwritten_tests;
+#[cfg(test)]
 mod without_policy_tests;

@@ -1,0 +1,128 @@
+//! A state directory that cannot be written for a while, under the real binary: it runs on, and whoever was served what is
+//! not known afterwards is no violator.
+
+#![cfg(feature = "proxy")]
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::{BINGBOT, Gate, Origin, Setup, eventually, read};
+
+const HOST: &str = "shop.example";
+const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
+
+/// What the next start relies on, and what each of them was before it could not be written any more.
+const FILES: [&str; 4] = ["versions", "state.json", "last-good", "ledger/visits.json"];
+
+fn policy(closed: &str) -> String {
+    format!(
+        "hosts: [{HOST}]\nrobots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: [{closed}] }}] }}\nenforcement: {{ mode: enforce }}\n"
+    )
+}
+
+/// A host that was watched for more than a day.
+fn watched(origin: &Origin) -> Gate {
+    let setup = Setup::before(origin.address).policy("shop", &policy("/cart/, /new/"));
+    let mut gate = setup.settings("logs: { access: access.log }").with_clock().start();
+    for _ in 0..6 {
+        assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
+        gate.live_through(5 * 3_600);
+    }
+    assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
+    wait_until_written(&gate);
+    gate
+}
+
+fn wait_until_written(gate: &Gate) {
+    let stamp =
+        || Some(serde_json::from_str::<Value>(&read(&gate.path("state/ledger/alive.json"))).ok()?["at"].as_i64()?);
+    let before = eventually("a stamp", stamp);
+    eventually("the next stamp", || stamp().filter(|at| *at > before));
+}
+
+/// What the access log calls a request.
+fn kind(gate: &Gate, agent: &str, path: &str) -> String {
+    let lines = || read(&gate.path("access.log")).lines().count();
+    let before = lines();
+    gate.get(HOST, path, &format!("User-Agent: {agent}\r\n"));
+    eventually("a line of the access log", || (lines() > before).then_some(()));
+    let log = read(&gate.path("access.log"));
+    let line: Value = serde_json::from_str(log.lines().last().expect("a line")).expect("JSON");
+    line["kind"].as_str().expect("a kind").to_owned()
+}
+
+fn publish(gate: &Gate, closed: &str) {
+    gate.write_policy("shop", &policy(closed));
+    assert!(gate.command(&["reload"]).status.success(), "the proxy runs on");
+}
+
+fn warnings(gate: &Gate) -> String {
+    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    status["warnings"].to_string()
+}
+
+fn away(path: &Path) -> PathBuf {
+    path.with_extension("away")
+}
+
+/// Puts something in the way of each, so that nothing can be written there.
+fn block(gate: &Gate) {
+    for file in FILES {
+        let path = gate.path("state").join(file);
+        fs::rename(&path, away(&path)).expect("it is there");
+        if away(&path).is_dir() { fs::write(&path, "in the way") } else { fs::create_dir(&path) }.expect("in the way");
+    }
+}
+
+fn unblock(gate: &Gate) {
+    for file in FILES {
+        let path = gate.path("state").join(file);
+        if path.is_dir() { fs::remove_dir(&path) } else { fs::remove_file(&path) }.expect("in the way");
+        fs::rename(away(&path), &path).expect("as it was");
+    }
+}
+
+#[test]
+fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_written() {
+    let origin = Origin::start();
+    for signal in ["KILL", "TERM"] {
+        let mut gate = watched(&origin);
+        block(&gate);
+        publish(&gate, "/cart/");
+        assert_eq!(gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).status, 200);
+        publish(&gate, "/cart/, /new/, /more/");
+        assert!(warnings(&gate).contains("state.json: cannot be written"));
+        assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy", "its copy opens it");
+        eventually("the stamp is taken away", || (!gate.path("state/ledger/alive.json").exists()).then_some(()));
+        gate.restart(signal, |gate| {
+            unblock(gate);
+            gate.write_clock(3, 0);
+        });
+        assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven", "{signal}: what it was served nobody knows");
+        for _ in 0..5 {
+            gate.live_through(5 * 3_600);
+            assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
+        }
+        assert_eq!(kind(&gate, BINGBOT, "/new/"), "violation", "{signal}: it holds no copy any more");
+    }
+}
+
+#[test]
+fn what_could_not_be_written_is_written_when_there_is_room_again_and_the_watch_goes_on() {
+    let origin = Origin::start();
+    let mut gate = watched(&origin);
+    block(&gate);
+    publish(&gate, "/cart/");
+    assert_eq!(gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).status, 200);
+    publish(&gate, "/cart/, /new/, /more/");
+    unblock(&gate);
+    eventually("everything is written", || (warnings(&gate) == "[]").then_some(()));
+    wait_until_written(&gate);
+    gate.restart("KILL", |gate| {
+        gate.write_clock(3, 0);
+    });
+    assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation", "every version that it may hold closes it");
+}
