@@ -86,7 +86,7 @@ fn unblock(gate: &Gate) {
 
 #[test]
 fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_written() {
-    let origin = Origin::start();
+    let origin = Origin::plain();
     for signal in ["KILL", "TERM"] {
         let mut gate = watched(&origin);
         block(&gate);
@@ -111,7 +111,7 @@ fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_wri
 
 #[test]
 fn what_could_not_be_written_is_written_when_there_is_room_again_and_the_watch_goes_on() {
-    let origin = Origin::start();
+    let origin = Origin::plain();
     let mut gate = watched(&origin);
     block(&gate);
     publish(&gate, "/cart/");
