@@ -208,6 +208,32 @@ fn explain_as_json_has_the_shape_that_is_documented() {
 }
 
 #[test]
+fn an_address_of_ipv4_is_the_same_one_mapped_into_ipv6() {
+    let policy = |networks: &str, ip: &str| {
+        format!(
+            "hosts: a.example\nrobots: {{ origin: replace, groups: [{{ agents: \"*\" }}] }}\nenforcement: {{ mode: enforce }}\n\
+             crawlers: [{{ token: PartnerBot, networks: [\"{networks}\"] }}]\n\
+             tests:\n  - {{ agent: PartnerBot, path: /, ip: \"{ip}\", expect: allowed }}\n  \
+             - {{ agent: PartnerBot, path: /, ip: \"::ffff:203.0.113.7\", expect: {{ kind: impostor }} }}\n"
+        )
+    };
+    for (networks, inside) in [
+        ("198.51.100.0/24", "::ffff:198.51.100.7"),
+        ("::ffff:198.51.100.0/120", "198.51.100.7"),
+        ("::ffff:198.51.100.7", "198.51.100.7"),
+    ] {
+        let directory = directory(&[("a.yaml", &policy(networks, inside))]);
+        let checked = crawlgate(&["check", path(&directory)]);
+        assert!(checked.status.success(), "{networks}: {}", text(&checked.stdout));
+        for (ip, identity) in [(inside, "verified"), ("203.0.113.7", "impostor"), ("::ffff:203.0.113.7", "impostor")] {
+            let question = ["explain", "--json", "--policies", path(&directory), "--host", "a.example", "--ip", ip];
+            let explained = json(&crawlgate(&[&question[..], &["--user-agent", "PartnerBot/1", "/"]].concat()));
+            assert_eq!(explained["identity"], identity, "{networks}, {ip}: {explained}");
+        }
+    }
+}
+
+#[test]
 fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() {
     let rules = "origin_tags: keep\nindexing: { tags: { '*': notranslate, googlebot: nosnippet } }\n";
     let policies = directory(&[("shop.yaml", &format!("{GOOD}{rules}"))]);

@@ -187,9 +187,12 @@ fn told_alike(gate: &Gate, cases: &[Case]) {
         let before = explained(gate, client, user_agent, target);
         let answer = from(gate, client, user_agent, target);
         let after = explained(gate, client, user_agent, target);
+        // An address of IPv4 is the same one mapped into IPv6.
+        let mapped = if client.contains(':') { client.to_owned() } else { format!("::ffff:{client}") };
+        let mapped = explained(gate, &mapped, user_agent, target);
         assert_eq!((answer.status, answer.field("cache-control")), (status, Some("no-store")), "{shown}");
         assert!(answer.text().contains(case.body), "{shown}: {}", answer.text());
-        for told in [&before, &after] {
+        for told in [&before, &after, &mapped] {
             let told = (&told["verdict"], &told["kind"], &told["action"]["kind"], &told["action"]["status"]);
             assert_eq!((told.0, told.1, told.2), (&verdict.into(), &kind.into(), &action.into()), "{shown}");
             assert_eq!(told.3, status, "{shown}");

@@ -220,7 +220,7 @@ impl Operations {
                 target: question.target.as_bytes(),
                 method: b"GET",
                 user_agent: question.user_agent.as_bytes(),
-                client: question.ip,
+                client: question.ip.map(|address| address.to_canonical()),
                 identity: Identity::Unverified,
                 now: moment.now,
             },

@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             target: arguments.target.as_bytes(),
             method: b"GET",
             user_agent: arguments.user_agent.as_bytes(),
-            client: arguments.ip,
+            client: arguments.ip.map(|address| address.to_canonical()),
             identity: Identity::Unverified,
             now,
         },

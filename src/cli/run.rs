@@ -1,6 +1,7 @@
 //! `run`: the proxy.
 
 use super::{Failure, places, policies, say};
+use crate::crawlers::read_network;
 use crate::live::StartError;
 use crate::server::{self, Bound, ServerError};
 use crate::settings::{
@@ -10,7 +11,7 @@ use crate::telemetry::start_tracing;
 use ipnet::IpNet;
 use std::fs::DirBuilder;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -74,8 +75,7 @@ where
 }
 
 fn network(written: &str) -> Result<IpNet, String> {
-    let address = || written.parse::<IpAddr>().map(IpNet::from);
-    written.parse().or_else(|_| address()).map_err(|_| "write a network, like 10.0.0.0/8, or an address".into())
+    read_network(written).ok_or_else(|| "write a network, like 10.0.0.0/8, or an address".into())
 }
 
 /// Runs the command.

@@ -5,12 +5,14 @@
 
 mod declared;
 mod identify;
+mod network;
 mod records;
 mod registry;
 mod words;
 
 pub use declared::calls_itself;
 pub use identify::TokenMarks;
+pub use network::read_network;
 pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
 
 /// Whom a user agent claims to be.

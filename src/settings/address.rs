@@ -89,14 +89,6 @@ pub fn host_pattern(written: &str) -> Option<String> {
     }
 }
 
-/// A network, or a single address.
-pub fn network(written: &str) -> Option<ipnet::IpNet> {
-    match written.parse::<ipnet::IpNet>() {
-        Ok(network) => Some(network.trunc()),
-        Err(_) => written.parse::<IpAddr>().ok().map(ipnet::IpNet::from),
-    }
-}
-
 /// An address to serve on: `0.0.0.0:80`, `[::]:80`.
 pub fn listen_address(written: &str) -> Result<SocketAddr, String> {
     written.parse().map_err(|_| {

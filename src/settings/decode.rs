@@ -1,10 +1,11 @@
 //! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
 
-use super::address::{host_pattern, listen_address, network};
+use super::address::{host_pattern, listen_address};
 use super::{
     AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, OriginSettings, OriginTimeouts,
     ServerAddress, SettingsFile,
 };
+use crate::crawlers::read_network;
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -241,7 +242,7 @@ fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
     }
     let mut found = Vec::new();
     for written in decoder.texts(node, "a list of networks, like 10.0.0.0/8") {
-        match network(&written.value) {
+        match read_network(&written.value) {
             Some(network) => found.push(network),
             None => {
                 decoder

@@ -55,7 +55,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         if address.is_err() {
             decoder.error("bad-value", node.span, format!("`{text}` is not an address"));
         }
-        address.ok()
+        address.ok().map(|address| address.to_canonical())
     });
     let identity = fields.take("identity").and_then(|node| one_of(node, &IDENTITIES, "what is proven", decoder));
     let held = fields.take("held").and_then(|node| held(node, decoder));

@@ -1,9 +1,8 @@
 //! `crawlers`: the owner's own, and corrections to the registry, for this site.
 
-use crate::crawlers::{Binds, Purpose};
+use crate::crawlers::{Binds, Purpose, read_network};
 use crate::policy::model::OwnCrawler;
 use crate::yaml::{Decoder, Diagnostic, Located, Node, Value};
-use std::net::IpAddr;
 
 /// A shorter mark stands in the user agents of too many people.
 const MIN_MARK: usize = 3;
@@ -90,10 +89,9 @@ fn marks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
 fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
     let mut networks = Vec::new();
     for written in decoder.texts(node, "a list of networks, like 10.20.0.0/16") {
-        let network = written.value.parse::<ipnet::IpNet>().map(|network| network.trunc());
-        match network.or_else(|_| written.value.parse::<IpAddr>().map(ipnet::IpNet::from)) {
-            Ok(network) => networks.push(network),
-            Err(_) => {
+        match read_network(&written.value) {
+            Some(network) => networks.push(network),
+            None => {
                 let message = format!("`{}` is neither a network nor an address", written.value);
                 decoder.error("bad-network", written.span, message).help =
                     Some("write `10.20.0.0/16`, `2001:db8::/32` or a single address".into());

@@ -1,0 +1,44 @@
+//! Networks as people write them.
+
+use ipnet::{IpNet, Ipv4Net};
+use std::net::IpAddr;
+
+/// Of an IPv4 address in IPv6's clothes so many bits are clothes (RFC 4291 section 2.5.5.2).
+const MAPPED: u8 = 96;
+
+/// A network, or a single address. IPv4 that is mapped into IPv6 is IPv4: so are the addresses that it is compared with.
+pub fn read_network(written: &str) -> Option<IpNet> {
+    let network = written.parse().or_else(|_| written.parse::<IpAddr>().map(IpNet::from)).ok()?;
+    let mapped = match network {
+        IpNet::V6(network) => network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(MAPPED)),
+        IpNet::V4(_) => None,
+    };
+    let network = mapped.and_then(|(address, length)| Ipv4Net::new(address, length).ok()).map_or(network, IpNet::V4);
+    Some(network.trunc())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_network;
+
+    #[test]
+    fn networks_and_addresses_mapped_or_not() {
+        for (written, read) in [
+            ("10.20.0.0/16", "10.20.0.0/16"),
+            ("10.20.30.40/16", "10.20.0.0/16"),
+            ("192.0.2.7", "192.0.2.7/32"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("2001:db8::1", "2001:db8::1/128"),
+            ("::ffff:10.20.0.0/112", "10.20.0.0/16"),
+            ("::ffff:10.20.30.40/112", "10.20.0.0/16"),
+            ("::ffff:192.0.2.7", "192.0.2.7/32"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+        ] {
+            assert_eq!(read_network(written).map(|network| network.to_string()).as_deref(), Some(read), "{written}");
+        }
+        for written in ["", "10.20.0.0/33", "shop.example", "::ffff:10.20.0.0/129", "10.20/16"] {
+            assert_eq!(read_network(written), None, "{written}");
+        }
+    }
+}
