@@ -36,8 +36,10 @@ fn watched(origin: &Origin) -> Gate {
 }
 
 fn wait_until_written(gate: &Gate) {
-    let stamp =
-        || Some(serde_json::from_str::<Value>(&read(&gate.path("state/ledger/alive.json"))).ok()?["at"].as_i64()?);
+    let stamp = || {
+        let stamp: Value = serde_json::from_str(&read(&gate.path("state/ledger/alive.json"))).ok()?;
+        stamp["at"].as_i64()
+    };
     let before = eventually("a stamp", stamp);
     eventually("the next stamp", || stamp().filter(|at| *at > before));
 }
