@@ -54,8 +54,11 @@ pub const CASES: [(&str, &str, u16, &str); 10] = [
     ("GET", "/garbage", 502, "nosnippet"),
 ];
 
-/// What is asked of nginx with which field, and the status and the tags of the answer.
-pub const CASES_OF_NGINX: [(&str, &str, (&str, &str), u16, &str); 9] = [
+/// Method, target and a field of a request, and status and tags of the answer.
+pub type Exchange = (&'static str, &'static str, (&'static str, &'static str), u16, &'static str);
+
+/// What is asked of nginx, and what it answers.
+pub const CASES_OF_NGINX: [Exchange; 9] = [
     ("GET", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
     ("HEAD", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
     ("GET", "/report.pdf", ("range", "bytes=0-3"), 206, "noindex, noarchive"),
