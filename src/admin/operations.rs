@@ -176,6 +176,7 @@ impl Operations {
         if self.conducts.traps.failing() {
             status.warnings.push("the marks of traps cannot be written to the state directory".into());
         }
+        status.warnings.extend(self.events.problem());
         for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
             if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {
                 site.suspended.push(standing.crawler);
