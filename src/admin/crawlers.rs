@@ -1,7 +1,7 @@
 //! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
 
-use super::Operations;
 use super::query::Query;
+use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, Ledger};
@@ -117,8 +117,10 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
         Some("never_fetched") => event.never_fetched,
         Some(kind) => event.kind == kind,
     };
-    let events = operations.events.recent().into_iter();
+    let events = operations.events.recent();
+    names::check(&query, operations, &events, &operations.metrics.by_crawler())?;
     let events = events
+        .into_iter()
         .filter(|event| query.wants("site", &event.site) && query.wants("crawler", &event.crawler) && is_kind(event))
         .take(limit);
     Ok(Violations { violations: events.collect(), left_out: operations.events.left_out() })
@@ -130,6 +132,8 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
 /// The query is none.
 pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String> {
     let query = Query::read(query, &["site", "crawler"])?;
+    let mut counts = operations.metrics.by_crawler();
+    names::check(&query, operations, &operations.events.recent(), &counts)?;
     let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
     let mut marks: BTreeMap<(String, String), usize> = BTreeMap::new();
     for mark in operations.marks() {
@@ -140,7 +144,6 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
         *marks.entry((mark.site, crawler)).or_default() += 1;
     }
     let is = |name: &str, value: &str| query.wants(name, value);
-    let mut counts = operations.metrics.by_crawler();
     let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
         .sites()
         .iter()

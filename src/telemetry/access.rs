@@ -308,7 +308,8 @@ fn write_lines(name: &str, mut output: Output, shared: &Shared) {
         }
         let mut state = shared.state();
         if problem.is_some() || !lines.is_empty() {
-            let stuck = || Some(format!("the {name} cannot be made anew, and the old file grows on: {}", output.stuck()?));
+            let stuck =
+                || Some(format!("the {name} cannot be made anew, and the old file grows on: {}", output.stuck()?));
             let overflow = || overflowed.then(|| format!("the {name} is written too slowly, and lines are lost"));
             state.problem = problem.or_else(overflow).or_else(stuck);
         }
