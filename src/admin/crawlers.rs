@@ -7,7 +7,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, Ledger};
 use crate::policy::SiteEntry;
 use crate::telemetry::{CrawlerCounts, Event, Events};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Kind, claim_label, claim_of};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -57,6 +57,7 @@ struct CrawlerOnSite {
     requests: u64,
     robots_txt_requests: u64,
     /// When it was last served robots.txt, by this process or as the ledger remembers.
+    #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
     /// What it, or whoever shares its cache, was served, by host.
     holds: Vec<HeldOnHost>,
@@ -77,9 +78,11 @@ struct CrawlerOnSite {
 #[derive(Serialize)]
 struct HeldOnHost {
     host: String,
+    #[serde(serialize_with = "rfc3339")]
     watched_since: Timestamp,
     /// Whether it is watched for long enough to call anybody a violator.
     watched: bool,
+    #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
     /// Whether it may hold the version in force.
     in_force: bool,
@@ -89,8 +92,10 @@ struct HeldOnHost {
 
 #[derive(Serialize)]
 struct NetworksOfCrawler {
+    #[serde(serialize_with = "rfc3339")]
     last_verified: Option<Timestamp>,
     /// When somebody last came under its name from elsewhere.
+    #[serde(serialize_with = "rfc3339")]
     last_impostor: Option<Timestamp>,
     /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
     suspended: bool,
