@@ -169,7 +169,7 @@ impl LogFile {
 }
 
 fn size(file: &Metadata) -> Option<u64> {
-    file.is_file().then(|| file.len())
+    file.is_file().then_some(file.len())
 }
 
 fn append(path: &Path) -> io::Result<(File, Option<u64>, bool)> {
