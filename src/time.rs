@@ -1,11 +1,14 @@
 //! A moment in time and its spellings (RFC 3339, HTTP-date). The engine takes moments as arguments: nothing here reads
 //! a clock.
 
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serializer};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Whole seconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+/// Whole seconds since 1970-01-01T00:00:00Z. Written as such where only crawlgate reads; what people and their programs
+/// read has [`rfc3339`]. Either is understood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
@@ -63,6 +66,48 @@ impl From<SystemTime> for Timestamp {
             Ok(after) => Timestamp(i64::try_from(after.as_secs()).unwrap_or(i64::MAX)),
             Err(before) => Timestamp(-i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX)),
         }
+    }
+}
+
+/// Writes a moment, or one that may be absent, as RFC 3339.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn rfc3339<M: Copy + Into<Option<Timestamp>>, S: Serializer>(moment: &M, serializer: S) -> Result<S::Ok, S::Error> {
+    let moment: Option<Timestamp> = (*moment).into();
+    match moment {
+        Some(moment) => serializer.collect_str(&moment),
+        None => serializer.serialize_none(),
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        struct Moment;
+        impl Visitor<'_> for Moment {
+            type Value = Timestamp;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("seconds since 1970, or a moment as in RFC 3339")
+            }
+
+            fn visit_i64<E: de::Error>(self, seconds: i64) -> Result<Timestamp, E> {
+                Ok(Timestamp(seconds))
+            }
+
+            fn visit_u64<E: de::Error>(self, seconds: u64) -> Result<Timestamp, E> {
+                i64::try_from(seconds).map(Timestamp).map_err(|_| E::custom("too many seconds"))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+                // As a moment is displayed that RFC 3339 has no words for.
+                let seconds = || text.strip_prefix('@')?.parse().ok().map(Timestamp);
+                Timestamp::parse(text)
+                    .or_else(seconds)
+                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Moment)
     }
 }
 

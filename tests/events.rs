@@ -28,6 +28,10 @@ fn events(gate: &Gate, count: usize) -> Vec<Value> {
     })
 }
 
+fn status(gate: &Gate) -> String {
+    String::from_utf8(gate.command(&["status"]).stdout).expect("text")
+}
+
 /// Many requests on one connection.
 fn flood(gate: &Gate, count: usize, headers: &str) {
     let mut connection = gate.connect();
@@ -138,14 +142,136 @@ fn addresses_are_written_as_much_as_the_settings_say() {
 fn a_log_that_cannot_be_written_keeps_no_request_waiting_and_is_told() {
     let origin = Origin::plain();
     let gate = shop(&origin, "{ events: /dev/full }");
+    assert!(!status(&gate).contains("event-log"), "{}", status(&gate));
     flood(&gate, 20, GPTBOT);
     gate.log.wait_for("event-log cannot be written");
+    eventually("status says so", || {
+        let said = status(&gate);
+        let lost =
+            said.contains("warning: the event-log cannot be written, and lines are lost: No space left on device");
+        (lost && said.contains("lost since the start: 20")).then_some(())
+    });
+    gate.wait_for_metric("crawlgate_warnings", 1.0);
     eventually("the lost lines are counted", || {
         let metrics = gate.metrics();
         let dropped =
             metrics.lines().find_map(|line| line.strip_prefix("crawlgate_events_dropped_total ")?.parse::<u64>().ok());
         dropped.filter(|dropped| *dropped >= 20)
     });
+}
+
+#[test]
+fn a_file_that_was_removed_or_renamed_is_made_anew_and_nothing_after_is_lost() {
+    let origin = Origin::plain();
+    let gate = shop(&origin, "{ events: { to: events.log, size: 4KiB, keep: 2, rate: 100000 } }");
+    flood(&gate, 3, GPTBOT);
+    events(&gate, 3);
+    std::fs::remove_file(gate.path("events.log")).expect("removed");
+    flood(&gate, 80, GPTBOT);
+    gate.log.wait_for("events.log: the event-log was removed or renamed; it is made anew");
+    eventually("the last event", || read(&gate.path("events.log")).contains("/cart/79\"").then_some(()));
+    assert!(read(&gate.path("events.log.2")).len() > 3_000, "it makes way as before");
+    std::fs::rename(gate.path("events.log"), gate.path("moved.log")).expect("renamed");
+    flood(&gate, 1, GPTBOT);
+    assert_eq!(events(&gate, 1).len(), 1);
+    gate.wait_for_metric("crawlgate_events_dropped_total", 0.0);
+    assert!(!status(&gate).contains("event-log"), "{}", status(&gate));
+}
+
+#[test]
+fn a_file_that_cannot_make_way_grows_on_and_is_told() {
+    let origin = Origin::plain();
+    let gate = shop(&origin, "{ events: { to: events.log, size: 4KiB, keep: 1, rate: 100000 } }");
+    std::fs::create_dir(gate.path("events.log.1")).expect("in the way");
+    flood(&gate, 40, GPTBOT);
+    assert_eq!(events(&gate, 40).len(), 40);
+    gate.wait_for_metric("crawlgate_events_dropped_total", 0.0);
+    eventually("status says so", || {
+        status(&gate).contains("warning: the event-log cannot be made anew, and the old file grows on").then_some(())
+    });
+    std::fs::remove_dir(gate.path("events.log.1")).expect("out of the way");
+    flood(&gate, 1, GPTBOT);
+    eventually("it makes way", || (lines(&read(&gate.path("events.log.1"))).len() >= 40).then_some(()));
+    eventually("status is silent", || (!status(&gate).contains("event-log")).then_some(()));
+}
+
+#[test]
+fn a_line_that_a_crash_tore_is_ended_before_the_next() {
+    let origin = Origin::plain();
+    let mut gate = shop(&origin, "{ events: events.log }");
+    flood(&gate, 1, GPTBOT);
+    events(&gate, 1);
+    gate.restart("KILL", |gate| {
+        let text = read(&gate.path("events.log"));
+        std::fs::write(gate.path("events.log"), &text[..text.len() / 2]).expect("torn");
+    });
+    flood(&gate, 2, GPTBOT);
+    let text = eventually("the events", || {
+        Some(read(&gate.path("events.log"))).filter(|text| text.ends_with('\n') && text.lines().count() >= 3)
+    });
+    let (torn, whole) = text.split_once('\n').expect("a line");
+    assert!(serde_json::from_str::<Value>(torn).is_err());
+    assert_eq!(lines(whole).len(), 2);
+}
+
+#[test]
+fn each_known_crawler_has_an_event_a_second_however_many_there_are() {
+    let origin = Origin::plain();
+    let gate = shop(&origin, "{ events: { to: events.log, rate: 1 } }");
+    let listed = std::process::Command::new(env!("CARGO_BIN_EXE_crawlgate")).args(["crawlers", "--json"]).output();
+    let known: Vec<Value> = serde_json::from_slice(&listed.expect("it runs").stdout).expect("JSON");
+    let tokens: Vec<&str> = known.iter().filter_map(|crawler| crawler["tokens"][0].as_str()).collect();
+    assert!(tokens.len() > 50, "{tokens:?}");
+    for token in &tokens {
+        gate.get("shop.example", "/cart/", &format!("User-Agent: {token}/1.0\r\n"));
+    }
+    let against: std::collections::BTreeSet<String> = eventually("their events", || {
+        let metrics = gate.metrics();
+        let series = metrics.lines().filter(|line| line.starts_with("crawlgate_violations_total{"));
+        let crawlers = series.filter_map(|line| Some(line.split_once("crawler=\"")?.1.split_once('"')?.0.to_owned()));
+        Some(crawlers.collect()).filter(|crawlers: &std::collections::BTreeSet<String>| crawlers.len() > 50)
+    });
+    for crawler in against {
+        eventually(&format!("an event of {crawler}"), || {
+            read(&gate.path("events.log")).contains(&format!("\"crawler\":\"{crawler}\"")).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_name_that_nobody_has_is_refused_and_one_of_a_moment_ago_is_not() {
+    let origin = Origin::plain();
+    let gate = shop(&origin, "{ events: events.log }");
+    flood(&gate, 1, GPTBOT);
+    events(&gate, 1);
+    let asked = |path: &str| {
+        let mut connection = support::Connection::open(gate.admin);
+        connection.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        let response = connection.response("GET");
+        (response.status, String::from_utf8(response.body).expect("text"))
+    };
+    for list in ["violations", "crawlers"] {
+        for (query, said) in [
+            ("site=nope", "`site` is `nope`: there is no site of this name\n"),
+            ("site=shopp", "`site` is `shopp`: there is no site of this name; did you mean `shop`?\n"),
+            ("crawler=nope", "`crawler` is `nope`: there is no crawler of this name\n"),
+            ("crawler=GPTBot", "`crawler` is `GPTBot`: there is no crawler of this name; did you mean `gptbot`?\n"),
+            ("crawler=Google+Search", "there is no crawler of this name"),
+        ] {
+            let (status, text) = asked(&format!("/api/{list}?{query}"));
+            assert!(status == 400 && text.contains(said), "{list} {query}: {status} {text}");
+        }
+        for query in ["site=shop", "crawler=gptbot", "crawler=other", "crawler=bingbot", "site=shop&crawler=gptbot"] {
+            assert_eq!(asked(&format!("/api/{list}?{query}")).0, 200, "{list} {query}");
+        }
+    }
+    // Its site goes; what it did does not.
+    std::fs::write(gate.setup.policies().join("other.yaml"), POLICY.replace("shop.example", "other.example"))
+        .expect("written");
+    std::fs::remove_file(gate.setup.policies().join("shop.yaml")).expect("removed");
+    assert!(gate.command(&["reload"]).status.success());
+    let (status, text) = asked("/api/violations?site=shop");
+    assert!(status == 200 && text.contains("/cart/0"), "{status} {text}");
 }
 
 #[test]

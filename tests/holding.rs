@@ -318,6 +318,50 @@ fn marks_are_listed_released_and_survive_kill_9() {
     assert_eq!(from(&gate, "203.0.113.8", "ClaudeBot/1.0", "/").status, 200);
     let marks: Value = serde_json::from_slice(&gate.command(&["traps", "--json"]).stdout).expect("JSON");
     assert_eq!(marks.as_array().map(Vec::len), Some(1), "{marks}");
+    assert!(is_rfc3339(&marks[0]["since"]) && is_rfc3339(&marks[0]["until"]), "{marks}");
+    assert_eq!(gate.command(&["traps", "--release", "203.0.113.0/33"]).status.code(), Some(2));
+    let released = gate.command(&["traps", "--release", "203.0.113.0/24", "--json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&released.stdout).expect("JSON"), marks);
+}
+
+/// To the second, as events have it to the millisecond.
+fn is_rfc3339(moment: &Value) -> bool {
+    moment.as_str().is_some_and(|text| text.len() == 20 && text.starts_with("20") && text.ends_with('Z'))
+}
+
+#[test]
+fn a_network_is_released_as_it_is_listed() {
+    let origin = Origin::plain();
+    let gate = watched_shop(&without_pace(), &origin);
+    assert_eq!(from(&gate, "2001:db8:1:1::7", "ClaudeBot/1.0", "/no-crawlers-here/").status, 423);
+    let listed = String::from_utf8(gate.command(&["traps"]).stdout).expect("text");
+    let network = listed.split_whitespace().next().expect("a mark");
+    assert_eq!(network, "2001:db8:1:1::/64");
+    assert!(gate.command(&["traps", "--release", network]).status.success());
+    assert_eq!(from(&gate, "2001:db8:1:1::7", "ClaudeBot/1.0", "/").status, 200);
+}
+
+#[test]
+fn moments_are_rfc_3339_wherever_people_and_programs_read_them() {
+    let origin = Origin::plain();
+    let gate = watched_shop(&without_pace(), &origin);
+    assert_eq!(from(&gate, "203.0.113.7", "ClaudeBot/1.0", "/robots.txt").status, 200);
+    assert!(gate.command(&["pause", "--for", "10m"]).status.success());
+    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
+    for status in [&status, &api(&gate, "/api/status")] {
+        let site = &status["sites"][0];
+        for moment in [&status["last_reload"], &site["since"], &site["paused_until"]] {
+            assert!(is_rfc3339(moment), "{status}");
+        }
+    }
+    let crawler = eventually("the visit", || {
+        let crawler = api(&gate, "/api/crawlers?crawler=claudebot")["crawlers"][0].clone();
+        (!crawler["last_fetch"].is_null()).then_some(crawler)
+    });
+    let host = &crawler["holds"][0];
+    for moment in [&crawler["last_fetch"], &host["last_fetch"], &host["watched_since"]] {
+        assert!(is_rfc3339(moment), "{crawler}");
+    }
 }
 
 #[test]
@@ -471,5 +515,5 @@ fn a_robots_txt_that_is_spelled_otherwise_is_served_all_the_same() {
     assert!(given.status == 200 && given.text().contains("Disallow: /cart/"), "{}", given.text());
     gate.wait_for_metric("crawlgate_robots_txt_total{crawler=\"bingbot\",site=\"shop\",status=\"200\"}", 1.0);
     let crawlers = api(&gate, "/api/crawlers");
-    assert!(crawlers["crawlers"][0]["last_fetch"].is_u64(), "{crawlers}");
+    assert!(crawlers["crawlers"][0]["last_fetch"].is_string(), "{crawlers}");
 }

@@ -4,6 +4,7 @@ use super::{LiveAnswer, LiveQuestion, Operations};
 use crate::ledger::Mark;
 use crate::live::{PauseRequest, ReloadReport, Status};
 use crate::time::Timestamp;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::IpAddr;
@@ -31,7 +32,7 @@ pub enum Request {
     Pause(PauseRequest),
     Resume { site: Option<String> },
     Traps,
-    Release { address: IpAddr },
+    Release { address: IpAddr, prefix_length: u8 },
     Explain(LiveQuestion),
 }
 
@@ -223,7 +224,10 @@ fn perform(request: &Request, operations: &Operations) -> Response {
         Request::Reload => Response::Reloaded(operations.reload()),
         Request::Pause(request) => operations.pause(request).map_or_else(refused, |until| Response::Paused { until }),
         Request::Traps => Response::Marks { marks: operations.marks() },
-        Request::Release { address } => Response::Released { marks: operations.release(*address) },
+        Request::Release { address, prefix_length } => match IpNet::new(*address, *prefix_length) {
+            Ok(network) => Response::Released { marks: operations.release(network) },
+            Err(error) => Response::Refused { error: error.to_string() },
+        },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
         Request::Resume { site } => {
             operations.resume(site.as_deref()).map_or_else(refused, |sites| Response::Resumed { sites })

@@ -1,13 +1,13 @@
 //! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
 
-use super::Operations;
 use super::query::Query;
+use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, Ledger};
 use crate::policy::SiteEntry;
 use crate::telemetry::{CrawlerCounts, Event, Events};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Kind, claim_label, claim_of};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -57,6 +57,7 @@ struct CrawlerOnSite {
     requests: u64,
     robots_txt_requests: u64,
     /// When it was last served robots.txt, by this process or as the ledger remembers.
+    #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
     /// What it, or whoever shares its cache, was served, by host.
     holds: Vec<HeldOnHost>,
@@ -77,9 +78,11 @@ struct CrawlerOnSite {
 #[derive(Serialize)]
 struct HeldOnHost {
     host: String,
+    #[serde(serialize_with = "rfc3339")]
     watched_since: Timestamp,
     /// Whether it is watched for long enough to call anybody a violator.
     watched: bool,
+    #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
     /// Whether it may hold the version in force.
     in_force: bool,
@@ -89,8 +92,10 @@ struct HeldOnHost {
 
 #[derive(Serialize)]
 struct NetworksOfCrawler {
+    #[serde(serialize_with = "rfc3339")]
     last_verified: Option<Timestamp>,
     /// When somebody last came under its name from elsewhere.
+    #[serde(serialize_with = "rfc3339")]
     last_impostor: Option<Timestamp>,
     /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
     suspended: bool,
@@ -117,8 +122,10 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
         Some("never_fetched") => event.never_fetched,
         Some(kind) => event.kind == kind,
     };
-    let events = operations.events.recent().into_iter();
+    let events = operations.events.recent();
+    names::check(&query, operations, &events, &operations.metrics.by_crawler())?;
     let events = events
+        .into_iter()
         .filter(|event| query.wants("site", &event.site) && query.wants("crawler", &event.crawler) && is_kind(event))
         .take(limit);
     Ok(Violations { violations: events.collect(), left_out: operations.events.left_out() })
@@ -130,6 +137,8 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
 /// The query is none.
 pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String> {
     let query = Query::read(query, &["site", "crawler"])?;
+    let mut counts = operations.metrics.by_crawler();
+    names::check(&query, operations, &operations.events.recent(), &counts)?;
     let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
     let mut marks: BTreeMap<(String, String), usize> = BTreeMap::new();
     for mark in operations.marks() {
@@ -140,7 +149,6 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
         *marks.entry((mark.site, crawler)).or_default() += 1;
     }
     let is = |name: &str, value: &str| query.wants(name, value);
-    let mut counts = operations.metrics.by_crawler();
     let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
         .sites()
         .iter()

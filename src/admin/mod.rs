@@ -6,6 +6,7 @@
 pub mod control;
 mod crawlers;
 mod http;
+mod names;
 mod operations;
 mod query;
 

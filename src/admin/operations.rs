@@ -8,6 +8,7 @@ use crate::policy::retire::RetireStage;
 use crate::telemetry::{Events, Metrics, SiteGauges};
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Holdings, Identity, Question, asker_of, explain_for, identity_by_policy};
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -176,6 +177,7 @@ impl Operations {
         if self.conducts.traps.failing() {
             status.warnings.push("the marks of traps cannot be written to the state directory".into());
         }
+        status.warnings.extend(self.events.problem());
         for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
             if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {
                 site.suspended.push(standing.crawler);
@@ -203,10 +205,10 @@ impl Operations {
         self.conducts.traps.list(self.moment())
     }
 
-    /// Forgets the marks of an address.
-    pub fn release(&self, address: IpAddr) -> Vec<Mark> {
-        let released = self.conducts.traps.release(address, self.moment());
-        tracing::info!(marks = released.len(), "an address is released from traps");
+    /// Forgets the marks of an address or a network.
+    pub fn release(&self, network: IpNet) -> Vec<Mark> {
+        let released = self.conducts.traps.release(network, self.moment());
+        tracing::info!(marks = released.len(), %network, "released from traps");
         released
     }
 

@@ -73,7 +73,7 @@ impl<'q> Query<'q> {
 }
 
 /// An error repeats no more of what somebody sent than a person needs, and nothing that a terminal would obey.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     text.chars().take(40).map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Failure, now, print_json};
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -73,6 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 struct Stale<'a> {
     id: &'a str,
     /// The day they were read, as far as it was noted: a month is its first day, a year its first of January.
+    #[serde(serialize_with = "rfc3339")]
     read: Option<Timestamp>,
     source: &'a str,
     documentation: Option<&'a str>,

@@ -3,15 +3,16 @@
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
 use crate::ledger::Mark;
+use ipnet::IpNet;
 use std::io::Write;
 use std::net::IpAddr;
 
 /// List the addresses that asked for a trap, or release one
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Forget the marks of this address (of IPv6, of its /64)
-    #[arg(long, value_name = "ADDRESS")]
-    release: Option<IpAddr>,
+    /// Forget the marks of this address (of IPv6, of its /64) or network
+    #[arg(long, value_name = "ADDRESS", value_parser = address_or_network)]
+    release: Option<IpNet>,
     /// For a program
     #[arg(long)]
     json: bool,
@@ -19,10 +20,16 @@ pub struct Arguments {
     control: control::Socket,
 }
 
+/// An address, or a network as the list has it.
+fn address_or_network(text: &str) -> Result<IpNet, &'static str> {
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).map_err(|_| "neither an address nor a network like 203.0.113.0/24")
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let request = match arguments.release {
-        Some(address) => Request::Release { address },
+        Some(network) => Request::Release { address: network.addr(), prefix_length: network.prefix_len() },
         None => Request::Traps,
     };
     let (marks, released) = match arguments.control.ask(&request)? {
@@ -31,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => return Err(control::unexpected()),
     };
     if released && marks.is_empty() {
-        return Err(Failure::Found("this address is not marked".into()));
+        return Err(Failure::Found("nobody is marked there".into()));
     }
     if arguments.json {
         return print_json(&marks);

@@ -200,8 +200,33 @@ fn of_ipv6_a_mark_is_for_the_whole_64_and_a_mapped_address_is_its_ipv4() {
     assert!(!traps.is_marked("shop", "other", address("2001:db8:1:3::9"), now.lived));
     traps.mark("shop", "other", address("::ffff:192.0.2.7"), now, HOUR);
     assert!(traps.is_marked("shop", "other", address("192.0.2.7"), now.lived));
-    assert_eq!(traps.release(address("2001:db8:1:2::1"), now).len(), 1);
+    assert_eq!(traps.release(network("2001:db8:1:2::1/128"), now).len(), 1);
     assert!(!traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
+}
+
+fn network(text: &str) -> ipnet::IpNet {
+    text.parse().expect("a network")
+}
+
+#[test]
+fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
+    let (traps, now) = (Traps::default(), at(0));
+    for marked in ["192.0.2.1", "192.0.2.200", "198.51.100.1", "2001:db8:1:2::3", "2001:db8:1:4::"] {
+        traps.mark("shop", "other", address(marked), now, HOUR);
+    }
+    for (released, count) in [
+        ("2001:db8:1:2::/64", 1),
+        ("2001:db8:1:2:3::/80", 0),
+        ("2001:db8:1:4:3::/80", 1),
+        ("192.0.2.128/25", 1),
+        ("::ffff:192.0.2.1/128", 1),
+        ("::ffff:198.51.100.0/120", 1),
+        ("::/0", 0),
+        ("0.0.0.0/0", 0),
+    ] {
+        assert_eq!(traps.release(network(released), now).len(), count, "{released}");
+    }
+    assert!(traps.is_empty());
 }
 
 #[test]
@@ -211,8 +236,8 @@ fn release_forgets_an_address_under_every_name() {
         traps.mark("shop", crawler, address("192.0.2.1"), now, HOUR);
     }
     traps.mark("shop", "gptbot", address("192.0.2.2"), now, HOUR);
-    assert_eq!(traps.release(address("192.0.2.1"), now).len(), 2);
-    assert!(traps.release(address("192.0.2.1"), now).is_empty());
+    assert_eq!(traps.release(network("192.0.2.1/32"), now).len(), 2);
+    assert!(traps.release(network("192.0.2.1/32"), now).is_empty());
     assert_eq!((traps.len(), traps.list(now).len()), (1, 1));
 }
 

@@ -7,7 +7,8 @@ use super::bounded::{Bounded, Ends};
 use super::watch::{TOLERANCE, Watch};
 use crate::clock::Moment;
 use crate::durable::{set_aside, write_whole};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
@@ -31,8 +32,10 @@ pub struct Mark {
     /// The address; of IPv6 the /64, since that is what one machine has.
     pub address: IpAddr,
     /// When it stepped in, the last time.
+    #[serde(serialize_with = "rfc3339")]
     pub since: Timestamp,
     /// When that is forgotten.
+    #[serde(serialize_with = "rfc3339")]
     pub until: Timestamp,
 }
 
@@ -185,12 +188,13 @@ impl Traps {
         self.0.marks.collect(|mark| mark.is_in_force(lived).then_some(())).len()
     }
 
-    /// Forgets the marks of an address, under every name and on every site; returns those that counted.
-    pub fn release(&self, address: IpAddr, moment: Moment) -> Vec<Mark> {
-        let address = network(address);
+    /// Forgets the marks of a network, under every name and on every site; returns those that counted. One within a /64
+    /// stands for all of it, as marks do.
+    pub fn release(&self, whose: IpNet, moment: Moment) -> Vec<Mark> {
+        let whose = canonical(whose);
         let mut released = Vec::new();
         self.0.marks.retain(|mark| {
-            let kept = mark.address != address;
+            let kept = !whose.contains(&mark.address);
             if !kept && mark.is_in_force(moment.lived) {
                 released.push(mark.at(moment));
             }
@@ -229,6 +233,16 @@ pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX))),
+    }
+}
+
+/// The network whose marks are meant: an IPv4 address may come in IPv6's clothes.
+fn canonical(whose: IpNet) -> IpNet {
+    let (address, length) = (whose.addr(), whose.prefix_len());
+    match (address, address.to_canonical()) {
+        (IpAddr::V6(_), IpAddr::V4(v4)) if length >= 96 => IpNet::new(v4.into(), length - 96).unwrap_or(whose),
+        (IpAddr::V6(v6), _) => IpNet::new(v6.into(), length.min(64)).unwrap_or(whose),
+        (IpAddr::V4(_), _) => whose,
     }
 }
 

@@ -7,7 +7,7 @@ use super::without_policy::{WithoutPolicy, is_no_policy};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::settings::OriginSettings;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +59,7 @@ pub struct OriginRobotsStatus {
     /// Where it is fetched.
     pub url: Option<String>,
     /// When the origin last said what it has, or that it has none.
+    #[serde(serialize_with = "rfc3339")]
     pub last_success: Option<Timestamp>,
     /// What is wrong, for a person.
     pub problem: Option<String>,

@@ -8,7 +8,7 @@ use crate::policy::model::RetirePolicy;
 use crate::policy::retire::RetireStage;
 use crate::policy::{Site, Snapshot};
 use crate::robots::TargetScratch;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -18,6 +18,7 @@ pub struct Status {
     /// Counts replacements of the snapshot.
     pub generation: u64,
     /// Of the last reload.
+    #[serde(serialize_with = "rfc3339")]
     pub last_reload: Timestamp,
     /// Sites in the order of their names.
     pub sites: Vec<SiteStatus>,
@@ -37,6 +38,7 @@ pub struct SiteStatus {
     /// The version of its robots.txt.
     pub version: String,
     /// Since when that is in force.
+    #[serde(serialize_with = "rfc3339")]
     pub since: Timestamp,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
@@ -47,6 +49,7 @@ pub struct SiteStatus {
     /// Why not, and warnings: `file:line:column: ...`.
     pub findings: Vec<String>,
     /// The pause in force, until this moment.
+    #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
     /// Superseded versions that may still be held.
     pub held_versions: usize,
@@ -54,7 +57,7 @@ pub struct SiteStatus {
     /// those of the policy alone while none was sent.
     pub indexable: bool,
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
-    #[serde(default)]
+    #[serde(default, serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
     /// Crawlers whose networks, as the policy lists them, verified nobody within seven days while others came under their
     /// names: nobody is called an impostor by these lists.
@@ -74,7 +77,9 @@ pub struct SiteStatus {
 pub struct RetireStatus {
     pub path: String,
     pub stage: RetireStage,
+    #[serde(serialize_with = "rfc3339")]
     pub noindex_from: Timestamp,
+    #[serde(serialize_with = "rfc3339")]
     pub disallowed_from: Timestamp,
 }
 

@@ -95,7 +95,11 @@ fn a_whole_policy_is_read_as_it_is_written() {
     assert_eq!(policy.origin_tags, OriginTags::Strip);
     assert_eq!(
         policy.enforcement.site.disallowed,
-        Some(AnswerPolicy { status: 503, retry_after: Some(Duration::from_secs(3_600)), body: Some("no".into()) })
+        Some(AnswerPolicy {
+            status: Some(503),
+            retry_after: Some(Duration::from_secs(3_600)),
+            body: Some("no".into())
+        })
     );
     assert_eq!(policy.enforcement.purposes[&Purpose::Seo].mode, Some(Mode::Off));
     assert_eq!(policy.enforcement.grace.value, Duration::from_secs(172_800));

@@ -2,17 +2,15 @@
 //! thread of its own several times a second: waking it for each line would cost more than everything else. A full buffer
 //! drops lines and counts them; a request never waits for a disk.
 
-use super::rotation::RotatingFile;
+use super::log_file::{LogFile, Lost};
 use crate::policy::Version;
 use crate::settings::AccessDestination;
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::fs::{File, OpenOptions};
 use std::io::{Stdout, Write};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,6 +19,8 @@ use std::time::{Duration, Instant, SystemTime};
 const ROOM: usize = 8 * 1024 * 1024;
 /// From here on the writer does not wait for more.
 const ENOUGH: usize = 64 * 1024;
+/// What it is called in messages.
+const NAME: &str = "access-log";
 /// How long a line may wait for others.
 const GATHERED: Duration = Duration::from_millis(50);
 
@@ -107,6 +107,10 @@ struct State {
     /// The writer is at it.
     reopening: bool,
     closed: bool,
+    /// A line found no room since the writer came by.
+    overflowed: bool,
+    /// Why lines are lost, as the writer last saw it.
+    problem: Option<String>,
 }
 
 /// What the writer shares with those who write.
@@ -144,8 +148,7 @@ impl Drop for Open {
 /// Where lines go.
 pub(super) enum Output {
     Stdout(Stdout),
-    File(File, PathBuf),
-    Rotating(RotatingFile),
+    File(LogFile),
 }
 
 impl AccessLog {
@@ -157,9 +160,9 @@ impl AccessLog {
         let output = match destination {
             AccessDestination::Off => return Ok(AccessLog::off()),
             AccessDestination::Stdout => Output::Stdout(std::io::stdout()),
-            AccessDestination::File(path) => Output::File(append(path)?, path.clone()),
+            AccessDestination::File(path) => Output::File(LogFile::open(NAME, path, None)?),
         };
-        AccessLog::start("access-log", output)
+        AccessLog::start(NAME, output)
     }
 
     /// Starts the writer of a log, called so in messages.
@@ -199,6 +202,7 @@ impl AccessLog {
             let mut state = shared.state();
             let before = state.waiting.len();
             if before + line.len() > ROOM {
+                state.overflowed = true;
                 shared.dropped.fetch_add(1, Ordering::Relaxed);
                 return;
             }
@@ -216,6 +220,13 @@ impl AccessLog {
     /// Lines dropped because too many were waiting, or that could not be written.
     pub fn dropped(&self) -> u64 {
         self.shared().map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Why lines are being lost, where they are.
+    pub fn problem(&self) -> Option<String> {
+        let state = self.shared()?.state();
+        let waiting = || state.overflowed.then(|| "the log is written too slowly, and lines are lost".to_owned());
+        state.problem.clone().or_else(waiting)
     }
 
     /// Waits until everything taken in is written, for at most `limit`.
@@ -246,20 +257,9 @@ impl AccessLog {
     }
 }
 
-pub(super) fn append(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
-}
-
 fn write_lines(name: &str, mut output: Output, shared: &Shared) {
-    let mut failing = false;
-    let mut note = |result: std::io::Result<()>| match result {
-        Ok(()) => failing = false,
-        Err(error) if !failing => {
-            failing = true;
-            tracing::error!(%error, "the {name} cannot be written; lines are lost until it can");
-        }
-        Err(_) => {}
-    };
+    // Lines that were lost since the log could be written the last time.
+    let mut lost = 0;
     // The two buffers change places.
     let mut lines = Vec::new();
     loop {
@@ -275,24 +275,44 @@ fn write_lines(name: &str, mut output: Output, shared: &Shared) {
         let (reopen, closed) = (state.reopen.take(), state.closed);
         state.reopening = reopen.is_some();
         state.hurry = false;
+        let overflowed = std::mem::take(&mut state.overflowed);
         drop(state);
 
         let (before, after) = lines.split_at(reopen.unwrap_or(lines.len()).min(lines.len()));
-        let mut put = |output: &mut Output, lines: &[u8]| {
-            let written = output.write(lines);
-            if written.is_err() {
-                let lost = lines.iter().filter(|octet| **octet == b'\n').count();
-                shared.dropped.fetch_add(lost as u64, Ordering::Relaxed);
+        let mut problem = None;
+        let mut put = |output: &mut Output, lines: &[u8], as_it_is: bool| {
+            if lines.is_empty() {
+                return;
             }
-            note(written);
+            match output.write(lines, as_it_is) {
+                Ok(()) if lost > 0 => {
+                    tracing::warn!(lost, "the {name} is written again");
+                    lost = 0;
+                }
+                Ok(()) => {}
+                Err(Lost { lines, error }) => {
+                    if lost == 0 {
+                        tracing::error!(%error, "the {name} cannot be written; lines are lost until it can");
+                    }
+                    lost += lines;
+                    shared.dropped.fetch_add(lines, Ordering::Relaxed);
+                    problem = Some(format!("the {name} cannot be written, and lines are lost: {error}"));
+                }
+            }
         };
-        put(&mut output, before);
-        if reopen.is_some() {
-            let opened = output.reopen();
-            put(&mut output, after);
-            note(opened);
+        put(&mut output, before, reopen.is_some());
+        let opened = if reopen.is_some() { output.reopen() } else { Ok(()) };
+        put(&mut output, after, false);
+        if let Err(error) = opened {
+            tracing::error!(%error, "the {name} cannot be opened again");
         }
         let mut state = shared.state();
+        if problem.is_some() || !lines.is_empty() {
+            let stuck =
+                || Some(format!("the {name} cannot be made anew, and the old file grows on: {}", output.stuck()?));
+            let overflow = || overflowed.then(|| format!("the {name} is written too slowly, and lines are lost"));
+            state.problem = problem.or_else(overflow).or_else(stuck);
+        }
         state.done += lines.len() as u64;
         state.reopening = false;
         drop(state);
@@ -308,22 +328,29 @@ fn write_lines(name: &str, mut output: Output, shared: &Shared) {
 }
 
 impl Output {
-    fn write(&mut self, lines: &[u8]) -> std::io::Result<()> {
+    /// Writes whole lines, into the file as it is where it is to be opened again.
+    fn write(&mut self, lines: &[u8], as_it_is: bool) -> Result<(), Lost> {
         match self {
-            Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()),
-            Output::File(file, _) => file.write_all(lines),
-            Output::Rotating(file) => file.write_lines(lines),
+            Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()).map_err(|error| {
+                let lost = lines.iter().filter(|octet| **octet == b'\n').count();
+                Lost { lines: lost as u64, error }
+            }),
+            Output::File(file) => file.write_lines(lines, as_it_is),
         }
     }
 
     fn reopen(&mut self) -> std::io::Result<()> {
         match self {
             Output::Stdout(_) => Ok(()),
-            Output::File(file, path) => {
-                *file = append(path)?;
-                Ok(())
-            }
-            Output::Rotating(file) => file.reopen(),
+            Output::File(file) => file.reopen(),
+        }
+    }
+
+    /// Why its file is not made anew, where it should be.
+    fn stuck(&self) -> Option<&str> {
+        match self {
+            Output::Stdout(_) => None,
+            Output::File(file) => file.stuck(),
         }
     }
 }

@@ -5,18 +5,21 @@
 //! costs a short lock and no waiting: lines are gathered and written as those of the access log are.
 
 use super::access::{AccessLog, Output, moment};
-use super::rotation::RotatingFile;
+use super::log_file::{LogFile, Rotation};
 use crate::settings::{EventDestination, EventSettings};
 use serde::Serialize;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Beyond the rate each crawler on each site has one event a second, as far as these tell them apart.
-const FAIR: usize = 256;
+/// Beyond the rate each crawler on each site has one event a second: so many of them. Names are of the policies and the
+/// registry, so only whoever has as many sites comes near.
+const FAIR: usize = 16_384;
+/// What the log is called in messages.
+const NAME: &str = "event-log";
 const SUMMED_EVERY: Duration = Duration::from_secs(1);
 
 /// One request against the rules.
@@ -70,7 +73,8 @@ fn is_zero(number: &u64) -> bool {
 struct Sampling {
     second: u64,
     taken: u64,
-    fair: [bool; FAIR],
+    /// Who had one, by the hash of site and crawler: of 64 bits under a key of our own, no two are alike.
+    served: HashSet<u64>,
     /// Since the last that was taken in.
     left_out: u64,
 }
@@ -100,9 +104,10 @@ impl Events {
     pub fn open(settings: &EventSettings) -> std::io::Result<Events> {
         let log = match &settings.destination {
             EventDestination::Off => AccessLog::off(),
-            EventDestination::Stdout => AccessLog::start("event-log", Output::Stdout(std::io::stdout()))?,
+            EventDestination::Stdout => AccessLog::start(NAME, Output::Stdout(std::io::stdout()))?,
             EventDestination::File { path, size, keep } => {
-                AccessLog::start("event-log", Output::Rotating(RotatingFile::open(path, *size, *keep)?))?
+                let rotation = Rotation { limit: *size, keep: *keep };
+                AccessLog::start(NAME, Output::File(LogFile::open(NAME, path, Some(rotation))?))?
             }
         };
         let events = Events::new(log, settings.rate);
@@ -122,7 +127,12 @@ impl Events {
 
     /// In memory only.
     pub fn off() -> Events {
-        Events::new(AccessLog::off(), EventSettings::default().rate)
+        Events::recording(EventSettings::default().rate)
+    }
+
+    /// In memory only, so many a second.
+    pub fn recording(rate: u32) -> Events {
+        Events::new(AccessLog::off(), rate)
     }
 
     fn new(log: AccessLog, rate: u32) -> Events {
@@ -130,7 +140,7 @@ impl Events {
             log,
             rate: rate.into(),
             hasher: RandomState::new(),
-            sampling: Mutex::new(Sampling { second: 0, taken: 0, fair: [false; FAIR], left_out: 0 }),
+            sampling: Mutex::new(Sampling { second: 0, taken: 0, served: HashSet::with_capacity(FAIR), left_out: 0 }),
             recent: Mutex::default(),
             left_out: AtomicU64::new(0),
         }))
@@ -167,6 +177,15 @@ impl Events {
     /// Lines that were taken in and could not be written.
     pub fn dropped(&self) -> u64 {
         self.0.log.dropped()
+    }
+
+    /// Why events are being lost, where they are.
+    pub fn problem(&self) -> Option<String> {
+        let problem = self.0.log.problem()?;
+        Some(match self.dropped() {
+            0 => problem,
+            dropped => format!("{problem}; lost since the start: {dropped}"),
+        })
     }
 
     /// Waits until everything taken in is written, for at most `limit`.
@@ -207,12 +226,14 @@ impl Shared {
     /// Whether one more is taken in, and then how many before it were not.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = second(now);
-        let place = self.hasher.hash_one((site, crawler)) as usize % FAIR;
+        let who = self.hasher.hash_one((site, crawler));
         let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
         if sampling.second != second {
-            (sampling.second, sampling.taken, sampling.fair) = (second, 0, [false; FAIR]);
+            (sampling.second, sampling.taken) = (second, 0);
+            sampling.served.clear();
         }
-        let first = !std::mem::replace(&mut sampling.fair[place], true);
+        // Room for all of them was made at the start: nobody waits for a table that grows.
+        let first = sampling.served.len() < FAIR && sampling.served.insert(who);
         if !first && sampling.taken >= self.rate {
             sampling.left_out += 1;
             return None;

@@ -4,8 +4,8 @@
 
 mod access;
 mod events;
+mod log_file;
 mod metrics;
-mod rotation;
 mod trace;
 
 pub use access::{AccessLog, AccessRecord};

@@ -1,6 +1,7 @@
 use super::*;
 use crate::settings::AccessDestination;
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 fn gauges(site: &str) -> SiteGauges {
     SiteGauges {
@@ -166,4 +167,66 @@ fn a_full_queue_drops_and_counts_lines_and_still_flushes_and_reopens() {
     log.flush(Duration::from_secs(20));
     assert!(std::fs::read_to_string(&file).expect("read").contains("/after"));
     drop((log, drain));
+}
+
+fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
+    Event {
+        time,
+        site: site.into(),
+        crawler: crawler.into(),
+        identity: "unverified",
+        proof: "none",
+        client: None,
+        method: "GET".into(),
+        host: "shop.example".into(),
+        target: "/cart/".into(),
+        user_agent: None,
+        verdict: "disallowed",
+        kind: "unproven",
+        never_fetched: false,
+        rule: None,
+        rule_source: None,
+        version: String::new(),
+        held: Vec::new(),
+        action: "block",
+        would: None,
+        status: 403,
+        retry_after: None,
+        left_out: 0,
+    }
+}
+
+#[test]
+fn beyond_the_rate_each_crawler_on_each_site_has_one_event_a_second() {
+    let events = Events::recording(1);
+    for second in 0..3 {
+        let now = std::time::UNIX_EPOCH + Duration::from_secs(1_765_000_000 + second);
+        let mut made = BTreeMap::<(String, String), u32>::new();
+        for _ in 0..3 {
+            for (site, crawler) in (0..5).flat_map(|site| (0..300).map(move |crawler| (site, crawler))) {
+                let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
+                events.record(&site, &crawler, now, || {
+                    *made.entry((site.clone(), crawler.clone())).or_default() += 1;
+                    event(&site, &crawler, now)
+                });
+            }
+        }
+        assert_eq!(made.len(), 5 * 300, "in second {second}");
+        assert!(made.values().all(|made| *made == 1), "and no more than the rate lets them");
+    }
+    assert_eq!(events.left_out(), 3 * 2 * 5 * 300);
+    assert_eq!(events.recent().len(), Events::KEPT);
+}
+
+#[test]
+fn more_names_than_there_is_room_for_are_left_out() {
+    let events = Events::recording(1);
+    let mut made = 0;
+    for number in 0..20_000 {
+        events.record("site", &number.to_string(), std::time::UNIX_EPOCH, || {
+            made += 1;
+            event("site", "other", std::time::UNIX_EPOCH)
+        });
+    }
+    assert_eq!((made, events.left_out()), (16_384, 20_000 - 16_384));
 }

@@ -68,6 +68,28 @@ fn arithmetic_saturates() {
 }
 
 #[test]
+fn moments_are_read_as_seconds_and_as_rfc_3339_and_written_as_whoever_reads_them_wants() {
+    #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
+    struct Moments {
+        ours: Timestamp,
+        #[serde(serialize_with = "super::rfc3339")]
+        theirs: Timestamp,
+        #[serde(default, serialize_with = "super::rfc3339")]
+        perhaps: Option<Timestamp>,
+    }
+    let moments = |seconds| Moments { ours: Timestamp(seconds), theirs: Timestamp(seconds), perhaps: None };
+    let text = serde_json::to_string(&Moments { perhaps: Some(Timestamp(86_400)), ..moments(60) }).expect("JSON");
+    assert_eq!(text, r#"{"ours":60,"theirs":"1970-01-01T00:01:00Z","perhaps":"1970-01-02T00:00:00Z"}"#);
+    for seconds in [0, -1, 1_765_000_000, i64::MIN, i64::MAX] {
+        let text = serde_json::to_string(&moments(seconds)).expect("JSON");
+        assert_eq!(serde_json::from_str::<Moments>(&text).expect("read again"), moments(seconds), "{text}");
+    }
+    for wrong in ["\"soon\"", "true", "1.5", "18446744073709551615", "\"@\"", "null"] {
+        assert!(serde_json::from_str::<Timestamp>(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn any_timestamp_can_be_displayed() {
     for seconds in [i64::MIN, i64::MAX] {
         assert!(Timestamp(seconds).to_string().contains(&seconds.to_string()));

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::crawlers::Registry;
+use crate::policy::compiled::Standing;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::Source;
 use std::sync::Arc;
@@ -124,6 +125,31 @@ fn every_answer_is_that_of_the_agent_else_of_the_purpose_else_of_the_site_field_
     assert_eq!(answers("GPTBot/1.2"), ("observe", 401, 503, 404));
     assert_eq!(answers(GOOGLEBOT), ("enforce", 402, 503, 410));
     assert_eq!(answers("bingbot/2.0"), ("enforce", 451, 503, 410));
+}
+
+#[test]
+fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
+    let text = with(
+        "{ mode: enforce, disallowed: { status: 410, retry_after: 1h, body: ours }, trapped: { status: 404, for: 2h }, \
+         purposes: { search: { disallowed: { body: theirs }, trapped: { body: pit } } }, \
+         agents: { Bingbot: { disallowed: 418, too_fast: { body: slow } }, \
+                   GPTBot: { disallowed: { retry_after: 2h, body: '' }, trapped: { for: 1h } } } }",
+    );
+    let site = site(&text);
+    let said = |user_agent: &str, get: fn(Standing) -> u16| {
+        let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
+        let answer = &site.answers[usize::from(get(site.standing(claim)))];
+        (answer.status, answer.retry_after, answer.body.as_deref().unwrap_or("none").to_owned())
+    };
+    let disallowed = |user_agent| said(user_agent, |standing| standing.disallowed);
+    assert_eq!(disallowed("ClaudeBot/1.0"), (410, Some(3_600), "ours".into()));
+    assert_eq!(disallowed(GOOGLEBOT), (410, Some(3_600), "theirs".into()));
+    assert_eq!(disallowed("bingbot/2.0"), (418, Some(3_600), "theirs".into()));
+    assert_eq!(disallowed("GPTBot/1.2"), (410, Some(7_200), String::new()));
+    assert_eq!(said("bingbot/2.0", |standing| standing.trapped), (404, None, "pit".into()));
+    assert_eq!(said("GPTBot/1.2", |standing| standing.trapped), (404, None, "none".into()));
+    assert_eq!(said("bingbot/2.0", |standing| standing.too_fast), (429, None, "slow".into()));
+    assert_eq!(said("bingbot/2.0", |standing| standing.ambiguous), (403, None, "none".into()));
 }
 
 #[test]

@@ -176,12 +176,17 @@ impl Settle<'_> {
         let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
         let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
-        let refusal = AnswerPolicy { status: 403, retry_after: None, body: None };
-        let disallowed = field(agent, by_purpose, &enforcement.site, |fields| fields.disallowed.clone());
-        let ambiguous = field(agent, by_purpose, &enforcement.site, |fields| fields.ambiguous.clone());
-        let too_fast = field(agent, by_purpose, &enforcement.site, |fields| fields.too_fast.clone());
-        let impostor = field(agent, by_purpose, &enforcement.site, |fields| fields.impostor.clone());
-        let trapped = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped.clone());
+        let mut answer = |status: u16, get: fn(&EnforcementFields) -> &Option<AnswerPolicy>| {
+            self.answer(
+                status,
+                [agent, by_purpose, Some(&enforcement.site)].map(|said| said.and_then(|said| get(said).as_ref())),
+            )
+        };
+        let disallowed = answer(403, |fields| &fields.disallowed);
+        let ambiguous = answer(403, |fields| &fields.ambiguous);
+        let too_fast = answer(429, |fields| &fields.too_fast);
+        let impostor = answer(403, |fields| &fields.impostor);
+        let trapped = answer(403, |fields| &fields.trapped);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
         let exempt = &enforcement.exempt;
@@ -202,11 +207,11 @@ impl Settle<'_> {
             binds,
             never_bound: binds == Binds::Never,
             mode,
-            disallowed: self.answer(disallowed.unwrap_or_else(|| refusal.clone())),
-            ambiguous: self.answer(ambiguous.unwrap_or_else(|| refusal.clone())),
-            too_fast: self.answer(too_fast.unwrap_or_else(|| AnswerPolicy { status: 429, ..refusal.clone() })),
-            impostor: self.answer(impostor.unwrap_or_else(|| refusal.clone())),
-            trapped: self.answer(trapped.unwrap_or(refusal)),
+            disallowed,
+            ambiguous,
+            too_fast,
+            impostor,
+            trapped,
             trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
             unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
             exempt: exempt.iter().any(|agent| names.iter().any(|name| agent.value.eq_ignore_ascii_case(name))),
@@ -219,11 +224,14 @@ impl Settle<'_> {
         }
     }
 
-    fn answer(&mut self, policy: AnswerPolicy) -> u16 {
+    /// What is said of an answer, the narrowest first: field by field, and the status at last as we have it.
+    fn answer(&mut self, status: u16, said: [Option<&AnswerPolicy>; 3]) -> u16 {
+        let said = || said.iter().copied().flatten();
+        let retry_after = said().find_map(|said| said.retry_after);
         let answer = Answer {
-            status: policy.status,
-            retry_after: policy.retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
-            body: policy.body.map(Into::into),
+            status: said().find_map(|said| said.status).unwrap_or(status),
+            retry_after: retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
+            body: said().find_map(|said| said.body.as_deref()).map(Into::into),
         };
         let index = self.answers.iter().position(|present| *present == answer).unwrap_or_else(|| {
             self.answers.push(answer);

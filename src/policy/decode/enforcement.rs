@@ -196,10 +196,10 @@ fn too_fast(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
         return answer(node, decoder);
     }
     let mut fields = decoder.fields(node, "an answer")?;
-    let status = fields.take("status").map_or(Some(429), |node| status(node, decoder));
+    let status = fields.take("status").and_then(|node| status(node, decoder));
     let body = body(&mut fields, decoder);
     fields.finish(&["status", "body"], decoder);
-    Some(AnswerPolicy { status: status?, retry_after: None, body })
+    Some(AnswerPolicy { status, retry_after: None, body })
 }
 
 /// The answer, and for how long it is given: either may be left out.
@@ -217,30 +217,22 @@ fn trapped(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AnswerPolicy>, Opt
         decoder.error("bad-value", node.span, "`for` is from one second to 30 days");
     }
     fields.finish(&["status", "body", "for"], decoder);
-    let answer = (status.is_some() || body.is_some()).then(|| AnswerPolicy {
-        status: status.unwrap_or(403),
-        retry_after: None,
-        body,
-    });
-    (answer, time.map(|(_, time)| time))
+    (Some(AnswerPolicy { status, retry_after: None, body }), time.map(|(_, time)| time))
 }
 
 fn answer(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
     if !matches!(node.value, Value::Mapping(_)) {
-        return Some(AnswerPolicy { status: status(node, decoder)?, retry_after: None, body: None });
+        return Some(AnswerPolicy { status: Some(status(node, decoder)?), retry_after: None, body: None });
     }
     let mut fields = decoder.fields(node, "an answer")?;
-    let status = match fields.take("status") {
-        Some(node) => status(node, decoder),
-        None => {
-            decoder.error("missing-field", node.span, "an answer needs a `status`");
-            None
-        }
-    };
+    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
+        decoder.error("missing-field", node.span, "an answer says a `status`, a `retry_after` or a `body`");
+    }
+    let status = fields.take("status").and_then(|node| status(node, decoder));
     let retry_after = fields.take("retry_after").and_then(|node| retry_after(node, decoder));
     let body = body(&mut fields, decoder);
     fields.finish(&["status", "retry_after", "body"], decoder);
-    Some(AnswerPolicy { status: status?, retry_after, body })
+    Some(AnswerPolicy { status, retry_after, body })
 }
 
 fn body(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Option<String> {

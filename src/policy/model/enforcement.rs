@@ -94,11 +94,11 @@ impl Mode {
     }
 }
 
-/// An answer in place of the page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An answer in place of the page; what it does not say falls to the next wider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerPolicy {
     /// 4xx or 5xx.
-    pub status: u16,
+    pub status: Option<u16>,
     /// Retry-After.
     pub retry_after: Option<Duration>,
     /// The body; our own when absent.
