@@ -8,6 +8,7 @@ mod agents;
 mod catalogue;
 mod file;
 mod outdone;
+mod reach;
 mod rules;
 mod signals;
 mod site;
@@ -17,6 +18,8 @@ mod surroundings;
 mod tags;
 mod unseen;
 
+#[cfg(test)]
+mod reach_tests;
 #[cfg(test)]
 mod tests;
 
