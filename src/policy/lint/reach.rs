@@ -15,8 +15,10 @@ use regex_automata::{Anchored, Input};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// Steps of one search; an expression that people write takes a few hundred.
-const MAX_STEPS: usize = 100_000;
+/// Steps of one search; what people write takes a few hundred.
+const MAX_STEPS: usize = 20_000;
+/// Steps of all searches of a policy: a check and a reload take no longer for it, whatever the expressions are.
+pub const STEPS_OF_A_POLICY: usize = 300_000;
 /// Memory of one expression's automaton, while it is searched.
 const CACHE_BYTES: usize = 1 << 20;
 /// Octets of all patterns of a rule; their places are kept in 16 bits.
@@ -49,8 +51,16 @@ pub fn patterns(conditions: &Conditions) -> Vec<Pattern> {
     conditions.paths.iter().map(|path| Pattern::new(&path.value)).collect()
 }
 
-/// Whether some URL is what is wanted; `None` where that was not found out.
-pub fn any(wanted: Wanted<'_>, among: Among) -> Option<bool> {
+/// Whether some URL is what is wanted; `None` where that was not found out. Takes its steps from `budget`.
+pub fn any(wanted: Wanted<'_>, among: Among, budget: &mut usize) -> Option<bool> {
+    let mut left = MAX_STEPS.min(*budget);
+    let given = left;
+    let found = search(wanted, among, &mut left);
+    *budget -= given - left;
+    found
+}
+
+fn search(wanted: Wanted<'_>, among: Among, left: &mut usize) -> Option<bool> {
     let mut when = Side::new(wanted.paths, wanted.path_regex)?;
     let mut unless = match wanted.unless {
         Some((paths, path_regex)) => Some(Side::new(paths, path_regex)?),
@@ -65,7 +75,6 @@ pub fn any(wanted: Wanted<'_>, among: Among) -> Option<bool> {
     };
     let mut waiting = vec![first.clone()];
     known.insert(first);
-    let mut steps = 0;
     while let Some(state) = waiting.pop() {
         if state.place.at != At::Start {
             let excluded = match (&mut unless, &state.unless) {
@@ -78,10 +87,7 @@ pub fn any(wanted: Wanted<'_>, among: Among) -> Option<bool> {
         }
         for &octet in &octets {
             for (token, place) in tokens(octet, state.place, among) {
-                steps += 1;
-                if steps > MAX_STEPS {
-                    return None;
-                }
+                *left = left.checked_sub(1)?;
                 let in_path = place.at == At::Path;
                 let Some(one) = when.step(&state.when, octet, &token, in_path)? else { continue };
                 let other = match (&mut unless, &state.unless) {

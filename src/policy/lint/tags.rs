@@ -12,8 +12,9 @@ use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Located, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let mut budget = reach::STEPS_OF_A_POLICY;
     for rule in &site.policy.indexing {
-        never_matches(rule, diagnostics);
+        never_matches(rule, &mut budget, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
@@ -160,7 +161,8 @@ fn against_each_other(said: &Directives, pieces: &[(&WrittenDirectives, Directiv
                     .at(written.text.span, format!("`{known}` is said here, too; the more restrictive of the two wins"))
                     .help("remove the other"),
             );
-        } else if !before.is_empty() && both == before {
+        } else if !before.is_empty() && both == before && !all {
+            // `index, follow` is two words for what restricts nothing, and means both.
             diagnostics.push(lints::REDUNDANT_TAG.at(written.text.span, "this is said twice"));
         }
         before = both;
@@ -220,7 +222,7 @@ fn each_directive(
     }
 }
 
-fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
+fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diagnostics) {
     if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
@@ -231,9 +233,9 @@ fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
     let paths = reach::patterns(&rule.when);
     let path_regex = rule.when.path_regex.as_ref();
     let when = Wanted { paths: &paths, path_regex: path_regex.map(|regex| regex.value.as_str()), unless: None };
-    let matches = reach::any(when, Among::All);
+    let matches = reach::any(when, Among::All, budget);
     if let (Some(regex), Some(text)) = (path_regex, when.path_regex)
-        && let Some((message, help)) = of_expression(text, when, matches)
+        && let Some((message, help)) = of_expression(text, when, matches, budget)
     {
         diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
@@ -241,7 +243,7 @@ fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
     let excludes = lists_cover(unless, &rule.when) && {
         let excluded = reach::patterns(unless);
         let expression = unless.path_regex.as_ref().map(|regex| regex.value.as_str());
-        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All);
+        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, budget);
         // What was not found out their text may tell.
         left.map_or_else(|| covers(unless, &rule.when), |left| !left)
     };
@@ -256,9 +258,9 @@ fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
 
 /// What is wrong with an expression that holds for no path, or only for such as nobody means, and what to do. `matches`
 /// is whether the rule does.
-fn of_expression(regex: &str, when: Wanted<'_>, matches: Option<bool>) -> Option<(String, String)> {
+fn of_expression(regex: &str, when: Wanted<'_>, matches: Option<bool>, budget: &mut usize) -> Option<(String, String)> {
     let alone = Wanted { path_regex: Some(regex), ..Wanted::default() };
-    let is_none = |among| reach::any(alone, among) == Some(false);
+    let mut is_none = |among| reach::any(alone, among, budget) == Some(false);
     if matches == Some(false) && is_none(Among::All) {
         if is_none(Among::AnyText) {
             return Some((

@@ -188,6 +188,13 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { ourownbot: nofollow } }\n"),
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googelbot: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googlebot-news: noindex, ourownbot: noindex } }\n"),
+    // The examples of MDN and of Google's page.
+    ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { gtpbot: noindex } }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { BadBot: noindex, otherbot: noindex, unicorn: noindex, googlebot: nofollow } }\n"),
+    ("unknown-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Bytespyder, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: [BadBot, otherbot, unicorn, googlebot-news, anotherbot, DuckBot, pingbot, mybot], disallow: /a }\n"),
+    ("redundant-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [nofollow, nofollow] }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"index, follow\" }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/*.pdf$', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$', allow: '/open/*.pdf$' }]\nindexing:\n  - { paths: '/*.pdf$', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /a, allow: /b }]\nindexing:\n  - { paths: '/a/*.pdf$', tag: noindex }\n",
