@@ -8,6 +8,7 @@ mod agents;
 mod catalogue;
 mod file;
 mod outdone;
+mod passed_on;
 mod reach;
 mod rules;
 mod signals;
@@ -40,6 +41,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     unseen::lint(site, diagnostics);
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, diagnostics);
+    passed_on::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 

@@ -289,3 +289,31 @@ fn places_are_right_in_files_of_any_kind() {
     let shown = item.render(&found.source, false);
     assert!(shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"), "{shown}");
 }
+
+/// The line is passed on, where it means nothing; whoever wrote it is told where it does.
+#[test]
+fn a_noindex_in_the_origin_s_file_is_told() {
+    use crate::policy::compile_with_origin;
+    use crate::policy::origin::{Origin, OriginFile};
+    let text = "User-agent: *\nDisallow: /x\nNoindex: /a/\nnofollow: /b/\nHost: shop.example\n";
+    let told = |policy: &str| {
+        let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: policy.into() });
+        let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
+        let origin = Origin::Read(Arc::new(OriginFile::new("or.txt", text.as_bytes())));
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
+        let mut found = Diagnostics::default();
+        super::lint(&site, Registry::builtin(), &mut found);
+        let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+        found.items.retain(|item| item.id == "retired-directive");
+        (found.items.into_iter().map(|item| (item.message, item.help.unwrap_or_default())).collect::<Vec<_>>(), body)
+    };
+    let (found, body) = told("robots: { groups: { agents: GPTBot, disallow: /y } }\n");
+    assert!(body.contains("\nNoindex: /a/\n"), "{body}");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].0.starts_with("`Noindex: /a/`") && found[0].0.contains("or.txt:3"), "{found:?}");
+    assert!(found[0].1.contains(r#"indexing: [{ paths: "/a/", tag: noindex }]"#), "{found:?}");
+    let said = "indexing: [{ paths: [/a/], tag: noindex }, { paths: /b/, tags: { bingbot: nofollow } }]\n";
+    let (found, _) = told(&format!("robots: {{ groups: {{ agents: GPTBot, disallow: /y }} }}\n{said}"));
+    assert!(matches!(&found[..], [(message, _)] if message.contains("`nofollow: /b/`")), "{found:?}");
+    assert!(told("robots: { origin: replace }\n").0.is_empty());
+}
