@@ -8,6 +8,7 @@ mod agents;
 mod catalogue;
 mod file;
 mod outdone;
+mod own_crawlers;
 mod passed_on;
 mod reach;
 mod rules;
@@ -37,6 +38,7 @@ use subject::Subject;
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
+    own_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
     unseen::lint(site, diagnostics);
     surroundings::lint(site, diagnostics);
