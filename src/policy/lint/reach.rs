@@ -316,19 +316,18 @@ impl Side {
     }
 }
 
-/// Octets, one of each kind that this search tells apart; those that a pattern names are a kind each.
+/// Octets, one of each kind that this search tells apart. Beside patterns every sign is a kind of its own: a pattern may
+/// name it, its escape, or a digit of that.
 fn representatives(when: &Side, unless: Option<&Side>) -> Vec<u8> {
     let mut kinds = HashMap::new();
+    let has_patterns = !when.patterns.is_empty() || unless.is_some_and(|side| !side.patterns.is_empty());
     for octet in 0..=u8::MAX {
         let (class, named) = when.kind(octet);
         let (other, named_there) = unless.map_or((0, false), |side| side.kind(octet));
-        // An octet of an escape of another may be one that patterns name, digit by digit.
         let itself = named || named_there || b"/?%*$#".contains(&octet);
+        let own = itself || has_patterns && !octet.is_ascii_alphanumeric();
         let spelling = (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), octet.is_ascii_hexdigit());
-        let escaped = !(when.patterns.is_empty() && unless.is_none_or(|side| side.patterns.is_empty()))
-            && !octet.is_ascii_alphanumeric();
-        let own = (itself || escaped).then_some(octet);
-        kinds.entry((class, other, spelling, own)).or_insert(octet);
+        kinds.entry((class, other, spelling, own.then_some(octet))).or_insert(octet);
     }
     let mut octets: Vec<u8> = kinds.into_values().collect();
     octets.sort_unstable();
