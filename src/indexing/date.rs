@@ -2,6 +2,7 @@
 //! write them. What could be two moments (`06/07/2030`, a zone that two countries call so) is none. Reads only: dates are
 //! written as [`Timestamp`] writes itself, in ISO 8601.
 
+use super::iso8601;
 use crate::time::Timestamp;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
@@ -54,9 +55,8 @@ const OTHER_ZONES: [&str; 20] = [
 
 /// With an offset of their own.
 const WITH_OFFSET: [&str; 4] = ["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%d %H:%M:%S %z", "%Y-%m-%dT%H:%M%z", "%Y%m%dT%H%M%S%z"];
-/// In UTC, because nothing else is said. The years of two digits first: `%Y` would take them for the first century.
-const WITHOUT_OFFSET: [&str; 9] = [
-    "%d %b %y %H:%M:%S",
+/// In UTC, because nothing else is said.
+const WITHOUT_OFFSET: [&str; 8] = [
     "%d %b %Y %H:%M:%S",
     "%d %b %Y %H:%M",
     "%b %d %Y %H:%M:%S",
@@ -66,7 +66,7 @@ const WITHOUT_OFFSET: [&str; 9] = [
     "%Y-%m-%d %H:%M",
     "%Y%m%dT%H%M%S",
 ];
-const DAYS: [&str; 3] = ["%d %b %y", "%d %b %Y", "%b %d %Y"];
+const DAYS: [&str; 2] = ["%d %b %Y", "%b %d %Y"];
 
 /// The moment that a text says, if it is one that can be written again.
 pub fn moment(text: &str) -> Option<Timestamp> {
@@ -78,10 +78,18 @@ pub fn moment(text: &str) -> Option<Timestamp> {
 }
 
 fn any_moment(text: &str) -> Option<Timestamp> {
-    if let Some(moment) = Timestamp::parse(text).or_else(|| Timestamp::from_http_date(text)) {
+    if let Some(moment) = Timestamp::parse(text).or_else(|| iso8601::moment(text)) {
         return Some(moment);
     }
     let plain = plain(text);
+    // A year of two digits was one of a century then, which others tell otherwise.
+    let whole = whole_year(&plain);
+    if whole.is_none()
+        && let Some(moment) = Timestamp::from_http_date(text)
+    {
+        return Some(moment);
+    }
+    let plain = whole.unwrap_or(plain);
     let instant = |moment: DateTime<chrono::FixedOffset>| Timestamp(moment.timestamp());
     if let Ok(moment) = DateTime::parse_from_rfc2822(&plain) {
         return Some(instant(moment));
@@ -93,6 +101,27 @@ fn any_moment(text: &str) -> Option<Timestamp> {
     let moment = WITHOUT_OFFSET.iter().find_map(|form| NaiveDateTime::parse_from_str(bare, form).ok());
     let day = || DAYS.iter().find_map(|form| NaiveDate::parse_from_str(bare, form).ok()?.and_hms_opt(0, 0, 0));
     moment.or_else(day).map(|moment| Timestamp(moment.and_utc().timestamp())).or_else(|| written_out(&plain))
+}
+
+/// The year from which years of two digits are told: here is no clock.
+const NOW: i32 = 2026;
+
+/// A date that has a year of two digits, with the whole year: of those that end so the latest that is no more than 50
+/// years ahead (RFC 9110 section 5.6.7). Nobody who writes `69` for a page on the web means 1969, as RFC 2822 has it.
+fn whole_year(plain: &str) -> Option<String> {
+    let mut words: Vec<&str> = plain.split(' ').collect();
+    let digits = |word: &str| word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let day =
+        |word: &str| digits(["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word));
+    let dated = match words.as_slice() {
+        [one, other, ..] => day(one) && month(other).is_some() || month(one).is_some() && day(other),
+        _ => false,
+    };
+    let year: i32 = words.get(2).filter(|year| dated && year.len() == 2 && digits(year))?.parse().ok()?;
+    let latest = NOW + 50;
+    let whole = (latest - (latest - year).rem_euclid(100)).to_string();
+    words[2] = &whole;
+    Some(words.join(" "))
 }
 
 /// A date in words: `Jun 25 2030 3:00 PM EST`, `25 Jun 2030 15:00 CEST`, `Jun 25 15:00:00 PST 2030`.

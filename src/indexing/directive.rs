@@ -411,7 +411,10 @@ fn unknown_key(key: &str) -> DirectiveError {
 fn bad_value(key: &str, value: &str) -> DirectiveError {
     let help = match key.to_ascii_lowercase().as_str() {
         "max-image-preview" => "it is `none`, `standard` or `large`",
-        "unavailable_after" => "write a date: `2026-12-31T23:59:59Z`",
+        "unavailable_after" => {
+            "write a date that can be one moment only, as in ISO 8601 (`2026-12-31T23:59:59Z`, `2026-12-31`, `20261231`, \
+             `2026-365`, `2026-W53-4`), RFC 822 or RFC 850"
+        }
         _ => "it is a whole number, or -1 for no limit",
     };
     DirectiveError { message: format!("`{}` is not a value of `{key}`", value.trim()), help: Some(help.into()) }

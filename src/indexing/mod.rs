@@ -7,6 +7,7 @@ mod directive;
 mod emit;
 pub mod engines;
 mod field;
+mod iso8601;
 mod names;
 mod octets;
 mod tags;

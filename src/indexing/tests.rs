@@ -221,6 +221,16 @@ fn dates_are_read_in_every_form_that_people_write() {
         "2010-06-25 23:00:00",
         "2010-06-25 23:00:00 UTC",
         "20100625T230000Z",
+        "20100625T2300Z",
+        "20100625T150000-08",
+        "20100625 2300",
+        "2010-06-25T15:00:00-08",
+        "2010-06-25T15:00-08",
+        "2010-06-25 15:00:00.25 -08:00",
+        "2010-06-25T23Z",
+        "2010-W25-5T23:00:00Z",
+        "2010W255T150000-0800",
+        "2010-176T15:00:00-08:00",
         "Friday, June 25, 2010 15:00:00 PST",
         "Fri, Jun 25 2010 18:00:00 EST",
         "June 25, 2010 11:00 PM",
@@ -241,9 +251,80 @@ fn dates_are_read_in_every_form_that_people_write() {
             "unavailable_after: 2010-06-25T23:00:00Z"
         );
     }
-    for day in ["2010-06-25", "25 Jun 2010", "25-Jun-10", "Jun 25, 2010", "Friday, 25 June 2010"] {
+    for day in [
+        "2010-06-25",
+        "20100625",
+        "2010-W25-5",
+        "2010W255",
+        "2010-176",
+        "2010-06-24T24:00Z",
+        "25 Jun 2010",
+        "25-Jun-10",
+        "Jun 25, 2010",
+        "Friday, 25 June 2010",
+    ] {
         let read = effective(&[&format!("unavailable_after: {day}")], "x");
         assert_eq!(read, "unavailable_after: 2010-06-25T00:00:00Z", "{day}");
+    }
+}
+
+/// RFC 9110 section 5.6.7, as seen from 2026: the same today and when the page goes.
+#[test]
+fn years_of_two_digits_are_at_most_fifty_years_ahead() {
+    for (date, year) in [
+        ("Wednesday, 25-Jun-69", 2069),
+        ("Tuesday, 25-Jun-69 15:00:00 GMT", 2069),
+        ("25 Jun 76 15:00 EST", 2076),
+        ("Jun 25, 70", 2070),
+        ("Friday, 25-Jun-77 15:00:00 GMT", 1977),
+        ("25 Jun 99", 1999),
+        ("25-Jun-00", 2000),
+    ] {
+        let read = effective(&[&format!("unavailable_after: {date}")], "x");
+        assert!(read.starts_with(&format!("unavailable_after: {year}-06-25T")), "{date}: {read}");
+    }
+}
+
+#[test]
+fn what_could_be_two_moments_is_none() {
+    for date in [
+        "2030176",
+        "2030-06",
+        "2030-W26",
+        "2030",
+        "06/07/2030",
+        "25062030",
+        "2030-366",
+        "2030-W53-1",
+        "2030-06-25T1",
+        "2030-06-25T150",
+        "2030-06-25T15:00:00-8",
+        "2030-06-25T15:00:00-15",
+        "2030-06-25T25",
+        "1893456000",
+        "2030-06-25T24:30",
+        "2030-W26-8",
+        "2030-W-6",
+        "20300625T",
+        "2030é625",
+    ] {
+        let line = format!("unavailable_after: {date}");
+        assert_eq!(lines(&[&line]).join("\n"), line, "kept as it is");
+        let help = Directives::parse(&line).expect_err(date).help.expect("what to do");
+        assert!(help.contains("one moment only") && help.contains("`2026-W53-4`"), "{help}");
+    }
+    for form in ["2026-12-31T23:59:59Z", "2026-12-31", "20261231", "2026-365", "2026-W53-4"] {
+        let read = Directives::parse(&format!("unavailable_after: {form}")).expect("a form that the help names");
+        assert!(read.to_string().starts_with("unavailable_after: 2026-12-31T"), "{read}");
+    }
+}
+
+/// What the origin writes so counts, like a noindex, once it has passed.
+#[test]
+fn a_date_that_has_passed_keeps_pages_out_in_every_form() {
+    for date in ["20200101", "2020-W01-3", "2020-001", "2020-01-01T00:00:00+00"] {
+        let tags = read(&[&format!("unavailable_after: {date}")]);
+        assert!(tags.effective("googlebot").forbids_indexing_at(Timestamp(1_790_000_000)), "{date}");
     }
 }
 

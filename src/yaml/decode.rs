@@ -131,7 +131,7 @@ impl Decoder<'_> {
         let duration = parse_duration(text);
         if duration.is_none() {
             self.error("bad-value", node.span, format!("`{text}` is not a duration")).help =
-                Some("write `30s`, `10m`, `1h`, `1h30m` or `14d`".into());
+                Some("write `250ms`, `1.5s`, `30s`, `10m`, `1h`, `1h30m` or `14d`".into());
         }
         duration
     }
@@ -170,6 +170,7 @@ impl Decoder<'_> {
 /// use std::time::Duration;
 /// assert_eq!(parse_duration("1h30m"), Some(Duration::from_secs(5400)));
 /// assert_eq!(parse_duration("45"), Some(Duration::from_secs(45)));
+/// assert_eq!(parse_duration("1.5s"), Some(Duration::from_millis(1500)));
 /// assert_eq!(parse_duration("soon"), None);
 /// ```
 pub fn parse_duration(text: &str) -> Option<Duration> {
@@ -182,23 +183,43 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         let digits = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
         let number: u64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
+        let fraction = match rest.strip_prefix('.') {
+            Some(after) => {
+                let end = after.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(after.len());
+                rest = &after[end..];
+                Some(&after[..end])
+            }
+            None => None,
+        };
         let letters = rest.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = rest[letters..].trim_start();
-        let part = match unit {
-            "ms" => Duration::from_millis(number),
-            "s" => Duration::from_secs(number),
-            "" if rest.is_empty() && total.is_zero() => Duration::from_secs(number),
-            "m" | "min" => Duration::from_secs(number.checked_mul(60)?),
-            "h" => Duration::from_secs(number.checked_mul(3_600)?),
-            "d" => Duration::from_secs(number.checked_mul(86_400)?),
-            "w" => Duration::from_secs(number.checked_mul(604_800)?),
+        let milliseconds: u64 = match unit {
+            "ms" => 1,
+            "s" => 1_000,
+            "" if rest.is_empty() && total.is_zero() => 1_000,
+            "m" | "min" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            "w" => 604_800_000,
             _ => return None,
         };
-        total = total.checked_add(part)?;
+        let part = number.checked_mul(milliseconds)?.checked_add(of_unit(fraction, milliseconds)?)?;
+        total = total.checked_add(Duration::from_millis(part))?;
     }
     // Moments are i64 seconds; nothing that a person means is longer than a century.
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
+}
+
+/// The milliseconds of a fraction of a unit; whole ones, because nothing here is told apart by less.
+fn of_unit(fraction: Option<&str>, unit: u64) -> Option<u64> {
+    let Some(digits) = fraction else { return Some(0) };
+    if digits.is_empty() || digits.len() > 9 {
+        return None;
+    }
+    let parts = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+    let whole = 10_u64.pow(u32::try_from(digits.len()).ok()?);
+    (parts % whole == 0).then_some(parts / whole)
 }
 
 /// The known word that `written` may have been meant to be.

@@ -138,3 +138,26 @@ proptest! {
         }
     }
 }
+
+/// What robots.txt files say (`Crawl-delay: 1.5`) can be said.
+#[test]
+fn durations_have_fractions() {
+    let milliseconds = |text: &str| super::parse_duration(text).map(|duration| duration.as_millis());
+    for (text, expected) in [
+        ("1.5s", 1_500),
+        ("0.5", 500),
+        ("10.5", 10_500),
+        ("1.5h", 5_400_000),
+        ("1.5m 30s", 120_000),
+        ("1h0.25s", 3_600_250),
+        ("1500ms", 1_500),
+        ("2.0ms", 2),
+    ] {
+        assert_eq!(milliseconds(text), Some(expected), "{text}");
+    }
+    for text in
+        [".5s", "1.s", "1.5.5s", "0.0001s", "1.5ms", "1,5s", "-1.5s", "1.5x", "1.0000000000s", "99999999999999999.5w"]
+    {
+        assert_eq!(milliseconds(text), None, "{text}");
+    }
+}

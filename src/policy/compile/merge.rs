@@ -269,7 +269,8 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut B
     let closed = is_closed(&draft.rules);
     if closed {
         if !origin.rules.is_empty() {
-            notes.push(format!("All is disallowed: what else {ORIGIN} says about it changes nothing."));
+            // Of whoever it is for: the origin may name none of these, and mean them by its `*`.
+            notes.push(format!("All is disallowed: no rule of {ORIGIN} changes that."));
         }
     } else {
         let added = added(&mut draft, origin, bounds, &mut notes);

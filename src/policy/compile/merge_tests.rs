@@ -504,3 +504,26 @@ fn tokens_of_the_same_rules_are_merged_once_and_share_a_group() {
     assert!(allows_by(&site, "t19999x", "/c") && !allows_by(&site, "t19999x", "/b"));
     assert!(site.tokens.tokens().len() <= 1_100, "tokens that join identification");
 }
+
+/// A sign of replacement would make it the URL of another file.
+#[test]
+fn a_sitemap_in_latin_1_is_published_as_crawlers_ask_for_it() {
+    let (policy, findings) = read("shop", &Source { name: "shop.yaml".into(), text: STAR.into() });
+    let policy = policy.unwrap_or_else(|| panic!("{findings:?}"));
+    let bytes = b"Sitemap: https://shop.example/caf\xe9.xml\nSitemap: https://shop.example/\xc3\xa9t\xc3.xml\nSitemap: /\xe9.xml\n";
+    let origin = Origin::Read(Arc::new(OriginFile::new("or.txt", bytes.as_slice())));
+    let site = compile_with_origin(Arc::new(policy), &origin, Registry::builtin(), Timestamp(0)).expect("small");
+    let text = std::str::from_utf8(&site.robots_txt.body).expect("UTF-8");
+    assert!(text.contains("\nSitemap: https://shop.example/caf%E9.xml\n"), "{text}");
+    assert!(text.contains("\nSitemap: https://shop.example/\u{e9}t%C3.xml\n"), "{text}");
+    assert!(text.contains("`Sitemap: /%E9.xml`, which is no whole URL"), "{text}");
+}
+
+/// Google-Extended is in no line of the origin's: the comment says nothing about what is said of it.
+#[test]
+fn who_is_shut_out_is_not_said_to_be_named_by_the_origin() {
+    let text = served("purposes: { training: disallow }\n", "User-agent: *\nDisallow: /tmp/\n");
+    let above = text.lines().position(|line| line == "User-agent: Google-Extended").expect("a group");
+    let comment = text.lines().take(above).filter(|line| line.starts_with('#')).last().expect("a comment");
+    assert_eq!(comment, "# All is disallowed: no rule of the origin's robots.txt changes that.");
+}

@@ -111,7 +111,7 @@ impl OriginRules {
             };
             match record.key {
                 Key::Sitemap => {
-                    let url = file.text(&record.value).into_owned();
+                    let url = in_utf8(file.octets(&record.value));
                     let list = if is_whole(&url) { &mut self.sitemaps } else { &mut self.relative_sitemaps };
                     if !url.is_empty() && urls.insert(url.clone()) {
                         list.push(url);
@@ -125,6 +125,17 @@ impl OriginRules {
             }
         }
     }
+}
+
+/// Octets that are no UTF-8 escaped, as they are in a rule: whoever fetches the URL escapes them too, and a sign in their
+/// place would make it another one.
+fn in_utf8(octets: &[u8]) -> String {
+    let mut out = String::with_capacity(octets.len());
+    for chunk in octets.utf8_chunks() {
+        out.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|octet| out.push_str(&format!("%{octet:02X}")));
+    }
+    out
 }
 
 /// A scheme, `//` and a host: sitemaps.org has nothing less in a robots.txt.

@@ -5,7 +5,8 @@ use super::site::stands_in_browsers;
 use super::subject::Subject;
 use crate::crawlers::{Binds, Purpose, Registry};
 use crate::robots::{Agent, Dialect, TargetScratch};
-use crate::yaml::{Diagnostics, Severity, Span, nearest};
+use crate::yaml::{Diagnostics, Severity, Span};
+use strsim::damerau_levenshtein;
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
@@ -78,8 +79,36 @@ pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> 
     if tokens(registry).chain(names()).any(|known| known.eq_ignore_ascii_case(name)) {
         return None;
     }
-    // Short names are near to each other by chance.
-    nearest(name, tokens(registry).filter(|token| token.len() > 5)).filter(|_| name.len() > 5)
+    let written = name.to_ascii_lowercase();
+    let near = tokens(registry).filter_map(|token| {
+        let known = token.to_ascii_lowercase();
+        is_nearly(&written, &known).then(|| (damerau_levenshtein(&written, &known), token))
+    });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, token)| token)
+}
+
+/// What many names end with: what is left of two of them tells one from the other.
+const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
+
+/// Whether one name, in lower case, is the other misspelt: by one letter or two where there are many. Short names are near
+/// to each other by chance: of these only letters that changed places, or one too many or too few.
+fn is_nearly(written: &str, known: &str) -> bool {
+    let both = ENDINGS.iter().find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
+    let (one, other) = both.unwrap_or((written, known));
+    let letters = |name: &str| {
+        let mut letters = name.as_bytes().to_vec();
+        letters.sort_unstable();
+        letters
+    };
+    let distance = damerau_levenshtein(one, other);
+    match (distance, one.len().min(other.len())) {
+        (1, 0..=2) => false,
+        (1, 3) => letters(one) == letters(other),
+        (1, 4) => one.len() != other.len() || letters(one) == letters(other),
+        (1, _) => true,
+        (2, shortest) => shortest >= 8,
+        _ => false,
+    }
 }
 
 /// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed.

@@ -52,6 +52,12 @@ lints! {
     NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
     UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
     UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that nobody can verify yet";
+    RESERVED_TOKEN: Warning "reserved-token", "a token that stands for crawlers without a name";
+    TOKEN_WITH_BLANK: Warning "token-with-blank", "a token of several words";
+    MARK_OF_ANOTHER: Warning "mark-of-another", "a user agent by which another crawler is known";
+    NETWORK_OF_EVERYBODY: Warning "network-of-everybody", "networks that prove everybody";
+    SHARED_NETWORK: Note "shared-network", "a network that proves two crawlers";
+    TRAP_IN_THE_WAY: Warning "trap-in-the-way", "a trap that machines have to walk into";
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";
     // Of signals.
     SIGNAL_CONTRADICTS_RULES: Warning "signal-contradicts-rules", "a signal and a rule of which one makes the other pointless";

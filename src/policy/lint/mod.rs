@@ -8,6 +8,9 @@ mod agents;
 mod catalogue;
 mod file;
 mod outdone;
+mod own_crawlers;
+mod passed_on;
+mod reach;
 mod rules;
 mod signals;
 mod site;
@@ -17,6 +20,8 @@ mod surroundings;
 mod tags;
 mod unseen;
 
+#[cfg(test)]
+mod reach_tests;
 #[cfg(test)]
 mod tests;
 
@@ -33,10 +38,12 @@ use subject::Subject;
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
+    own_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
     unseen::lint(site, diagnostics);
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, diagnostics);
+    passed_on::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 

@@ -1,6 +1,7 @@
 //! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that nothing
 //! can match.
 
+use super::reach::{self, Among, Wanted};
 use super::{agents, catalogue as lints, outdone};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
@@ -11,8 +12,9 @@ use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Located, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let mut budget = reach::STEPS_OF_A_POLICY;
     for rule in &site.policy.indexing {
-        never_matches(rule, diagnostics);
+        never_matches(rule, &mut budget, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
@@ -159,7 +161,8 @@ fn against_each_other(said: &Directives, pieces: &[(&WrittenDirectives, Directiv
                     .at(written.text.span, format!("`{known}` is said here, too; the more restrictive of the two wins"))
                     .help("remove the other"),
             );
-        } else if !before.is_empty() && both == before {
+        } else if !before.is_empty() && both == before && !all {
+            // `index, follow` is two words for what restricts nothing, and means both.
             diagnostics.push(lints::REDUNDANT_TAG.at(written.text.span, "this is said twice"));
         }
         before = both;
@@ -219,58 +222,71 @@ fn each_directive(
     }
 }
 
-fn never_matches(rule: &IndexingRule, diagnostics: &mut Diagnostics) {
-    if rule.unless.as_ref().is_some_and(|unless| covers(unless, &rule.when)) {
+fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diagnostics) {
+    if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
+        diagnostics.push(
+            lints::RULE_NEVER_MATCHES
+                .at(path.span, "what follows `#` in a URL never reaches a server: only paths with `%23` match this")
+                .help("write `%23` if it is a part of the path, or leave out what begins with `#`"),
+        );
+    }
+    let paths = reach::patterns(&rule.when);
+    let path_regex = rule.when.path_regex.as_ref();
+    let when = Wanted { paths: &paths, path_regex: path_regex.map(|regex| regex.value.as_str()), unless: None };
+    let matches = reach::any(when, Among::All, budget);
+    if let (Some(regex), Some(text)) = (path_regex, when.path_regex)
+        && let Some((message, help)) = of_expression(text, when, matches, budget)
+    {
+        diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
+    }
+    let Some(unless) = rule.unless.as_ref().filter(|_| matches != Some(false)) else { return };
+    let excludes = lists_cover(unless, &rule.when) && {
+        let excluded = reach::patterns(unless);
+        let expression = unless.path_regex.as_ref().map(|regex| regex.value.as_str());
+        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, budget);
+        // What was not found out their text may tell.
+        left.map_or_else(|| covers(unless, &rule.when), |left| !left)
+    };
+    if excludes {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
                 .at(rule.span, "this rule matches nothing: its `not` holds wherever its conditions do")
                 .help("make `not` narrower than the rule"),
         );
     }
-    if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
-        diagnostics.push(
-            lints::RULE_NEVER_MATCHES
-                .at(path.span, "what follows `#` never reaches a server: this path matches nothing")
-                .help("write it as `%23` if it is a part of the path"),
-        );
-    }
-    if let Some(regex) = &rule.when.path_regex
-        && let Some((message, help)) = regex_matches_nothing(&regex.value, &rule.when.paths)
-    {
-        diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
-    }
 }
 
-/// Why an expression can match no path, and what to do. Told from its text: what cannot be told so is let be.
-fn regex_matches_nothing(regex: &str, paths: &[Located<String>]) -> Option<(String, String)> {
-    let message = |why: &str| format!("this expression matches nothing: {why}");
-    let first = regex.strip_prefix('^').and_then(|rest| rest.chars().next());
-    if first.is_some_and(|first| first.is_ascii_alphanumeric()) {
+/// What is wrong with an expression that holds for no path, or only for such as nobody means, and what to do. `matches`
+/// is whether the rule does.
+fn of_expression(regex: &str, when: Wanted<'_>, matches: Option<bool>, budget: &mut usize) -> Option<(String, String)> {
+    let alone = Wanted { path_regex: Some(regex), ..Wanted::default() };
+    let mut is_none = |among| reach::any(alone, among, budget) == Some(false);
+    if matches == Some(false) && is_none(Among::All) {
+        if is_none(Among::AnyText) {
+            return Some((
+                "this expression matches nothing: what stands around its `^` or `$` cannot be there".into(),
+                "write `\\$` or `\\^` for the signs themselves".into(),
+            ));
+        }
         let help = format!("write `^/{}`", regex.trim_start_matches('^'));
-        return Some((message("a path begins with `/`"), help));
+        return Some(("this expression matches nothing: a path begins with `/`".into(), help));
     }
-    let whole = !regex.contains('|');
-    if whole && (regex.contains("\\?") || regex.contains("[?]")) {
+    if is_none(Among::WithoutQuestionMark) {
         return Some((
-            message("the query is no part of the path"),
-            "use `paths`, whose `*` reaches it: `/*?id=`".into(),
+            "the query is no part of the path: this matches only where the path itself has a `?`, as `%3F`".into(),
+            "use `paths`, whose `*` reaches the query: `/*?id=`".into(),
         ));
     }
-    let end = regex.find('$').filter(|place| !regex[..*place].ends_with(['\\', '[', '^']));
-    if whole && end.is_some_and(|place| regex[place + 1..].starts_with(|sign: char| sign.is_ascii_alphanumeric())) {
+    if is_none(Among::WithoutDoubleEscape) {
         return Some((
-            message("something follows the `$`, which is the end"),
-            "write `\\$` for the sign itself".into(),
+            "the path is read with its escapes decoded: this matches only where an escape is escaped once more, like \
+             `%2541` for `%41`"
+                .into(),
+            "write the character itself: `é` for `%C3%A9`, `A` for `%41`".into(),
         ));
     }
-    let start = literal_start(regex)?;
-    let apart = |path: &Located<String>| {
-        let literal = path.value.split(['*', '$']).next().unwrap_or_default();
-        !literal.starts_with(start) && !start.starts_with(literal)
-    };
-    (!paths.is_empty() && paths.iter().all(apart)).then(|| {
-        (format!("no path of `paths` begins with `{start}`, as this expression does"), "write two rules".into())
-    })
+    (matches == Some(false) && !when.paths.is_empty())
+        .then(|| ("no path of `paths` is one that this expression matches".into(), "write two rules".into()))
 }
 
 /// The text that every path has at its start for which an expression holds.
@@ -289,13 +305,19 @@ pub(super) fn covers(wider: &Conditions, narrower: &Conditions) -> bool {
             .path_regex
             .as_ref()
             .is_none_or(|regex| narrower.path_regex.as_ref().is_some_and(|other| other.value == regex.value))
-        && list_covers(&wider.types, &narrower.types, |wider, narrower| {
-            wider == narrower || wider.strip_suffix('*').is_some_and(|kind| narrower.starts_with(kind))
-        })
-        && list_covers(&wider.status, &narrower.status, |wider, narrower| match (wider, narrower) {
-            (StatusCondition::Class(class), StatusCondition::Code(code)) => u16::from(*class) == code / 100,
-            _ => wider == narrower,
-        })
+        && lists_cover(wider, narrower)
+}
+
+/// The same of status and type alone.
+fn lists_cover(wider: &Conditions, narrower: &Conditions) -> bool {
+    list_covers(&wider.types, &narrower.types, |wider, narrower| {
+        wider == narrower || wider.strip_suffix('*').is_some_and(|kind| narrower.starts_with(kind))
+    }) && list_covers(&wider.status, &narrower.status, |wider, narrower| match (wider, narrower) {
+        (StatusCondition::Class(class), StatusCondition::Code(code)) => u16::from(*class) == code / 100,
+        // A part of a page is tagged as the page.
+        (StatusCondition::Code(200), StatusCondition::Code(206)) => true,
+        _ => wider == narrower,
+    })
 }
 
 fn paths_cover(wider: &[Located<String>], narrower: &[Located<String>]) -> bool {

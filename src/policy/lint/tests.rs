@@ -188,6 +188,13 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { ourownbot: nofollow } }\n"),
     ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googelbot: noindex } }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { googlebot-news: noindex, ourownbot: noindex } }\n"),
+    // The examples of MDN and of Google's page.
+    ("unknown-token", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { gtpbot: noindex } }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tags: { BadBot: noindex, otherbot: noindex, unicorn: noindex, googlebot: nofollow } }\n"),
+    ("unknown-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Bytespyder, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: [BadBot, otherbot, unicorn, googlebot-news, anotherbot, DuckBot, pingbot, mybot], disallow: /a }\n"),
+    ("redundant-tag", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: [nofollow, nofollow] }\n",
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: \"index, follow\" }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/*.pdf$', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$', allow: '/open/*.pdf$' }]\nindexing:\n  - { paths: '/*.pdf$', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /a, allow: /b }]\nindexing:\n  - { paths: '/a/*.pdf$', tag: noindex }\n",
@@ -206,6 +213,20 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\nindexing:\n  - { path_regex: \"^/(a|b)$\", tag: noai }\n"),
     ("rule-never-matches", 3, "robots: { origin: replace }\nindexing:\n  - { paths: /n/, path_regex: \"^/o/\", tag: noai }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: [/n/, /ou], path_regex: \"^/ou?p\", tag: noai }\n"),
+    ("reserved-token", 2, "robots: { origin: replace }\ncrawlers: { token: Other, user_agent: intranet-reader }\n",
+        "robots: { origin: replace }\ncrawlers: { token: Another, user_agent: intranet-reader }\n"),
+    ("token-with-blank", 2, "robots: { origin: replace }\ncrawlers: { token: 'Bad Token', user_agent: intranet-reader }\n",
+        "robots: { origin: replace }\ncrawlers: [{ token: Bad-Token, user_agent: 'intranet reader' }, { token: 'Datadog Synthetics' }]\n"),
+    ("mark-of-another", 3, "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot, user_agent: Googlebot }\n",
+        "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot, user_agent: [Googlebot-for-us, curl, ClaudeBot-like] }\n  - { token: Googlebot, user_agent: Googlebot }\n"),
+    ("mark-of-another", 4, "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot }\n  - { token: OtherBot, user_agent: [another, ourbot] }\n",
+        "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot, user_agent: reader }\n  - { token: OtherBot, user_agent: [another, ourbot] }\n"),
+    ("network-of-everybody", 2, "robots: { origin: replace }\ncrawlers: { token: OurBot, networks: [10.0.0.0/8, 0.0.0.0/0] }\n",
+        "robots: { origin: replace }\ncrawlers: { token: OurBot, networks: [10.0.0.0/8, 'fc00::/7', '2000::/3'] }\n"),
+    ("shared-network", 4, "robots: { origin: replace }\ncrawlers:\n  - { token: OurBot, networks: 10.0.0.0/8 }\n  - { token: Googlebot, networks: [192.0.2.0/24, 10.1.0.0/16] }\n",
+        "robots: { origin: replace }\ncrawlers:\n  - { token: Googlebot-Image, networks: 66.249.64.0/19 }\n  - { token: Googlebot, networks: 66.249.64.0/19 }\n"),
+    ("trap-in-the-way", 2, "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/acme-challenge/'] }\n",
+        "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/no-crawlers-here/'] }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /p/ }]\nindexing:\n  - { path_regex: '^/p/x', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /p/ }]\nindexing:\n  - { path_regex: '^/p/?x', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf$', tag: noindex }\n",
@@ -281,4 +302,32 @@ fn places_are_right_in_files_of_any_kind() {
     let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").unwrap();
     let shown = item.render(&found.source, false);
     assert!(shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"), "{shown}");
+}
+
+/// The line is passed on, where it means nothing; whoever wrote it is told where it does.
+#[test]
+fn a_noindex_in_the_origin_s_file_is_told() {
+    use crate::policy::compile_with_origin;
+    use crate::policy::origin::{Origin, OriginFile};
+    let text = "User-agent: *\nDisallow: /x\nNoindex: /a/\nnofollow: /b/\nHost: shop.example\n";
+    let told = |policy: &str| {
+        let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: policy.into() });
+        let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
+        let origin = Origin::Read(Arc::new(OriginFile::new("or.txt", text.as_bytes())));
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
+        let mut found = Diagnostics::default();
+        super::lint(&site, Registry::builtin(), &mut found);
+        let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+        found.items.retain(|item| item.id == "retired-directive");
+        (found.items.into_iter().map(|item| (item.message, item.help.unwrap_or_default())).collect::<Vec<_>>(), body)
+    };
+    let (found, body) = told("robots: { groups: { agents: GPTBot, disallow: /y } }\n");
+    assert!(body.contains("\nNoindex: /a/\n"), "{body}");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].0.starts_with("`Noindex: /a/`") && found[0].0.contains("or.txt:3"), "{found:?}");
+    assert!(found[0].1.contains(r#"indexing: [{ paths: "/a/", tag: noindex }]"#), "{found:?}");
+    let said = "indexing: [{ paths: [/a/], tag: noindex }, { paths: /b/, tags: { bingbot: nofollow } }]\n";
+    let (found, _) = told(&format!("robots: {{ groups: {{ agents: GPTBot, disallow: /y }} }}\n{said}"));
+    assert!(matches!(&found[..], [(message, _)] if message.contains("`nofollow: /b/`")), "{found:?}");
+    assert!(told("robots: { origin: replace }\n").0.is_empty());
 }

@@ -1,0 +1,139 @@
+//! Lints of `crawlers`: names, marks and networks by which one crawler would be taken for another; and of traps that some
+//! have to walk into.
+
+use super::catalogue as lints;
+use crate::crawlers::{Claim, Crawler, Purpose, Registry};
+use crate::policy::compiled::Site;
+use crate::policy::model::OwnCrawler;
+use crate::robots::{Pattern, TargetScratch};
+use crate::yaml::{Diagnostics, Located};
+use ipnet::IpNet;
+
+/// Words that stand in place of a token in answers, events and metrics.
+const TAKEN: [&str; 2] = ["other", "overflow"];
+
+/// Networks of one file that are held against each other, so that the time does not grow with the square of their number.
+const MAX_NETWORKS: usize = 512;
+
+/// What is fetched by machines that renew certificates and cannot be told from others (RFC 8555 section 8.3).
+const FOR_MACHINES: &str = "/.well-known/acme-challenge/token";
+
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let policy = &site.policy;
+    for own in &policy.crawlers {
+        let known = registry.find(&own.token.value).map(|index| registry.get(index));
+        names(own, known, registry, diagnostics);
+        marks(own, known, registry, &policy.crawlers, diagnostics);
+        if let Some(network) = own.networks.iter().find(|network| is_of_everybody(network)) {
+            diagnostics.push(
+                lints::NETWORK_OF_EVERYBODY
+                    .at(own.token.span, format!("`{network}` holds the addresses of half the world or more"))
+                    .label("whoever calls itself so is verified")
+                    .help("write the networks that its operator publishes; leave `networks` out if there are none"),
+            );
+        }
+    }
+    shared_networks(&policy.crawlers, registry, diagnostics);
+    for trap in &policy.enforcement.traps {
+        let mut scratch = TargetScratch::default();
+        if Pattern::new(&trap.value).matches(scratch.normalise(FOR_MACHINES.as_bytes()).sent) {
+            diagnostics.push(
+                lints::TRAP_IN_THE_WAY
+                    .at(trap.span, "certificate authorities ask for this path to renew a certificate")
+                    .label("they would be refused as trapped")
+                    .help("choose a path that nothing asks for, like `/no-crawlers-here/`"),
+            );
+        }
+    }
+}
+
+fn names(own: &OwnCrawler, known: Option<&Crawler>, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let token = &own.token;
+    if TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(&token.value)) {
+        diagnostics.push(
+            lints::RESERVED_TOKEN
+                .at(token.span, format!("`{}` is what crawlers without a name are counted under", token.value))
+                .label("the two cannot be told apart in events and answers")
+                .help("choose another token"),
+        );
+    }
+    let listed = || registry.tokens_with_blanks().iter().any(|known| known.eq_ignore_ascii_case(&token.value));
+    if token.value.contains(' ') && known.is_none() && !listed() {
+        let first = token.value.split(' ').next().unwrap_or_default();
+        diagnostics.push(
+            lints::TOKEN_WITH_BLANK
+                .at(token.span, format!("a product token has no blanks; crawlers and testers read `{first}`"))
+                .help("write one word (RFC 9309 section 2.2.1: letters, `-` and `_`); how the user agent reads goes into `user_agent`"),
+        );
+    }
+}
+
+/// A mark that is another crawler's: whoever sends it is taken for this one from now on.
+fn marks(
+    own: &OwnCrawler,
+    known: Option<&Crawler>,
+    registry: &Registry,
+    all: &[OwnCrawler],
+    diagnostics: &mut Diagnostics,
+) {
+    for mark in &own.user_agent {
+        let named = |index| {
+            let crawler: &Crawler = registry.get(index);
+            let is = |text: &String| text.trim_start_matches(['=', '^']).eq_ignore_ascii_case(&mark.value);
+            let other = known.is_none_or(|known| known.id != crawler.id);
+            // A library may well be what the owner's own crawler is made of.
+            (other && crawler.purpose != Purpose::Tool && crawler.marks.iter().chain(&crawler.tokens).any(is))
+                .then_some(crawler.name.as_str())
+        };
+        let of_registry = match registry.identify(mark.value.as_bytes()) {
+            Claim::Known(index) => named(index),
+            _ => None,
+        };
+        let has = |other: &&OwnCrawler| {
+            let is = |other: &Located<String>| other.value.eq_ignore_ascii_case(&mark.value);
+            other.token.span != own.token.span
+                && (other.user_agent.iter().any(is) || other.user_agent.is_empty() && is(&other.token))
+        };
+        let of_owner = all.iter().find(has).map(|other| other.token.value.as_str());
+        if let Some(other) = of_registry.or(of_owner) {
+            diagnostics.push(
+                lints::MARK_OF_ANOTHER
+                    .at(mark.span, format!("`{}` is what {other} is known by", mark.value))
+                    .label("one of the two would be taken for the other")
+                    .help(format!("write what stands in the user agent of {} only", own.token.value)),
+            );
+        }
+    }
+}
+
+/// Whether nobody is outside of it, or hardly anybody.
+fn is_of_everybody(network: &IpNet) -> bool {
+    network.prefix_len() <= 1
+}
+
+/// Networks that prove two crawlers, whose operators are not known to be one.
+fn shared_networks(all: &[OwnCrawler], registry: &Registry, diagnostics: &mut Diagnostics) {
+    let operator = |own: &OwnCrawler| registry.find(&own.token.value).map(|index| registry.get(index).operator.clone());
+    let networks = all.iter().flat_map(|own| own.networks.iter().map(move |network| (own, network)));
+    let networks: Vec<_> = networks.filter(|(_, network)| !is_of_everybody(network)).take(MAX_NETWORKS).collect();
+    let mut told = Vec::new();
+    for (place, (own, network)) in networks.iter().enumerate() {
+        let before = networks[..place].iter().find(|(other, known)| {
+            let meet = known.contains(*network) || network.contains(*known);
+            let apart = operator(own).is_none() || operator(own) != operator(other);
+            other.token.span != own.token.span && meet && apart
+        });
+        let Some((other, _)) = before else { continue };
+        if told.contains(&(own.token.span, other.token.span)) {
+            continue;
+        }
+        told.push((own.token.span, other.token.span));
+        let message = format!("`{network}` is also of `{}`: from there both are verified", other.token.value);
+        diagnostics.push(
+            lints::SHARED_NETWORK
+                .at(own.token.span, message)
+                .related(other.token.span, "the other")
+                .help("nothing is to be done if both are of one operator"),
+        );
+    }
+}

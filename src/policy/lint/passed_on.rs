@@ -1,0 +1,42 @@
+//! What the origin's robots.txt says that nobody goes by any more, and that the site's file passes on as it is: its owner
+//! meant something by it, and a policy has the words for it.
+
+use super::catalogue as lints;
+use crate::indexing::Directives;
+use crate::policy::compiled::Site;
+use crate::robots::{Key, MAX_BYTES, TargetScratch};
+use crate::yaml::Diagnostics;
+
+pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
+    let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else { return };
+    let mut found = Diagnostics::default();
+    for line in origin.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+        let Some(record) = line.record.as_ref().filter(|record| record.key == Key::Noindex) else { continue };
+        let (name, path) = (origin.file.text(&record.name), origin.file.text(&record.value));
+        let directive = name.to_ascii_lowercase();
+        if is_said(site, &path, &directive) {
+            continue;
+        }
+        let place = origin.place(line.number);
+        let help = format!(
+            "say it in the policy, `indexing: [{{ paths: {path:?}, tag: {directive} }}]`, and let crawlers fetch the pages; \
+             the line is passed on, and means nothing to who goes by RFC 9309"
+        );
+        let message =
+            format!("`{name}: {path}` in the origin's robots.txt: Google stopped reading it in 2019 ({place})");
+        found.push(lints::RETIRED_DIRECTIVE.of_file(message).help(help));
+    }
+    super::limit(&mut found);
+    diagnostics.items.append(&mut found.items);
+}
+
+/// Whether the policy says it to everybody, for the path itself at least.
+fn is_said(site: &Site, path: &str, directive: &str) -> bool {
+    let Ok(wanted) = Directives::parse(directive) else { return false };
+    let mut scratch = TargetScratch::default();
+    let rules = site.tags.for_path(scratch.normalise(path.trim_end_matches(['*', '$']).as_bytes()), &mut Vec::new());
+    site.tags.tags(&rules, 200, Some(b"text/html")).is_some_and(|said| {
+        let said = said.tags.effective("*");
+        wanted.iter().all(|wanted| said.iter().any(|directive| directive == wanted))
+    })
+}

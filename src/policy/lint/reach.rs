@@ -1,0 +1,386 @@
+//! Whether there is a URL at all for which a rule's conditions on the path hold: its patterns and its expression, and not
+//! those of its `not`.
+//!
+//! A search through what the pieces can tell apart: the states of the expressions' automata, and the places in the
+//! patterns. It knows URLs in their normal form and nothing of status and type. It is exact where it ends; what would take
+//! long is let be.
+
+use crate::policy::model::Conditions;
+use crate::robots::{LITERAL_STAR, Pattern};
+use regex_automata::hybrid::LazyStateID;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// Steps of one search; what people write takes a few hundred.
+const MAX_STEPS: usize = 20_000;
+/// Steps of all searches of a policy: a check and a reload take no longer for it, whatever the expressions are.
+pub const STEPS_OF_A_POLICY: usize = 300_000;
+/// Memory of one expression's automaton, while it is searched.
+const CACHE_BYTES: usize = 1 << 20;
+/// Octets of all patterns of a rule; their places are kept in 16 bits.
+const MAX_PATTERNS: usize = 8_192;
+
+/// Which URLs are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    /// Those that a server may see.
+    All,
+    /// Those without a `?` in their path: it could only be an escape, `%3F`.
+    WithoutQuestionMark,
+    /// Those whose path has no escape left once its escapes are decoded: it was `%25C3`.
+    WithoutDoubleEscape,
+    /// Texts that begin with anything, not only with `/`. There are no such URLs: it tells why none matches.
+    AnyText,
+}
+
+/// What is looked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'c> {
+    pub paths: &'c [Pattern],
+    pub path_regex: Option<&'c str>,
+    /// What must not hold, where there is something.
+    pub unless: Option<(&'c [Pattern], Option<&'c str>)>,
+}
+
+/// The patterns of conditions.
+pub fn patterns(conditions: &Conditions) -> Vec<Pattern> {
+    conditions.paths.iter().map(|path| Pattern::new(&path.value)).collect()
+}
+
+/// Whether some URL is what is wanted; `None` where that was not found out. Takes its steps from `budget`.
+pub fn any(wanted: Wanted<'_>, among: Among, budget: &mut usize) -> Option<bool> {
+    let mut left = MAX_STEPS.min(*budget);
+    let given = left;
+    let found = search(wanted, among, &mut left);
+    *budget -= given - left;
+    found
+}
+
+fn search(wanted: Wanted<'_>, among: Among, left: &mut usize) -> Option<bool> {
+    let mut when = Side::new(wanted.paths, wanted.path_regex)?;
+    let mut unless = match wanted.unless {
+        Some((paths, path_regex)) => Some(Side::new(paths, path_regex)?),
+        None => None,
+    };
+    let octets = representatives(&when, unless.as_ref());
+    let mut known = HashSet::new();
+    let first = State {
+        when: when.start()?,
+        unless: unless.as_mut().map(Side::start).map_or(Some(None), |start| start.map(Some))?,
+        place: Place { at: if among == Among::AnyText { At::Path } else { At::Start }, stray: 0, escape: 0 },
+    };
+    let mut waiting = vec![first.clone()];
+    known.insert(first);
+    while let Some(state) = waiting.pop() {
+        if state.place.at != At::Start {
+            let excluded = match (&mut unless, &state.unless) {
+                (Some(side), Some(state)) => side.ends(state)?,
+                _ => false,
+            };
+            if when.ends(&state.when)? && !excluded {
+                return Some(true);
+            }
+        }
+        for &octet in &octets {
+            for (token, place) in tokens(octet, state.place, among) {
+                *left = left.checked_sub(1)?;
+                let in_path = place.at == At::Path;
+                let Some(one) = when.step(&state.when, octet, &token, in_path)? else { continue };
+                let other = match (&mut unless, &state.unless) {
+                    // What cannot be excluded any more needs no looking at.
+                    (Some(side), Some(state)) => side.step(state, octet, &token, in_path)?,
+                    _ => None,
+                };
+                let next = State { when: one, unless: other, place };
+                if known.insert(next.clone()) {
+                    waiting.push(next);
+                }
+            }
+        }
+    }
+    Some(false)
+}
+
+/// A place in the search.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    when: Reached,
+    unless: Option<Reached>,
+    place: Place,
+}
+
+/// Where in the URL, and what the octets before allow next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    at: At,
+    /// Octets for which a `%` that begins no escape keeps the escapes of hex digits as they are.
+    stray: u8,
+    /// Octets of an escape that stand here decoded: `%`, and one hex digit.
+    escape: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum At {
+    Start,
+    Path,
+    Query,
+}
+
+type Token = SmallVec<[u8; 3]>;
+
+/// How a URL may spell an octet at a place, in its normal form, and the place after it. A question mark also begins the
+/// query, in which an octet is whatever is compared.
+fn tokens(octet: u8, from: Place, among: Among) -> SmallVec<[(Token, Place); 2]> {
+    let mut out: SmallVec<[(Token, Place); 2]> = SmallVec::new();
+    if from.at == At::Start {
+        if octet == b'/' {
+            out.push((Token::from_slice(b"/"), Place { at: At::Path, stray: 0, escape: 0 }));
+        }
+        return out;
+    }
+    let hex = octet.is_ascii_hexdigit();
+    let mut place = Place {
+        at: from.at,
+        stray: from.stray.saturating_sub(1),
+        escape: match (octet, from.escape) {
+            (b'%', _) => 1,
+            (_, 1) if hex => 2,
+            _ => 0,
+        },
+    };
+    if from.at == At::Path {
+        if octet == b'?' {
+            out.push((Token::from_slice(b"?"), Place { at: At::Query, stray: 0, escape: 0 }));
+        }
+        let double = among == Among::WithoutDoubleEscape && hex && from.escape == 2;
+        let question = among == Among::WithoutQuestionMark && octet == b'?';
+        if double || question {
+            return out;
+        }
+    } else {
+        // Beside the path nothing asks for what an escape stands for.
+        place.escape = 0;
+    }
+    let escaped = || Token::from_slice(format!("%{octet:02X}").as_bytes());
+    let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
+    match octet {
+        b'*' => out.push((Token::from_slice(&[LITERAL_STAR]), place)),
+        b'$' => out.push((Token::from_slice(b"$"), place)),
+        b'%' => {
+            out.push((escaped(), place));
+            out.push((Token::from_slice(b"%"), Place { stray: 2, ..place }));
+        }
+        b'#' => out.push((escaped(), place)),
+        _ if octet.is_ascii_graphic() => {
+            if octet != b'?' || from.at == At::Query {
+                out.push((Token::from_slice(&[octet]), place));
+            }
+            if !unreserved || hex && from.stray > 0 {
+                out.push((escaped(), place));
+            }
+        }
+        _ => out.push((escaped(), place)),
+    }
+    out
+}
+
+/// One set of conditions: what one of the patterns and the expression hold for.
+struct Side {
+    expression: Option<Expression>,
+    /// As octets of which `*` is any number; empty where there is no condition on them.
+    patterns: Vec<Vec<u8>>,
+}
+
+/// How far one set of conditions has come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Reached {
+    expression: Progress,
+    patterns: Places,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Progress {
+    /// It holds, whatever follows.
+    Holds,
+    At(LazyStateID),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Places {
+    /// One holds, whatever follows.
+    Holds,
+    /// Which pattern, and how many octets of it are behind.
+    At(SmallVec<[(u16, u16); 4]>),
+}
+
+impl Side {
+    fn new(paths: &[Pattern], path_regex: Option<&str>) -> Option<Side> {
+        let expression = match path_regex {
+            Some(text) => Some(Expression::new(text)?),
+            None => None,
+        };
+        let mut patterns: Vec<Vec<u8>> = paths.iter().filter(|path| !path.is_empty()).map(Pattern::as_target).collect();
+        if !paths.is_empty() && patterns.is_empty() {
+            // An empty pattern matches nothing: neither does this, which no URL begins with.
+            patterns.push(b"\0".to_vec());
+        }
+        (patterns.iter().map(Vec::len).sum::<usize>() < MAX_PATTERNS).then_some(Side { expression, patterns })
+    }
+
+    fn start(&mut self) -> Option<Reached> {
+        let expression = match &mut self.expression {
+            Some(expression) => Progress::At(expression.start()?),
+            None => Progress::Holds,
+        };
+        let patterns = match self.patterns.is_empty() {
+            true => Places::Holds,
+            false => self.closed((0..self.patterns.len()).map(|pattern| (pattern as u16, 0)).collect()),
+        };
+        Some(Reached { expression, patterns })
+    }
+
+    /// After another octet, spelled so; `Some(None)` where nothing that follows makes the conditions hold.
+    fn step(&mut self, from: &Reached, octet: u8, token: &[u8], in_path: bool) -> Option<Option<Reached>> {
+        let expression = match (&mut self.expression, from.expression) {
+            (Some(expression), Progress::At(state)) if in_path => match expression.step(state, octet)? {
+                Some(progress) => progress,
+                None => return Some(None),
+            },
+            (_, progress) => progress,
+        };
+        let mut patterns = from.patterns.clone();
+        for &byte in token {
+            let Places::At(places) = patterns else { break };
+            let mut after = SmallVec::new();
+            for (pattern, place) in places {
+                match self.patterns[usize::from(pattern)].get(usize::from(place)) {
+                    Some(b'*') => after.push((pattern, place)),
+                    Some(wanted) if *wanted == byte => after.push((pattern, place + 1)),
+                    _ => {}
+                }
+            }
+            if after.is_empty() {
+                return Some(None);
+            }
+            patterns = self.closed(after);
+        }
+        Some(Some(Reached { expression, patterns }))
+    }
+
+    /// With the places that a wildcard reaches by standing for nothing.
+    fn closed(&self, mut places: SmallVec<[(u16, u16); 4]>) -> Places {
+        let mut index = 0;
+        while let Some(&(pattern, place)) = places.get(index) {
+            index += 1;
+            let text = &self.patterns[usize::from(pattern)];
+            if text.get(usize::from(place)) == Some(&b'*') {
+                if usize::from(place) + 1 == text.len() {
+                    return Places::Holds;
+                }
+                places.push((pattern, place + 1));
+            }
+        }
+        places.sort_unstable();
+        places.dedup();
+        Places::At(places)
+    }
+
+    /// Whether the conditions hold if the URL ends here.
+    fn ends(&mut self, at: &Reached) -> Option<bool> {
+        let listed = match &at.patterns {
+            Places::Holds => true,
+            Places::At(places) => places.iter().any(|(pattern, place)| {
+                let text = &self.patterns[usize::from(*pattern)];
+                usize::from(*place) == text.len()
+            }),
+        };
+        if !listed {
+            return Some(false);
+        }
+        match (&mut self.expression, at.expression) {
+            (Some(expression), Progress::At(state)) => expression.ends(state),
+            _ => Some(true),
+        }
+    }
+
+    /// What tells this octet from others, where two of the same kind lead to the same places.
+    fn kind(&self, octet: u8) -> (u8, bool) {
+        let class = self.expression.as_ref().map_or(0, |expression| expression.dfa.byte_classes().get(octet));
+        let stands = |text: &[u8]| self.patterns.iter().any(|pattern| pattern.windows(text.len()).any(|w| w == text));
+        let named = !self.patterns.is_empty() && (stands(&[octet]) || stands(format!("%{octet:02X}").as_bytes()));
+        (class, named)
+    }
+}
+
+/// Octets, one of each kind that this search tells apart. Beside patterns every sign is a kind of its own: a pattern may
+/// name it, its escape, or a digit of that.
+fn representatives(when: &Side, unless: Option<&Side>) -> Vec<u8> {
+    let mut kinds = HashMap::new();
+    let has_patterns = !when.patterns.is_empty() || unless.is_some_and(|side| !side.patterns.is_empty());
+    for octet in 0..=u8::MAX {
+        let (class, named) = when.kind(octet);
+        let (other, named_there) = unless.map_or((0, false), |side| side.kind(octet));
+        let itself = named || named_there || b"/?%*$#".contains(&octet);
+        let own = itself || has_patterns && !octet.is_ascii_alphanumeric();
+        let spelling = (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), octet.is_ascii_hexdigit());
+        kinds.entry((class, other, spelling, own.then_some(octet))).or_insert(octet);
+    }
+    let mut octets: Vec<u8> = kinds.into_values().collect();
+    octets.sort_unstable();
+    octets
+}
+
+/// The automaton of an expression, made as far as it is walked.
+struct Expression {
+    dfa: DFA,
+    cache: Cache,
+}
+
+impl Expression {
+    fn new(text: &str) -> Option<Expression> {
+        let dfa = DFA::builder()
+            // Rather no answer than states forgotten and made again.
+            .configure(
+                DFA::config()
+                    .cache_capacity(CACHE_BYTES)
+                    .skip_cache_capacity_check(true)
+                    .minimum_cache_clear_count(Some(0)),
+            )
+            // Read as it is when it is used: on octets, which need be no UTF-8.
+            .syntax(syntax::Config::new().utf8(false))
+            .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(CACHE_BYTES)))
+            .build(text)
+            .ok()?;
+        let cache = dfa.create_cache();
+        Some(Expression { dfa, cache })
+    }
+
+    fn start(&mut self) -> Option<LazyStateID> {
+        let input = Input::new(b"").anchored(Anchored::No);
+        self.dfa.start_state_forward(&mut self.cache, &input).ok()
+    }
+
+    /// `Some(None)` where it cannot hold any more.
+    fn step(&mut self, state: LazyStateID, octet: u8) -> Option<Option<Progress>> {
+        let next = self.dfa.next_state(&mut self.cache, state, octet).ok()?;
+        // It cannot tell a boundary of words beside what is not ASCII.
+        if next.is_quit() {
+            return None;
+        }
+        // A match is known one octet late; whatever follows, there is one.
+        Some(match (next.is_match(), next.is_dead()) {
+            (true, _) => Some(Progress::Holds),
+            (_, true) => None,
+            _ => Some(Progress::At(next)),
+        })
+    }
+
+    fn ends(&mut self, state: LazyStateID) -> Option<bool> {
+        let end = self.dfa.next_eoi_state(&mut self.cache, state).ok()?;
+        (!end.is_quit()).then_some(end.is_match())
+    }
+}
