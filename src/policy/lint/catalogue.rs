@@ -44,6 +44,7 @@ lints! {
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
     RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
     RETIRED_KEPT_OPEN: Warning "retired-kept-open", "a retired path that an Allow of the policy keeps open";
+    RETIRED_TWICE: Warning "retired-twice", "a path that is retired by two plans";
     RETIRED_TOO_SOON: Warning "retired-too-soon", "a retired path that is closed before crawlers come by";
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production", "a staging policy for what looks like the site itself";
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";

@@ -150,6 +150,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /older }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
     ("retired-kept-open", 2, "robots: { origin: replace, groups: [{ agents: bingbot, allow: /old/forum }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n",
         "robots: { origin: replace, groups: [{ agents: bingbot, allow: [/o, /older] }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
+    ("retired-twice", 4, "robots: { origin: replace }\nretire:\n  - { paths: /old/, noindex_from: 2026-01-20 }\n  - { paths: [/%6Fld/, /older/], noindex_from: 2026-02-20 }\n",
+        "robots: { origin: replace }\nretire:\n  - { paths: [/old/, /old/], noindex_from: 2026-01-20 }\n  - { paths: /older/, noindex_from: 2026-02-20 }\n"),
     ("retired-too-soon", 2, "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20, disallow_after: 2d }\n",
         "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n"),
     ("staging-looks-like-production", 1, "hosts: [www.shop.example]\nenvironment: staging\nrobots: { origin: replace }\n",
