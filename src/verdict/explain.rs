@@ -270,11 +270,11 @@ fn report_response(
 
 /// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says which.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
-    let line = |(name, value): (&str, &str)| format!("{name}: {value}");
     match decision.action {
-        Action::Pass => site.signals.fields(decision.signals).map(line).collect(),
+        Action::Pass => site.signals.fields(decision.signals).map(|(name, value)| format!("{name}: {value}")).collect(),
         Action::License { .. } => {
-            site.signals.link(decision.signals).map(|value| line(("Link", value))).into_iter().collect()
+            let license = site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+            license.map(|license| format!("Link: {}", license.link)).into_iter().collect()
         }
         Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
             Vec::new()

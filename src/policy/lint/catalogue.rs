@@ -60,6 +60,8 @@ lints! {
     USAGE_OF_DISALLOWED: Warning "usage-of-disallowed", "a preference for pages that robots.txt keeps crawlers off";
     UNKNOWN_CATEGORY: Warning "unknown-category", "a category of use that the vocabulary does not have";
     UNREACHABLE_RESERVATION: Warning "unreachable-reservation", "a rule of `tdm` behind one for the whole site";
+    UNREACHABLE_LICENSE: Warning "unreachable-license", "a licence behind one for the whole site";
+    LICENSE_OF_NOBODY: Warning "license-of-nobody", "a crawler that is asked for a licence, and there is none for it";
     LICENSE_FOR_SEARCH: Warning "license-for-search", "search engines that are asked for a licence";
     LICENSE_NOT_HTTPS: Warning "license-not-https", "a licence that is not fetched over HTTPS";
     SIGNAL_NOWHERE: Warning "signal-nowhere", "what a group says where only headers speak";

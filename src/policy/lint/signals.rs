@@ -5,13 +5,13 @@
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
-use crate::policy::compiled::{Binding, Site};
+use crate::policy::compiled::{Binding, PathSignals, Site};
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
-    USAGE_CATEGORIES,
+    USAGE_CATEGORIES, Unlicensed,
 };
 use crate::robots::TargetScratch;
-use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
 
 pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Production {
@@ -24,6 +24,8 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     disagreements(site, diagnostics);
     unknown_categories(site, diagnostics);
     unreachable_reservations(site, diagnostics);
+    unreachable_licenses(site, diagnostics);
+    asked_for_nothing(site, registry, diagnostics);
     search_engines_asked(site, registry, diagnostics);
     validators(site, diagnostics);
     nowhere(site, diagnostics);
@@ -252,10 +254,7 @@ fn unknown_categories(site: &Site, diagnostics: &mut Diagnostics) {
 
 /// The first rule that matches counts: behind one for the whole site nothing does.
 fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
-    let covers_all = |rule: &TdmRule| {
-        rule.paths.is_empty() || rule.paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
-    };
-    let Some(first) = site.policy.tdm.iter().position(covers_all) else { return };
+    let Some(first) = site.policy.tdm.iter().position(|rule| covers_all(&rule.paths)) else { return };
     for rule in &site.policy.tdm[first + 1..] {
         diagnostics.push(
             lints::UNREACHABLE_RESERVATION
@@ -263,6 +262,48 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
                 .related(site.policy.tdm[first].span, "the first rule that matches counts")
                 .help("write the rule for the whole site last"),
         );
+    }
+}
+
+fn covers_all(paths: &[Located<String>]) -> bool {
+    paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
+}
+
+/// The same of licences: robots.txt names all of them, and pages and refusals the first that covers the path.
+fn unreachable_licenses(site: &Site, diagnostics: &mut Diagnostics) {
+    let licenses = &site.policy.robots.signals.licenses;
+    let Some(first) = licenses.iter().position(|license| covers_all(&license.paths)) else { return };
+    for license in &licenses[first + 1..] {
+        diagnostics.push(
+            lints::UNREACHABLE_LICENSE
+                .at(license.url.span, "no page ever names this licence: one before it is for the whole site")
+                .related(licenses[first].url.span, "the first that covers a path counts")
+                .help("say what it covers (`url` and `paths`), and write the licence for the whole site last"),
+        );
+    }
+}
+
+/// Who is asked for a licence where none covers anything for it passes as if nothing was asked.
+fn asked_for_nothing(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    if !site.policy.robots.signals.licenses.is_empty() {
+        return;
+    }
+    for (agent, fields) in &site.policy.enforcement.agents {
+        let Some(said) = fields.unlicensed.as_ref().filter(|said| said.value != Unlicensed::Pass) else { continue };
+        let own = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
+        let own = own.map(|(index, _)| Claim::Token(index));
+        let Some(claim) = own.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
+        let group = match site.standing(claim).binding {
+            Binding::Group(group) => Some(group),
+            Binding::NoRules | Binding::NotBound => None,
+        };
+        if site.signals.license(PathSignals::default(), group).is_none() {
+            diagnostics.push(
+                lints::LICENSE_OF_NOBODY
+                    .at(said.span, format!("`{}` is told of no licence, so it is not asked for one", agent.value))
+                    .help("write one for the site (`robots: { license: ... }`), or in its group"),
+            );
+        }
     }
 }
 
@@ -339,10 +380,20 @@ fn validators(site: &Site, diagnostics: &mut Diagnostics) {
         signals.clone().find_map(|signals| Some(signals.content_signal.as_ref()?.span)),
     ];
     let Some(span) = places.into_iter().flatten().next() else { return };
-    let stumbles = if first("License") || first("Content-Usage") {
-        "Lighthouse fails its audit of robots.txt on these lines, and Search Console shows a warning"
-    } else {
-        "Search Console shows a warning on these lines, and so do older versions of Lighthouse"
+    let written = |key: &&str| first(key);
+    let fails: Vec<_> =
+        ["License", "Content-Usage"].into_iter().filter(written).map(|key| format!("`{key}`")).collect();
+    let known = first("Content-Signal");
+    let stumbles = match fails.join(" and ") {
+        fails if fails.is_empty() => {
+            "Search Console shows a warning on `Content-Signal`, and so do older versions of Lighthouse".to_owned()
+        }
+        fails => {
+            let more = if known { " and on `Content-Signal`" } else { "" };
+            format!(
+                "Lighthouse fails its audit of robots.txt on {fails}, and Search Console shows a warning on them{more}"
+            )
+        }
     };
     diagnostics.push(
         lints::VALIDATORS_STUMBLE.at(span, stumbles).help(

@@ -323,3 +323,60 @@ proptest! {
         }
     }
 }
+
+/// Many origins answer `/open/../x` with what is at `/x`: nobody is to be told that it is open.
+#[test]
+fn of_a_path_and_what_it_resolves_to_the_stricter_counts() {
+    let site = site(
+        "robots:
+  origin: replace
+  license: [{ url: https://a.example/open.xml, paths: /open/ }, { url: https://a.example/closed.xml, paths: /closed/ }]
+  content_usage:
+    - { paths: /open/, train-ai: yes, search: yes, ai-use: no }
+    - { paths: /closed/, train-ai: no, search: yes }
+tdm:
+  - { paths: /open/, reservation: no }
+  - { paths: /closed/, reservation: yes, policy: https://a.example/tdm.json }
+",
+    );
+    let link =
+        |name: &str| format!("Link: <https://a.example/{name}.xml>; rel=\"license\"; type=\"application/rsl+xml\"");
+    let closed = ["Content-Usage: train-ai=n, ai-use=n, search=y".to_owned(), link("closed")];
+    let reserved = ["tdm-reservation: 1".to_owned(), "tdm-policy: https://a.example/tdm.json".to_owned()];
+    assert_eq!(fields(&site, "/open/../closed/x"), [&closed[..], &reserved[..]].concat());
+    assert_eq!(fields(&site, "//closed/x")[0], "Content-Usage: train-ai=n", "of /closed/ alone, and nothing as sent");
+    // A permission for what is sent is none for what is answered.
+    assert_eq!(fields(&site, "/open/../x"), ["Content-Usage: ai-use=n".to_owned(), link("open")]);
+    assert_eq!(fields(&site, "/x/../open/y"), ["Content-Usage: ai-use=n".to_owned(), link("open")]);
+    assert_eq!(fields(&site, "/open/./y"), fields(&site, "/open/y"));
+    let order = fields(&site, "/closed/../open/y");
+    assert_eq!(order[1..], [&[link("open")][..], &reserved[..]].concat());
+}
+
+#[test]
+fn an_empty_list_is_no_statement() {
+    for (text, place) in [
+        ("robots: { origin: replace, content_usage: [] }", (1, 43)),
+        ("robots: { origin: replace, license: [] }", (1, 37)),
+        ("robots: { origin: replace, groups: { agents: '*', disallow: /a, license: [] } }", (1, 74)),
+        ("robots: { origin: replace }\ntdm: []", (2, 6)),
+    ] {
+        assert_eq!(errors(text), [("empty-signal", place.0, place.1)], "{text}");
+    }
+}
+
+#[test]
+fn the_note_on_validators_names_the_lines_that_they_stumble_over() {
+    let told = |robots: &str| {
+        let source =
+            Source { name: "shop.yaml".into(), text: format!("robots: {{ origin: replace, {robots} }}\n").into() };
+        let (_, found) = crate::verdict::load("shop", &source, Registry::builtin());
+        let note = found.items.into_iter().find(|item| item.id == "validators-stumble");
+        note.unwrap_or_else(|| panic!("{robots}")).message
+    };
+    let all = told("content_signal: { search: yes }, content_usage: { search: yes }, license: https://a.example/l");
+    assert!(["`License` and `Content-Usage`", "on `Content-Signal`"].iter().all(|part| all.contains(part)), "{all}");
+    let one = told("content_usage: { search: yes }");
+    assert!(one.contains("`Content-Usage`") && !one.contains("License") && !one.contains("Signal"), "{one}");
+    assert!(told("content_signal: { search: yes }").contains("`Content-Signal`"));
+}
