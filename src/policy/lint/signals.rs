@@ -4,11 +4,12 @@
 //! fetch is the very thing signals are for. What is found here are the pairs of which one makes the other pointless.
 
 use super::catalogue as lints;
+use super::licenses;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
-use crate::policy::compiled::{Binding, PathSignals, Site};
+use crate::policy::compiled::{Binding, Site};
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
-    USAGE_CATEGORIES, Unlicensed,
+    USAGE_CATEGORIES,
 };
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
@@ -24,8 +25,8 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     disagreements(site, diagnostics);
     unknown_categories(site, diagnostics);
     unreachable_reservations(site, diagnostics);
-    unreachable_licenses(site, diagnostics);
-    asked_for_nothing(site, registry, diagnostics);
+    licenses::unreachable(site, diagnostics);
+    licenses::of_nobody(site, registry, diagnostics);
     search_engines_asked(site, registry, diagnostics);
     validators(site, diagnostics);
     nowhere(site, diagnostics);
@@ -265,46 +266,8 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn covers_all(paths: &[Located<String>]) -> bool {
+pub(super) fn covers_all(paths: &[Located<String>]) -> bool {
     paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
-}
-
-/// The same of licences: robots.txt names all of them, and pages and refusals the first that covers the path.
-fn unreachable_licenses(site: &Site, diagnostics: &mut Diagnostics) {
-    let licenses = &site.policy.robots.signals.licenses;
-    let Some(first) = licenses.iter().position(|license| covers_all(&license.paths)) else { return };
-    for license in &licenses[first + 1..] {
-        diagnostics.push(
-            lints::UNREACHABLE_LICENSE
-                .at(license.url.span, "no page ever names this licence: one before it is for the whole site")
-                .related(licenses[first].url.span, "the first that covers a path counts")
-                .help("say what it covers (`url` and `paths`), and write the licence for the whole site last"),
-        );
-    }
-}
-
-/// Who is asked for a licence where none covers anything for it passes as if nothing was asked.
-fn asked_for_nothing(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    if !site.policy.robots.signals.licenses.is_empty() {
-        return;
-    }
-    for (agent, fields) in &site.policy.enforcement.agents {
-        let Some(said) = fields.unlicensed.as_ref().filter(|said| said.value != Unlicensed::Pass) else { continue };
-        let own = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
-        let own = own.map(|(index, _)| Claim::Token(index));
-        let Some(claim) = own.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
-        let group = match site.standing(claim).binding {
-            Binding::Group(group) => Some(group),
-            Binding::NoRules | Binding::NotBound => None,
-        };
-        if site.signals.license(PathSignals::default(), group).is_none() {
-            diagnostics.push(
-                lints::LICENSE_OF_NOBODY
-                    .at(said.span, format!("`{}` is told of no licence, so it is not asked for one", agent.value))
-                    .help("write one for the site (`robots: { license: ... }`), or in its group"),
-            );
-        }
-    }
 }
 
 /// A search engine buys no licence; it drops the pages.

@@ -16,6 +16,11 @@ fn of_file(text: &[u8], host: Option<&str>, server: Option<&str>) -> Vec<(&'stat
 }
 
 fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
+    let found = findings(text);
+    found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+}
+
+fn findings(text: &str) -> Diagnostics {
     let source = Source { name: "shop.yaml".into(), text: text.into() };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
@@ -23,7 +28,7 @@ fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
     let site = compile_at(Arc::new(policy), Registry::builtin(), now).expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
-    found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+    found
 }
 
 /// Files: the id, the line where it is found, a file that has it, and one near it that has not.
@@ -264,6 +269,20 @@ fn every_lint_has_a_case_here() {
     let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
     let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
     assert_eq!(cases, lints);
+}
+
+#[test]
+fn the_note_on_validators_names_the_lines_that_they_stumble_over() {
+    let told = |robots: &str| {
+        let found = findings(&format!("robots: {{ origin: replace, {robots} }}\n"));
+        let note = found.items.into_iter().find(|item| item.id == "validators-stumble");
+        note.unwrap_or_else(|| panic!("{robots}")).message
+    };
+    let all = told("content_signal: { search: yes }, content_usage: { search: yes }, license: https://a.example/l");
+    assert!(["`License` and `Content-Usage`", "on `Content-Signal`"].iter().all(|part| all.contains(part)), "{all}");
+    let one = told("content_usage: { search: yes }");
+    assert!(one.contains("`Content-Usage`") && !one.contains("License") && !one.contains("Signal"), "{one}");
+    assert!(told("content_signal: { search: yes }").contains("`Content-Signal`"));
 }
 
 /// What is found is shown: the first of a kind, and how many more there are.

@@ -364,19 +364,3 @@ fn an_empty_list_is_no_statement() {
         assert_eq!(errors(text), [("empty-signal", place.0, place.1)], "{text}");
     }
 }
-
-#[test]
-fn the_note_on_validators_names_the_lines_that_they_stumble_over() {
-    let told = |robots: &str| {
-        let source =
-            Source { name: "shop.yaml".into(), text: format!("robots: {{ origin: replace, {robots} }}\n").into() };
-        let (_, found) = crate::verdict::load("shop", &source, Registry::builtin());
-        let note = found.items.into_iter().find(|item| item.id == "validators-stumble");
-        note.unwrap_or_else(|| panic!("{robots}")).message
-    };
-    let all = told("content_signal: { search: yes }, content_usage: { search: yes }, license: https://a.example/l");
-    assert!(["`License` and `Content-Usage`", "on `Content-Signal`"].iter().all(|part| all.contains(part)), "{all}");
-    let one = told("content_usage: { search: yes }");
-    assert!(one.contains("`Content-Usage`") && !one.contains("License") && !one.contains("Signal"), "{one}");
-    assert!(told("content_signal: { search: yes }").contains("`Content-Signal`"));
-}
