@@ -210,6 +210,17 @@ fn parts_and_confirmations_of_a_real_server_are_tagged() {
     }
     let part = gate.get(HOST, "/report.pdf", "Range: bytes=0-3\r\n");
     assert_eq!(part.body, b"%PDF");
+    // The type of several parts is not in the head: what may be said of them is said.
+    for target in ["/report.pdf", "/picture.png"] {
+        let parts = gate.get(HOST, target, "Range: bytes=0-1,4-5\r\n");
+        let media = parts.field("content-type").unwrap_or_default();
+        assert!(parts.status == 206 && media.starts_with("multipart/byteranges"), "{parts:?}");
+        assert_eq!(
+            tagged(&parts),
+            "noindex, noarchive, noimageindex, max-snippet: 20 | googlebot: nofollow",
+            "{target}"
+        );
+    }
     let etag = part.field("etag").expect("nginx sends one").to_owned();
     let confirmed = gate.get(HOST, "/report.pdf", &format!("User-Agent: {BROWSER}\r\nIf-None-Match: {etag}\r\n"));
     assert_eq!((confirmed.status, tagged(&confirmed)), (304, String::new()));
