@@ -58,8 +58,11 @@ pub const CASES: [(&str, &str, u16, &str); 12] = [
     ("GET", "/garbage", 502, "nosnippet"),
 ];
 
+/// Method, target, a field, status, tags.
+pub type CaseOfNginx = (&'static str, &'static str, (&'static str, &'static str), u16, &'static str);
+
 /// What is asked of nginx with which field, and the status and the tags of the answer.
-pub const CASES_OF_NGINX: [(&str, &str, (&str, &str), u16, &str); 9] = [
+pub const CASES_OF_NGINX: [CaseOfNginx; 9] = [
     ("GET", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
     ("HEAD", "/report.pdf", ("accept", "*/*"), 200, "noindex, noarchive"),
     ("GET", "/report.pdf", ("range", "bytes=0-3"), 206, "noindex, noarchive"),

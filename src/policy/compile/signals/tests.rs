@@ -1,8 +1,11 @@
 //! What is published about use, where, and that it changes no verdict.
 
+use super::PathSignals;
 use crate::crawlers::Registry;
-use crate::policy::{Site, compile, read};
+use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::{Site, compile, compile_with_origin, read};
 use crate::robots::{Dialect, File, Key, Reading, TargetScratch};
+use crate::time::Timestamp;
 use crate::yaml::Source;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -351,6 +354,29 @@ tdm:
     assert_eq!(fields(&site, "/open/./y"), fields(&site, "/open/y"));
     let order = fields(&site, "/closed/../open/y");
     assert_eq!(order[1..], [&[link("open")][..], &reserved[..]].concat());
+}
+
+/// What is served counts, whoever wrote it; nobody has checked what the origin writes.
+#[test]
+fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
+    let asked = |line: &str| {
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: "robots: { groups: { agents: GPTBot, disallow: /y, license: https://a.example/g.xml } }\nenforcement: { unlicensed: 401 }\n".into(),
+        };
+        let policy = Arc::new(read("shop", &source).0.expect("good"));
+        let file = format!("User-agent: CCBot\nDisallow: /x\n{line}\n");
+        let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.into_bytes());
+        let origin = Origin::Read(Arc::new(origin));
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
+        let group = site.matcher.named("CCBot").and_then(|group| u16::try_from(group).ok());
+        let license = site.signals.license(PathSignals::default(), group).map(|license| license.url.clone());
+        (license, site.signals.is_terms(TargetScratch::default().normalise(b"/cc.xml")))
+    };
+    assert_eq!(asked("License: https://a.example/cc.xml"), (Some("https://a.example/cc.xml".to_owned()), true));
+    for odd in ["License: /cc.xml", "License: https://a.example/cc.xml>; rel=x", "License:"] {
+        assert_eq!(asked(odd), (None, false), "{odd}");
+    }
 }
 
 #[test]
