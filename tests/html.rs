@@ -280,6 +280,10 @@ fn a_304_has_the_tag_that_the_client_has() {
     assert_eq!(tag("\"x\", W/\"abc\"").as_deref(), Some("W/\"abc\""));
     assert_eq!(tag("\"abc\"").as_deref(), Some("\"abc\""));
     assert_eq!(origin.last().field("if-none-match"), Some("\"abc\""));
+    // By the date alone nobody says which tag it has: it gets that of the page as it is sent (RFC 9110 section 15.4.5).
+    let by_date = "If-Modified-Since: Sat, 21 Nov 2026 10:00:00 GMT\r\n";
+    assert_eq!(gate.get("shop.example", "/drafts/a", by_date).field("etag"), Some("W/\"abc\""));
+    assert_eq!(gate.get("shop.example", "/drafts/a.css", by_date).field("etag"), Some("\"abc\""), "no page");
 }
 
 #[test]

@@ -212,6 +212,40 @@ fn people_search_engines_and_the_exempt_are_never_asked_and_terms_can_always_be_
 }
 
 #[test]
+fn a_crawler_is_asked_for_the_licence_that_its_group_is_told() {
+    let origin = Origin::plain();
+    let ccbot = "CCBot/2.0 (https://commoncrawl.org/faq/)";
+    let policy = |site: &str| {
+        format!(
+            "hosts: [{HOST}]\nrobots:\n  origin: replace\n  signals: all\n{site}  groups:\n    - {{ agents: '*', disallow: /account/ }}\n    \
+             - {{ agents: CCBot, extends: '*', license: https://news.example/research.xml }}\n\
+             enforcement: {{ mode: enforce, purposes: {{ training: {{ unlicensed: 401 }} }}, agents: {{ CCBot: {{ unlicensed: 402 }} }} }}\n"
+        )
+    };
+    let research = LINK.replace("license.xml", "research.xml");
+    let site = "  license: [{ url: https://news.example/license.xml, paths: /2026/ }]\n";
+    let gate = Setup::before(origin.address).policy("news", &policy(site)).start();
+    for target in ["/2026/story", "/story"] {
+        let asked = get(&gate, ccbot, target, "Accept: text/plain\r\n");
+        assert_eq!((asked.status, asked.fields("link")), (402, vec![research.as_str()]), "{target}");
+        assert!(asked.text().contains("https://news.example/research.xml"), "{asked:?}");
+    }
+    assert_eq!(get(&gate, ccbot, "/research.xml", "").status, 200, "it can be read");
+    let other = get(&gate, GPTBOT, "/2026/story", "");
+    assert_eq!((other.status, other.field("link")), (401, Some(LINK)));
+    assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200, "no licence covers it");
+    // Pages are the same for everybody.
+    assert_eq!(get(&gate, ccbot, "/2026/story", "Authorization: License x\r\n").field("link"), Some(LINK));
+
+    let gate = Setup::before(origin.address).policy("news", &policy("")).start();
+    assert_eq!(get(&gate, ccbot, "/story", "").field("link"), Some(research.as_str()));
+    assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200);
+    let policies = gate.setup.policies().display().to_string();
+    let shown = run(&["explain", "--host", HOST, "--policies", &policies, "--user-agent", "CCBot", "/story"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains(&format!("signal     Link: {research}")), "{shown:?}");
+}
+
+#[test]
 fn under_observe_nobody_is_asked_and_what_would_be_is_counted() {
     let origin = Origin::plain();
     let gate = news(&origin, "observe");

@@ -210,6 +210,17 @@ fn parts_and_confirmations_of_a_real_server_are_tagged() {
     }
     let part = gate.get(HOST, "/report.pdf", "Range: bytes=0-3\r\n");
     assert_eq!(part.body, b"%PDF");
+    // The type of several parts is not in the head: what may be said of them is said.
+    for target in ["/report.pdf", "/picture.png"] {
+        let parts = gate.get(HOST, target, "Range: bytes=0-1,4-5\r\n");
+        let media = parts.field("content-type").unwrap_or_default();
+        assert!(parts.status == 206 && media.starts_with("multipart/byteranges"), "{parts:?}");
+        assert_eq!(
+            tagged(&parts),
+            "noindex, noarchive, noimageindex, max-snippet: 20 | googlebot: nofollow",
+            "{target}"
+        );
+    }
     let etag = part.field("etag").expect("nginx sends one").to_owned();
     let confirmed = gate.get(HOST, "/report.pdf", &format!("User-Agent: {BROWSER}\r\nIf-None-Match: {etag}\r\n"));
     assert_eq!((confirmed.status, tagged(&confirmed)), (304, String::new()));
@@ -297,8 +308,45 @@ fn check_and_explain_say_where_a_path_stands() {
         "{text}"
     );
     assert!(text.contains("tells      any other: noindex\n"), "{text}");
+    assert!(!text.contains("taken away"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&explain(&["--json"])).expect("JSON");
     assert_eq!(json["effective"][2], serde_json::json!({ "bot": "*", "directives": ["noindex"] }));
+}
+
+#[test]
+fn explain_says_which_tags_of_the_origin_are_taken_away() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policy = "robots: { origin: replace }\nindexing: [{ paths: /a, origin_tags: strip }, { paths: /b, tag: nofollow, origin_tags: replace }]\n";
+    std::fs::write(directory.path().join("shop.yaml"), policy).expect("written");
+    let policies = directory.path().display().to_string();
+    let explain = |more: &[&str]| {
+        let always =
+            ["explain", "--host", HOST, "--user-agent", BROWSER, "--policies", &policies, "--origin-tag", "noindex"];
+        String::from_utf8_lossy(&run(&[&always, more].concat()).stdout).into_owned()
+    };
+    let text = explain(&["/a"]);
+    assert!(text.contains("taken away X-Robots-Tag: noindex (the origin's, by `origin_tags: strip`)\n"), "{text}");
+    assert!(text.contains("tells      googlebot: nothing\n"), "{text}");
+    let text = explain(&["/b"]);
+    assert!(text.contains("tag        X-Robots-Tag: nofollow\ntaken away X-Robots-Tag: noindex "), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&explain(&["--json", "/a"])).expect("JSON");
+    assert_eq!((&json["taken_away"], &json["x_robots_tag"]), (&serde_json::json!(["noindex"]), &serde_json::json!([])));
+}
+
+#[test]
+fn nothing_of_a_staging_site_is_said_to_be_retired() {
+    let origin = Origin::plain();
+    let begun = retiring(Timestamp::parse("2020-01-01").expect("a day"), "14d");
+    let policy = format!("environment: staging\n{}", begun.replace("disallow: /x", "disallow: /y"));
+    let gate = Setup::before(origin.address).policy("site", &policy).start();
+    assert_eq!(stage(&gate), ("open".to_owned(), "noindex".to_owned()), "as all of the site");
+    let said = "retire      /old/: not under environment: staging, where nothing is retired";
+    let text = |arguments: &[&str]| String::from_utf8_lossy(&gate.command(arguments).stdout).into_owned();
+    assert!(text(&["status"]).contains(said), "{}", text(&["status"]));
+    assert!(!gate.metrics().contains("crawlgate_retire_paths{"), "{}", gate.metrics());
+    let check = run(&["check", &gate.setup.policies().display().to_string()]);
+    let check = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(check.contains(said), "{check}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::ledger::{Conducts, Ledger, Mark, Standing};
-use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, Status};
+use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
 use crate::policy::retire::RetireStage;
 use crate::telemetry::{Events, Metrics, SiteGauges};
 use crate::time::Timestamp;
@@ -269,13 +269,17 @@ impl Operations {
                 version: site.version,
                 indexable: site.indexable,
                 front_page_seen: site.front_page_seen.map(|seen| seen.0),
-                retire: RetireStage::ALL
-                    .map(|stage| (stage.name(), site.retire.iter().filter(|retired| retired.stage == stage).count())),
+                retire: RetireStage::ALL.map(|stage| (stage.name(), paths_at(&site.retire, stage))),
                 reload_success: site.reload_ok,
             })
             .collect();
         self.metrics.set_sites(&sites, status.last_reload.0);
     }
+}
+
+/// How many paths are at a stage; of a staging site none is at any.
+fn paths_at(retire: &[RetireStatus], stage: RetireStage) -> usize {
+    retire.iter().filter(|retired| retired.stage == stage && !retired.staging).count()
 }
 
 /// A question about a request, to the running crawlgate.

@@ -8,6 +8,7 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::forward::origin_form;
+use super::response::content_types;
 use crate::html::{self, Outcome, Page};
 use crate::indexing::{Tags, parse_lines};
 use crate::policy::compiled::HtmlRules;
@@ -146,10 +147,16 @@ const NO_TRANSFORM: &[u8] = b"no-transform";
 fn is_whole_page(response: &ResponseHeader) -> bool {
     let status = response.status.as_u16();
     let headers = &response.headers;
-    let media = content_type(headers).split(|octet| *octet == b';').next().unwrap_or_default().trim_ascii();
+    let is_html = |line: &HeaderValue| {
+        let media = line.as_bytes().split(|octet| *octet == b';').next().unwrap_or_default();
+        media.trim_ascii().eq_ignore_ascii_case(b"text/html")
+    };
+    // Of several lines each reader takes its own.
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter().peekable();
     (200..300).contains(&status)
         && !matches!(status, 204..=206)
-        && media.eq_ignore_ascii_case(b"text/html")
+        && types.peek().is_some()
+        && types.all(is_html)
         && !headers.contains_key(header::CONTENT_RANGE)
         && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes().trim_ascii() != b"0")
 }
@@ -179,7 +186,8 @@ fn content_type(headers: &HeaderMap) -> &[u8] {
 fn has_something_to_say(response: &ResponseHeader, ctx: &RequestContext) -> bool {
     let Some((decision, entry)) = ctx.judged() else { return false };
     let Some(rules) = &entry.site.html else { return false };
-    let content_type = response.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let content_type = content_types(&response.headers);
+    let content_type = content_type.as_deref();
     let theirs = response.headers.contains_key(X_ROBOTS_TAG) && entry.site.origin_tags != OriginTags::Strip;
     !rules.marks.is_empty()
         || rules.meta
@@ -219,11 +227,13 @@ pub(super) fn rewrite(gateway: &Gateway, body: &mut Option<Bytes>, end_of_stream
     }
 }
 
-/// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one.
+/// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. Whoever asks by
+/// the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section 15.4.5).
 fn as_the_client_has_it(asked: &HeaderMap, response: &mut ResponseHeader) -> Result<()> {
     let Some(weak) = response.headers.get(header::ETAG).and_then(weakened) else { return Ok(()) };
     let has = |line: &HeaderValue| memchr::memmem::find(line.as_bytes(), weak.as_bytes()).is_some();
-    if asked.get_all(header::IF_NONE_MATCH).iter().any(has) {
+    let mut lines = asked.get_all(header::IF_NONE_MATCH).iter().peekable();
+    if lines.peek().is_none() || lines.any(has) {
         response.insert_header(header::ETAG, weak)?;
     }
     Ok(())

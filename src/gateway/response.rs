@@ -8,10 +8,11 @@ use super::signals;
 use crate::indexing::{parse_lines, place_of};
 use crate::policy::compiled::{self, Sent, TagLines};
 use crate::policy::model::OriginTags;
-use http::{HeaderName, HeaderValue, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
+use std::borrow::Cow;
 
 const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
@@ -51,9 +52,17 @@ fn attach_tags(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()
         response.remove_header(&X_ROBOTS_TAG);
         return Ok(());
     }
-    let content_type = response.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let ours = plan.tags(&decision.path_rules, status, content_type);
+    let content_type = content_types(&response.headers);
+    let ours = plan.tags(&decision.path_rules, status, content_type.as_deref());
     combine(response, ours.as_deref(), entry.site.origin_tags)
+}
+
+/// What the response is said to be, which should be one type. Of several lines crawlers and browsers take this or that
+/// one: they are joined, as lines of one field are (RFC 9110 section 5.3).
+pub(super) fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let mut lines = headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    let first = Cow::Borrowed(lines.next()?);
+    Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
 }
 
 /// Remembers what is said with the front page in fact, for `crawlgate_site_indexable`.

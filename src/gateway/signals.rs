@@ -28,9 +28,9 @@ pub(super) fn attach(response: &mut ResponseHeader, ctx: &RequestContext) -> Res
     let origin_reserves = response.headers.contains_key(TDM_RESERVATION);
     for (name, value) in entry.site.signals.fields(decision.signals) {
         if name == "Link" {
-            append_link(response, value)?;
+            append_link(response, &value)?;
         } else if !(response.headers.contains_key(name) || origin_reserves && name == "tdm-policy") {
-            response.insert_header(name, value)?;
+            response.insert_header(name, &*value)?;
         }
     }
     Ok(())
@@ -76,13 +76,13 @@ pub(super) fn license_wanted(
     decision: &Decision,
     request: &RequestHeader,
 ) -> Result<Reply> {
-    let signals = &entry.site.signals;
-    let license = signals.license(decision.signals).unwrap_or("");
+    let group = decision.rule.map(|rule| rule.group);
+    let license = entry.site.signals.license(decision.signals, group);
     let crawler = crawler_name(registry, entry, decision.claim);
-    let mut reply = answers::unlicensed(status, &crawler, license, request)?;
+    let mut reply = answers::unlicensed(status, &crawler, license.map_or("", |license| &license.url), request)?;
     reply.header.insert_header(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))?;
-    if let Some(link) = signals.link(decision.signals) {
-        reply.header.insert_header(header::LINK, link)?;
+    if let Some(license) = license {
+        reply.header.insert_header(header::LINK, license.link.as_str())?;
     }
     Ok(reply)
 }

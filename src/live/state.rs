@@ -35,7 +35,7 @@ pub struct Memory {
     pub names: BTreeMap<String, (String, Timestamp)>,
     /// Per site: since when each rule of its tag plan is in force, by the rule's identity.
     pub tag_rules: BTreeMap<String, BTreeMap<u64, Timestamp>>,
-    /// Per site: when a rule of its tag plan was last taken away.
+    /// Per site: when what is said last changed on every page, as when a rule of its tag plan is taken away.
     pub tag_rule_removed: BTreeMap<String, Timestamp>,
     /// Pauses.
     pub pauses: Remembered,

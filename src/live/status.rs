@@ -9,6 +9,7 @@ use crate::policy::retire::RetireStage;
 use crate::policy::{Site, Snapshot};
 use crate::robots::TargetScratch;
 use crate::time::{Timestamp, rfc3339};
+use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -81,6 +82,9 @@ pub struct RetireStatus {
     pub noindex_from: Timestamp,
     #[serde(serialize_with = "rfc3339")]
     pub disallowed_from: Timestamp,
+    /// It is a staging site's: nothing of it is retired, and the stage is that of a plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staging: bool,
 }
 
 impl RetireStatus {
@@ -88,8 +92,16 @@ impl RetireStatus {
     pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
         let each = |retired: &RetirePolicy| {
             let (noindex_from, disallowed_from) = (retired.noindex_from.value, retired.disallowed_from());
-            let (stage, paths) = (retired.stage(at), retired.paths.clone());
-            paths.into_iter().map(move |path| RetireStatus { path: path.value, stage, noindex_from, disallowed_from })
+            let staging = policy.retiring().is_empty();
+            let stage = if staging { RetireStage::Planned } else { retired.stage(at) };
+            let status = move |path: Located<String>| RetireStatus {
+                path: path.value,
+                stage,
+                noindex_from,
+                disallowed_from,
+                staging,
+            };
+            retired.paths.clone().into_iter().map(status)
         };
         policy.retire.iter().flat_map(each).collect()
     }
@@ -99,6 +111,7 @@ impl std::fmt::Display for RetireStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let RetireStatus { path, noindex_from, disallowed_from, .. } = self;
         match self.stage {
+            _ if self.staging => write!(f, "{path}: not under environment: staging, where nothing is retired"),
             RetireStage::Planned => write!(f, "{path}: noindex from {noindex_from}, disallowed from {disallowed_from}"),
             RetireStage::Noindex => {
                 write!(f, "{path}: noindex since {noindex_from}, crawlable until {disallowed_from}")

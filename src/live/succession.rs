@@ -4,7 +4,7 @@ use super::reload::Sites;
 use super::state::Superseded;
 use super::takeover::{Published, versions};
 use crate::crawlers::Registry;
-use crate::policy::compiled::{Held, HtmlRules, TagAges};
+use crate::policy::compiled::{Held, HtmlRules, TagAges, TagPlan};
 use crate::policy::{Former, Site, SiteEntry, Version};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -131,20 +131,34 @@ impl Sites {
         let before = self.memory.tag_rules.remove(&site.name).unwrap_or_default();
         let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
         let rules: Vec<u64> = site.tags.identities().collect();
-        // What is written into pages is hidden by a 304 too: when it changes, what was written before is taken away.
+        // What is written into pages, and that the origin's tags are taken away, is hidden by a 304 too, on every page.
         let html = HtmlRules::identity(&site.policy.html);
-        let identities = rules.iter().copied().chain([html]);
-        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (identity, since(identity))).collect();
-        if before.keys().any(|identity| !known.contains_key(identity)) {
+        let everywhere = [(html, site.html.is_some()), (STRIPPED, site.tags.strips())];
+        let everywhere = everywhere.into_iter().filter(|(_, said)| *said).map(|(identity, _)| identity);
+        let everywhere: Vec<u64> = everywhere.collect();
+        let identities = rules.iter().chain(&everywhere);
+        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (*identity, since(*identity))).collect();
+        // Where a rule only says something else, the new one is for the same pages, and is new. Of one that is gone
+        // nobody knows any more for which pages it was.
+        let goes_on = |gone: u64| {
+            let mut new = known.keys().filter(|identity| !before.contains_key(identity));
+            new.any(|identity| TagPlan::are_for_the_same(*identity, gone))
+        };
+        let gone = before.keys().any(|identity| !known.contains_key(identity) && !goes_on(*identity));
+        if gone || everywhere.iter().any(|identity| !before.contains_key(identity)) {
             self.memory.tag_rule_removed.insert(site.name.clone(), now);
         }
         self.memory.tag_rules.insert(site.name.clone(), known);
         TagAges {
             since: rules.into_iter().map(since).collect(),
-            removed: self.memory.tag_rule_removed.get(&site.name).copied(),
+            everywhere: self.memory.tag_rule_removed.get(&site.name).copied(),
         }
     }
 }
+
+/// The identity of "the origin's tags are taken away": no digest, and none of a rule's but by an accident that would only
+/// make pages whole.
+const STRIPPED: u64 = 0;
 
 /// What came before the version that is put in force.
 pub(super) struct Past {

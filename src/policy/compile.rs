@@ -88,6 +88,7 @@ pub fn compile_with_origin(
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let version = Version::of(body.as_bytes());
+    let signals = SignalPlan::new(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
         robots_txt: RobotsTxt {
@@ -107,7 +108,7 @@ pub fn compile_with_origin(
         rule_sources,
         group_sources,
         answers,
-        signals: SignalPlan::new(&policy),
+        signals,
         tags: TagPlan::new(&policy, at),
         at,
         next_switch: policy.next_switch(at),

@@ -300,8 +300,9 @@ pub struct SiteEntry {
 pub struct TagAges {
     /// By the index of the rule in the plan.
     pub since: Vec<Timestamp>,
-    /// When a rule was last taken away: what it said may still be remembered for any page.
-    pub removed: Option<Timestamp>,
+    /// When that last changed on every page: a rule was taken away, and what it said may be remembered for any; or something
+    /// is written into pages, or the origin's tags are taken away, that was not.
+    pub everywhere: Option<Timestamp>,
 }
 
 impl SiteEntry {
@@ -338,7 +339,7 @@ impl SiteEntry {
     pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
         let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
         let since = |rule: u16| self.tag_ages.since.get(usize::from(rule)).copied();
-        self.tag_ages.removed.is_some_and(lately)
+        self.tag_ages.everywhere.is_some_and(lately)
             || rules.iter().any(|selected| since(selected.rule).is_some_and(lately))
     }
 }

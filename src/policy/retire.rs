@@ -1,7 +1,7 @@
 //! Retiring paths: where each stands at a moment. Knows the plan and the moment that it is given; nothing of documents
 //! and tags, which are compiled for a moment.
 
-use super::model::{Policy, RetirePolicy};
+use super::model::{Environment, Policy, RetirePolicy};
 use crate::time::Timestamp;
 
 /// Where a path stands on its way out.
@@ -52,8 +52,13 @@ impl RetirePolicy {
 }
 
 impl Policy {
+    /// What is retired: nothing of a staging site, which says noindex of all and stays crawlable so that it is seen.
+    pub fn retiring(&self) -> &[RetirePolicy] {
+        if self.environment == Environment::Staging { &[] } else { &self.retire }
+    }
+
     /// When what is published changes by the clock, after a moment.
     pub fn next_switch(&self, after: Timestamp) -> Option<Timestamp> {
-        self.retire.iter().filter_map(|retire| retire.next_switch(after)).min()
+        self.retiring().iter().filter_map(|retire| retire.next_switch(after)).min()
     }
 }

@@ -56,6 +56,39 @@ fn types_statuses_and_exceptions_select() {
     assert_eq!(lines("/a/x", 410, "text/html"), "nofollow");
 }
 
+/// The head of several ranges does not tell the type of what they are parts of, nor do two types in a head.
+#[test]
+fn of_what_a_response_may_be_the_restrictions_count() {
+    let rules = r#"
+robots: { origin: replace }
+ORIGIN
+indexing:
+  - { types: application/pdf, tag: noindex }
+  - { paths: /not/, not: { types: text/html }, tag: nofollow }
+  - { paths: /sure/, tag: noarchive }
+  - { paths: /strip/, types: application/pdf, origin_tags: strip }
+  - { paths: /all/, origin_tags: strip }
+  - { paths: /kept/, types: application/pdf, origin_tags: keep }
+"#;
+    let site = |origin: &str| at(&rules.replace("ORIGIN", origin), "2026-11-21");
+    let merge = site("");
+    for unsure in ["multipart/byteranges; boundary=a,b/c", "text/html, application/pdf", "Multipart/ByteRanges"] {
+        let said = |site: &Site, target: &str, theirs: &[&str]| sent(site, target, 206, unsure, theirs).join(" | ");
+        assert_eq!(said(&merge, "/x", &[]), "noindex", "{unsure}");
+        assert_eq!(said(&merge, "/not/x", &[]), "noindex, nofollow", "what may be no exception is none: {unsure}");
+        assert_eq!(said(&merge, "/sure/x", &[]), "noindex, noarchive");
+        assert_eq!(said(&merge, "/strip/x", &["nosnippet"]), "noindex, nosnippet", "it is perhaps not to be stripped");
+        assert_eq!(said(&merge, "/all/x", &["nosnippet"]), "noindex", "whatever it is, it is stripped");
+        let strip = site("origin_tags: strip");
+        assert_eq!(said(&strip, "/x", &["nosnippet"]), "noindex");
+        assert_eq!(said(&strip, "/kept/x", &["nosnippet"]), "nosnippet | noindex", "it may be one that is kept");
+    }
+    let said = |target: &str, status: u16, media: &str| sent(&merge, target, status, media, &[]).join(" | ");
+    assert_eq!(said("/x", 200, "multipart/byteranges"), "", "a 200 is what it says");
+    assert_eq!(said("/not/x", 200, "text/html, text/html; charset=utf-8"), "", "twice the same is one type");
+    assert_eq!(said("/x", 206, "text/html"), "");
+}
+
 #[test]
 fn a_304_that_could_be_of_any_type_hides_what_would_be_said() {
     let site = at(RULES, "2026-11-21");
@@ -113,7 +146,7 @@ fn retired_paths_are_noindex_first_and_disallowed_later() {
 
 #[test]
 fn mistakes_of_a_plan_are_shown_in_their_places() {
-    let text = "robots: { origin: replace, groups: [{ agents: '*', noindex: /a }] }\nretire:\n  - { paths: old, noindex_from: 2026-11-20 }\n  - { noindex_from: soon }\n  - { paths: [], noindex_from: 2026-11-20, disallow_after: 0s, for: 3 }\nindexing: { paths: /a, origin_tags: replace }\n";
+    let text = "robots: { origin: replace, groups: [{ agents: '*', noindex: /a }] }\nretire:\n  - { paths: old, noindex_from: 2026-11-20 }\n  - { noindex_from: soon }\n  - { paths: [], noindex_from: 2026-11-20, disallow_after: 0s, for: 3 }\nindexing:\n  - { paths: /a, origin_tags: replace }\n  - { tags: { GoogleBot: noindex, bingbot: noindex, googlebot: nofollow } }\nhtml: { meta: yes, not: {} }\n";
     let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: text.into() });
     assert!(policy.is_none());
     let found: Vec<_> = found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect();
@@ -125,7 +158,9 @@ fn mistakes_of_a_plan_are_shown_in_their_places() {
         ("empty-condition", 5),
         ("bad-value", 5),
         ("unknown-field", 5),
-        ("rule-without-tags", 6),
+        ("rule-without-tags", 7),
+        ("duplicate-key", 8),
+        ("empty-not", 9),
     ] {
         assert!(found.contains(&wanted), "{wanted:?} in {found:?}");
     }

@@ -334,6 +334,7 @@ fn mistakes_of_html_are_shown_in_their_place() {
             ("bad-value", 5, 27),
             ("missing-field", 6, 7),
             ("bad-path", 7, 10),
+            ("empty-not", 8, 8),
             ("unknown-field", 9, 3),
         ]
     );

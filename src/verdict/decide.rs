@@ -347,7 +347,11 @@ fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site
 /// What a crawler without a licence token gets where the policy asks for one. The licence itself can always be read.
 fn license_wanted(site: &Site, standing: Standing, signals: PathSignals, target: Target<'_>) -> Option<Action> {
     let status = standing.unlicensed?;
-    site.signals.license(signals)?;
+    let group = match standing.binding {
+        Binding::Group(group) => Some(group),
+        Binding::NoRules | Binding::NotBound => None,
+    };
+    site.signals.license(signals, group)?;
     let open = site.signals.is_terms(target) || target.sent.starts_with(ACME);
     (!open).then_some(Action::License { status })
 }

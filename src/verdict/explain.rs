@@ -8,6 +8,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::compiled::{RuleSource, Sent, Site, combine};
+use crate::policy::model::OriginTags;
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -44,6 +45,12 @@ pub struct Explanation {
     pub never_fetched: bool,
     pub action: ActionReport,
     pub x_robots_tag: Vec<String>,
+    /// Lines of the origin that are not passed on, and stand in no line of ours either.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken_away: Vec<String>,
+    /// By what.
+    #[serde(skip)]
+    taken_by: &'static str,
     /// Header lines about the use of the content, as they are sent.
     pub signals: Vec<String>,
     /// What these lines come to for search engines, for each bot that they name, and for any other (`*`).
@@ -232,9 +239,9 @@ fn report_response(
         Action::License { status } => (status, Some("text/html")),
         Action::TdmRep => (200, Some("application/json")),
     };
-    let lines = match site {
+    let (lines, taken_by) = match site {
         Some(site) => sent_lines(site, decision, status, content_type, theirs),
-        None => theirs.to_vec(),
+        None => (theirs.to_vec(), None),
     };
     Explanation {
         site: site.map(|site| site.name.clone()),
@@ -255,17 +262,19 @@ fn report_response(
         signals: site.map(|site| signal_lines(decision, site)).unwrap_or_default(),
         effective: effective(&lines, crawler_report(decision.claim, registry, site).and_then(|crawler| crawler.token)),
         x_robots_tag: lines,
+        taken_away: taken_by.map_or_else(Vec::new, |_| theirs.to_vec()),
+        taken_by: taken_by.unwrap_or_default(),
         version: site.map(|site| site.robots_txt.version.to_string()),
     }
 }
 
 /// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says which.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
-    let line = |(name, value): (&str, &str)| format!("{name}: {value}");
     match decision.action {
-        Action::Pass => site.signals.fields(decision.signals).map(line).collect(),
+        Action::Pass => site.signals.fields(decision.signals).map(|(name, value)| format!("{name}: {value}")).collect(),
         Action::License { .. } => {
-            site.signals.link(decision.signals).map(|value| line(("Link", value))).into_iter().collect()
+            let license = site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+            license.map(|license| format!("Link: {}", license.link)).into_iter().collect()
         }
         Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
             Vec::new()
@@ -273,26 +282,33 @@ fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     }
 }
 
-/// The lines that the client receives.
+/// The lines that the client receives; and by what the origin's are taken away, where they are.
 fn sent_lines(
     site: &Site,
     decision: &Decision,
     status: u16,
     content_type: Option<&str>,
     theirs: &[String],
-) -> Vec<String> {
+) -> (Vec<String>, Option<&'static str>) {
     if site.tags.is_hidden(&decision.path_rules, status) {
-        return Vec::new();
+        return (Vec::new(), (!theirs.is_empty()).then_some("a 304 does not say which rules hold"));
     }
     let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
     match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
-        Sent::Added([]) => theirs.to_vec(),
+        Sent::Added([]) => (theirs.to_vec(), None),
         Sent::Added(lines) => {
             let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
             all.sort_by_key(|line| place_of(line.as_bytes()));
-            all
+            (all, None)
         }
-        Sent::Instead(lines) => lines.into_owned(),
+        Sent::Instead(lines) => {
+            let taken_by = match ours.as_ref().and_then(|ours| ours.origin_tags).unwrap_or(site.origin_tags) {
+                OriginTags::Strip => Some("`origin_tags: strip`"),
+                OriginTags::Replace => Some("`origin_tags: replace`"),
+                OriginTags::Keep | OriginTags::Merge => None,
+            };
+            (lines.into_owned(), taken_by)
+        }
     }
 }
 
@@ -438,7 +454,10 @@ impl Explanation {
         for tag in &self.x_robots_tag {
             line("tag", &format!("X-Robots-Tag: {tag}"));
         }
-        for bot in self.effective.iter().filter(|_| !self.x_robots_tag.is_empty()) {
+        for tag in &self.taken_away {
+            line("taken away", &format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by));
+        }
+        for bot in self.effective.iter().filter(|_| !(self.x_robots_tag.is_empty() && self.taken_away.is_empty())) {
             let name = if bot.bot == "*" { "any other" } else { &bot.bot };
             let said = if bot.directives.is_empty() { "nothing".into() } else { bot.directives.join(", ") };
             line("tells", &format!("{name}: {said}"));

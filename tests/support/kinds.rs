@@ -31,6 +31,8 @@ pub fn origin() -> Origin {
             "/typed" if fresh => b"HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\nX-Robots-Tag: noarchive\r\n\r\n",
             "/typed" => b"HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Type: text/html\r\nX-Robots-Tag: googlebot: nofollow\r\nContent-Length: 3\r\n\r\nabc",
             "/part.pdf" => b"HTTP/1.1 206 Partial Content\r\nContent-Type: application/pdf\r\nContent-Range: bytes 0-2/9\r\nContent-Length: 3\r\n\r\nabc",
+            "/twice" => b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Type: application/pdf\r\nContent-Length: 3\r\n\r\nabc",
+            "/joined" => b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8, application/pdf\r\nContent-Length: 3\r\n\r\nabc",
             "/none" => b"HTTP/1.1 204 No Content\r\nX-Robots-Tag: noarchive\r\n\r\n",
             "/hints" => b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 3\r\n\r\nabc",
             "/garbage" => b"HTTP/1.1 What\r\n\r\n",
@@ -41,7 +43,7 @@ pub fn origin() -> Origin {
 }
 
 /// What is asked of [`origin`], and the status and the tags of the answer.
-pub const CASES: [(&str, &str, u16, &str); 10] = [
+pub const CASES: [(&str, &str, u16, &str); 12] = [
     ("GET", "/gzip.pdf", 200, "noindex, noarchive"),
     ("GET", "/chunked.pdf", 200, "noindex, noarchive"),
     ("HEAD", "/a.doc", 200, "noindex, noarchive"),
@@ -49,6 +51,8 @@ pub const CASES: [(&str, &str, u16, &str); 10] = [
     ("GET", "/typed", 200, "max-snippet: 20 | googlebot: nofollow"),
     ("GET", "/old", 302, "nofollow"),
     ("GET", "/part.pdf", 206, "noindex, noarchive"),
+    ("GET", "/twice", 200, "noindex, noarchive, max-snippet: 20"),
+    ("GET", "/joined", 200, "noindex, noarchive, max-snippet: 20"),
     ("GET", "/missing", 404, "noindex | googlebot: nosnippet"),
     ("GET", "/none", 204, "noarchive"),
     ("GET", "/garbage", 502, "nosnippet"),

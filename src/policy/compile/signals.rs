@@ -6,12 +6,18 @@
 //! Group Final Report of 2024-05-10.
 
 use crate::policy::compiled::Version;
+use crate::policy::decode::url_mistake;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, LicensePolicy, Policy, TdmRule,
 };
-use crate::robots::{Extension, Pattern, Rule, RuleSet, Target, TargetScratch};
+use crate::robots::{Document, Extension, Group, Pattern, Rule, RuleSet, Target, TargetScratch};
 use crate::yaml::{Located, Span};
+use std::borrow::Cow;
 use std::sync::Arc;
+use stricter::Reading;
+
+mod stricter;
+pub use stricter::PathSignals;
 
 /// Where TDMRep looks for a site's rules.
 const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
@@ -143,7 +149,11 @@ fn signal_value(signal: &ContentSignal) -> String {
 
 /// A dictionary of RFC 9651: `train-ai=n, search=y`.
 fn usage_value(rule: &ContentUsage) -> String {
-    let said = rule.said.iter().map(|(category, said)| format!("{}={}", category.value, if *said { "y" } else { "n" }));
+    dictionary(rule.said.iter().map(|(category, said)| (category.value.as_str(), *said)))
+}
+
+fn dictionary<'a>(said: impl Iterator<Item = (&'a str, bool)>) -> String {
+    let said = said.map(|(category, said)| format!("{category}={}", if said { "y" } else { "n" }));
     said.collect::<Vec<_>>().join(", ")
 }
 
@@ -173,23 +183,35 @@ pub struct SignalPlan {
     /// Only where robots.txt does not say it.
     content_signal: Option<String>,
     /// The values of Content-Usage, by the index of their path in `usage_paths`.
-    usage: Vec<String>,
+    usage: Vec<Usage>,
     usage_paths: RuleSet,
     /// The value for what no path matches.
-    usage_of_all: Option<String>,
+    usage_of_all: Option<Usage>,
     licenses: Vec<License>,
+    /// The first that each group of the document is told, by the group's index.
+    group_licenses: Vec<Option<License>>,
     tdm: Vec<Tdm>,
     tdmrep: Option<ServedFile>,
     /// Paths of licences and policies: without them nobody would know what to ask for.
     terms: Vec<Box<[u8]>>,
 }
 
+/// An RSL licence, ready to be named.
 #[derive(Debug)]
-struct License {
+pub struct License {
     paths: Vec<Pattern>,
-    url: String,
+    /// Where it is.
+    pub url: String,
     /// The value of Link.
-    link: String,
+    pub link: String,
+}
+
+/// What is said of the use of some paths.
+#[derive(Debug)]
+struct Usage {
+    said: Vec<(String, bool)>,
+    /// The value of Content-Usage.
+    value: String,
 }
 
 #[derive(Debug)]
@@ -199,35 +221,31 @@ struct Tdm {
     policy: Option<String>,
 }
 
-/// What the path of a request decides: indexes into a [`SignalPlan`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PathSignals {
-    usage: Option<u16>,
-    license: Option<u16>,
-    tdm: Option<u16>,
-}
-
 impl SignalPlan {
-    /// Compiles what a policy says.
-    pub fn new(policy: &Policy) -> SignalPlan {
+    /// Compiles what a policy says, and what the groups of the document that is served are told.
+    pub fn new(policy: &Policy, document: &Document) -> SignalPlan {
         let signals = &policy.robots.signals;
         let headers_only = signals.emission.value == Emission::HeadersOnly;
         let of_all = signals.content_usage.iter().find(|rule| rule.paths.is_empty());
         let by_path = signals.content_usage.iter().flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
         let (usage_paths, usage) = by_path
-            .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, usage_value(rule)))
+            .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, Usage::new(rule)))
             .unzip();
         let mut scratch = TargetScratch::default();
         let urls = signals.licenses.iter().map(|license| &license.url);
         let urls = urls.chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
         let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()));
-        let terms = urls.map(|url| path_of(scratch.normalise(url.value.as_bytes()).sent).into()).collect();
+        let urls = urls.map(|url| url.value.as_str());
+        let group_licenses: Vec<_> = document.groups.iter().map(told_license).collect();
+        let told = group_licenses.iter().flatten().map(|license| license.url.as_str());
+        let terms = urls.chain(told).map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into()).collect();
         SignalPlan {
             content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
             usage,
             usage_paths: RuleSet::new(usage_paths),
-            usage_of_all: of_all.map(usage_value),
+            usage_of_all: of_all.map(Usage::new),
             licenses: signals.licenses.iter().map(License::new).collect(),
+            group_licenses,
             tdm: policy.tdm.iter().map(Tdm::new).collect(),
             tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep(policy)),
             terms,
@@ -236,11 +254,18 @@ impl SignalPlan {
 
     /// What is said about a path. Does not allocate.
     pub fn for_path(&self, target: Target<'_>) -> PathSignals {
-        let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|path| path.matches(target.sent));
+        let sent = self.read(target.sent);
+        // What the origin resolves the path to is what it answers with.
+        let resolved = target.resolved.map(|path| self.read(path)).filter(|resolved| *resolved != sent);
+        PathSignals { sent, resolved }
+    }
+
+    fn read(&self, path: &[u8]) -> Reading {
+        let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path));
         let place = |index: usize| u16::try_from(index).ok();
-        PathSignals {
+        Reading {
             // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05 section 3.1).
-            usage: self.usage_paths.find(target.sent).and_then(place),
+            usage: self.usage_paths.find(path).and_then(place),
             license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
             // The first match is the one that counts in the file of the site (TDMRep section 5.2); headers say the same.
             tdm: self.tdm.iter().position(|rule| matches(&rule.paths)).and_then(place),
@@ -248,31 +273,36 @@ impl SignalPlan {
     }
 
     /// The header lines of a page: names as their drafts spell them, and values.
-    pub fn fields(&self, said: PathSignals) -> impl Iterator<Item = (&'static str, &str)> {
-        let tdm = said.tdm.and_then(|index| self.tdm.get(usize::from(index)));
-        let usage = match said.usage {
+    pub fn fields(&self, said: PathSignals) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        let tdm_of = |reading: Reading| self.tdm.get(usize::from(reading.tdm?));
+        let usage_of = |reading: Reading| match reading.usage {
             Some(index) => self.usage.get(usize::from(index)),
             None => self.usage_of_all.as_ref(),
         };
+        let (tdm, usage) = match said.resolved {
+            None => (tdm_of(said.sent), usage_of(said.sent).map(|usage| Cow::Borrowed(usage.value.as_str()))),
+            Some(resolved) => (
+                stricter::tdm(tdm_of(said.sent), tdm_of(resolved)),
+                stricter::usage(usage_of(said.sent), usage_of(resolved)),
+            ),
+        };
+        let license = said.license().and_then(|index| self.licenses.get(usize::from(index)));
         [
-            self.content_signal.as_deref().map(|value| ("Content-Signal", value)),
-            usage.map(|value| ("Content-Usage", value.as_str())),
-            self.link(said).map(|value| ("Link", value)),
-            tdm.map(|rule| ("tdm-reservation", if rule.reserved { "1" } else { "0" })),
-            tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value)),
+            self.content_signal.as_deref().map(|value| ("Content-Signal", value.into())),
+            usage.map(|value| ("Content-Usage", value)),
+            license.map(|license| ("Link", license.link.as_str().into())),
+            tdm.map(|rule| ("tdm-reservation", if rule.reserved { "1" } else { "0" }.into())),
+            tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value.into())),
         ]
         .into_iter()
         .flatten()
     }
 
-    /// The value of Link where a licence covers the path.
-    pub fn link(&self, said: PathSignals) -> Option<&str> {
-        Some(&self.licenses.get(usize::from(said.license?))?.link)
-    }
-
-    /// Where the licence is that covers the path.
-    pub fn license(&self, said: PathSignals) -> Option<&str> {
-        Some(&self.licenses.get(usize::from(said.license?))?.url)
+    /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the path,
+    /// else the one that covers the path. An answer for one crawler need not be the same for all, as a page is.
+    pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
+        let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
+        told.or_else(|| self.licenses.get(usize::from(said.license()?)))
     }
 
     /// The file of TDMRep, where the policy speaks of it.
@@ -298,11 +328,28 @@ impl SignalPlan {
 
 impl License {
     fn new(policy: &LicensePolicy) -> License {
-        License {
-            paths: policy.paths.iter().map(|path| Pattern::new(&path.value)).collect(),
-            url: policy.url.value.clone(),
-            link: format!("<{}>; rel=\"license\"; type=\"application/rsl+xml\"", policy.url.value),
-        }
+        let paths = policy.paths.iter().map(|path| Pattern::new(&path.value)).collect();
+        License::at(&policy.url.value, paths)
+    }
+
+    fn at(url: &str, paths: Vec<Pattern>) -> License {
+        let link = format!("<{url}>; rel=\"license\"; type=\"application/rsl+xml\"");
+        License { paths, url: url.to_owned(), link }
+    }
+}
+
+/// The licence that the lines of a group name first. They may be the origin's, which nobody has checked: what could not
+/// stand in a policy is passed over.
+fn told_license(group: &Group) -> Option<License> {
+    let lines = group.extensions.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
+    let mut urls = lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none());
+    urls.next().map(|url| License::at(url, Vec::new()))
+}
+
+impl Usage {
+    fn new(rule: &ContentUsage) -> Usage {
+        let said = rule.said.iter().map(|(category, said)| (category.value.clone(), *said)).collect();
+        Usage { said, value: usage_value(rule) }
     }
 }
 

@@ -286,7 +286,7 @@ fn traps(policy: &Policy) -> Vec<(Rule, RuleSource)> {
 
 /// What is retired by now.
 fn retired(policy: &Policy, at: Timestamp) -> Vec<(Rule, RuleSource)> {
-    let retired = policy.retire.iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
+    let retired = policy.retiring().iter().filter(|retired| retired.stage(at) == RetireStage::Disallowed);
     retired.flat_map(|retired| &retired.paths).map(disallow).collect()
 }
 

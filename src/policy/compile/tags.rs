@@ -13,6 +13,9 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
+mod media;
+use media::{Extent, Media};
+
 /// Combinations of rules whose lines are remembered.
 const MAX_COMBINATIONS: usize = 1_024;
 
@@ -26,6 +29,8 @@ pub struct TagPlan {
     /// The rules without patterns.
     anywhere: Box<[u16]>,
     has_path_regex: bool,
+    /// What becomes of the origin's lines where no rule says it.
+    origin_tags: OriginTags,
     /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
     combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
 }
@@ -62,7 +67,8 @@ impl TagLines {
 
 #[derive(Debug)]
 struct Rule {
-    /// What the rule says and when, whatever stands around it in the file.
+    /// What tells it apart, whatever stands around it in the file: the upper half for which responses, the lower what is
+    /// said of them.
     identity: u64,
     when: Compiled,
     unless: Option<Compiled>,
@@ -70,27 +76,43 @@ struct Rule {
 }
 
 impl Rule {
-    fn new(when: &Conditions, unless: Option<&Conditions>, tags: Tags, origin_tags: Option<OriginTags>) -> Rule {
-        let said = TagLines::new(tags, origin_tags);
-        let mut digest = Sha256::new();
+    /// `site` is what becomes of the origin's lines where the rule does not say it: it is a part of what is said there.
+    fn new(
+        when: &Conditions,
+        unless: Option<&Conditions>,
+        tags: Tags,
+        origin_tags: Option<OriginTags>,
+        site: OriginTags,
+    ) -> Rule {
+        let lines = TagLines::new(tags, origin_tags);
+        let (mut asked, mut said) = (Sha256::new(), Sha256::new());
         for conditions in std::iter::once(when).chain(unless) {
             let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
             let status: Vec<_> = conditions.status.iter().map(|status| status.value).collect();
             let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
-            digest.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
+            asked.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
         }
-        digest.update(format!("{:?}", said.lines));
-        if let Some(origin_tags) = said.origin_tags {
-            digest.update(format!("{origin_tags:?}"));
-        }
-        let mut identity = [0; 8];
-        identity.copy_from_slice(&digest.finalize()[..8]);
+        let half = |digest: Sha256| {
+            let mut half = [0; 4];
+            half.copy_from_slice(&digest.finalize()[..4]);
+            u64::from(u32::from_be_bytes(half))
+        };
+        said.update(format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site)));
         Rule {
-            identity: u64::from_be_bytes(identity),
+            identity: half(asked) << 32 | half(said),
             when: Compiled::new(when),
             unless: unless.map(Compiled::new),
-            said,
+            said: lines,
         }
+    }
+
+    /// Whether it holds for a response: for what its type may be, or for all that it may be.
+    fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
+        let excluded = || {
+            let unless = self.unless.as_ref().filter(|_| excludable);
+            unless.is_some_and(|unless| unless.response(status, media, extent.opposite()))
+        };
+        self.when.response(status, media, extent) && !excluded()
     }
 }
 
@@ -122,16 +144,14 @@ impl Compiled {
         self.path_regex.as_ref().is_none_or(|regex| regex.is_match(decoded))
     }
 
-    fn response(&self, status: u16, content_type: Option<&[u8]>) -> bool {
+    fn response(&self, status: u16, media: Media<'_>, extent: Extent) -> bool {
         let listed = self.status.is_empty()
             || self.status.iter().any(|condition| match condition {
                 // A part of a page is tagged as the page.
                 StatusCondition::Code(code) => *code == status || (*code, status) == (200, 206),
                 StatusCondition::Class(class) => u16::from(*class) == status / 100,
             });
-        listed
-            && (self.types.is_empty()
-                || content_type.is_some_and(|media| self.types.iter().any(|wanted| media_matches(wanted, media))))
+        listed && (self.types.is_empty() || media.is(&self.types, extent))
     }
 
     fn asks_response(&self) -> bool {
@@ -146,16 +166,17 @@ impl TagPlan {
         let mut rules: Vec<Rule> = Vec::with_capacity(policy.indexing.len() + 1);
         let mut noindex = Tags::default();
         noindex.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
+        let site = policy.origin_tags;
         if policy.environment == Environment::Staging {
-            rules.push(Rule::new(&Conditions::default(), None, noindex.clone(), None));
+            rules.push(Rule::new(&Conditions::default(), None, noindex.clone(), None, site));
         }
-        for retired in policy.retire.iter().filter(|retired| retired.stage(at) != RetireStage::Planned) {
+        for retired in policy.retiring().iter().filter(|retired| retired.stage(at) != RetireStage::Planned) {
             let when = Conditions { paths: retired.paths.clone(), ..Conditions::default() };
-            rules.push(Rule::new(&when, None, noindex.clone(), None));
+            rules.push(Rule::new(&when, None, noindex.clone(), None, site));
         }
         let written = policy.indexing.iter();
         rules.extend(
-            written.map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone(), rule.origin_tags)),
+            written.map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone(), rule.origin_tags, site)),
         );
         // Nobody writes as many; the file would be larger than a policy may be.
         rules.truncate(usize::from(u16::MAX));
@@ -176,6 +197,7 @@ impl TagPlan {
             anywhere,
             rules,
             has_path_regex,
+            origin_tags: site,
             combinations: RwLock::default(),
         }
     }
@@ -183,6 +205,17 @@ impl TagPlan {
     /// What tells the rules apart, by their index: equal rules of two versions of a policy have the same identity.
     pub fn identities(&self) -> impl Iterator<Item = u64> + '_ {
         self.rules.iter().map(|rule| rule.identity)
+    }
+
+    /// Whether two rules, of which these are the identities, are for the very same responses, whatever they say of them.
+    pub fn are_for_the_same(one: u64, other: u64) -> bool {
+        one >> 32 == other >> 32
+    }
+
+    /// Whether the origin's lines are taken away from every response: what else may become of them becomes of them only
+    /// where a rule matches, and is a part of the rule's identity.
+    pub fn strips(&self) -> bool {
+        self.origin_tags == OriginTags::Strip
     }
 
     /// The rules whose conditions on the path hold. `decoded` is memory to be used again; with room for the path in it,
@@ -242,31 +275,52 @@ impl TagPlan {
 
     /// What the rules selected by the path say about a response; `None` where none matches. On 304 only when no rule
     /// with a type could match: a partial field would replace the stored one (RFC 9111 section 3.2). Never on 1xx.
+    ///
+    /// `content_type` may hold several types, joined with commas as lines of one field are (RFC 9110 section 5.3).
     pub fn tags(&self, rules: &PathRules, status: u16, content_type: Option<&[u8]>) -> Option<Arc<TagLines>> {
         if rules.is_empty() || status < 200 {
             return None;
         }
-        let rule = |selected: &PathRule| &self.rules[usize::from(selected.rule)];
         if self.is_hidden(rules, status) {
             return None;
         }
         // A 304 speaks of the stored 200.
         let status = if status == 304 { 200 } else { status };
-        let matching: SmallVec<[u16; 8]> = rules
-            .iter()
-            .filter(|selected| {
-                let rule = rule(selected);
-                let excluded = selected.excludable
-                    && rule.unless.as_ref().is_some_and(|unless| unless.response(status, content_type));
-                rule.when.response(status, content_type) && !excluded
-            })
-            .map(|selected| selected.rule)
-            .collect();
+        let media = Media::of(status, content_type);
+        let matching = self.matching(rules, status, media, Extent::Any);
+        if !media.is_one() {
+            let certain = self.matching(rules, status, media, Extent::Each);
+            if certain != matching {
+                return self.perhaps(matching, certain);
+            }
+        }
+        self.together(matching)
+    }
+
+    fn matching(&self, rules: &PathRules, status: u16, media: Media<'_>, extent: Extent) -> SmallVec<[u16; 8]> {
+        let holds = |selected: &&PathRule| {
+            self.rules[usize::from(selected.rule)].holds(selected.excludable, status, media, extent)
+        };
+        rules.iter().filter(holds).map(|selected| selected.rule).collect()
+    }
+
+    fn together(&self, matching: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
         match matching.as_slice() {
             [] => None,
             [only] => Some(self.rules[usize::from(*only)].said.clone()),
             _ => Some(self.combined(matching)),
         }
+    }
+
+    /// Where some of the rules may hold and may not: all that they say is said, and of the origin's lines what passes
+    /// with them or without them. A restriction that is said too often does less harm than one that is missing.
+    fn perhaps(&self, matching: SmallVec<[u16; 8]>, certain: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
+        let passes =
+            |lines: Option<&Arc<TagLines>>| lines.and_then(|lines| lines.origin_tags).unwrap_or(self.origin_tags);
+        let without = passes(self.together(certain).as_ref());
+        let with = self.together(matching)?;
+        let origin_tags = Some(passes(Some(&with)).min(without));
+        Some(Arc::new(TagLines { origin_tags, ..TagLines::clone(&with) }))
     }
 
     fn combined(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
@@ -308,15 +362,5 @@ fn decode_path(target: &[u8], path: &mut Vec<u8>) {
                 rest = after;
             }
         }
-    }
-}
-
-/// `image/png; charset=x` is `image/png` and `image/*`; case does not matter (RFC 9110 section 8.3.1).
-fn media_matches(wanted: &str, sent: &[u8]) -> bool {
-    let end = sent.iter().position(|byte| *byte == b';').unwrap_or(sent.len());
-    let sent = sent[..end].trim_ascii();
-    match wanted.strip_suffix('*') {
-        Some(prefix) => sent.len() > prefix.len() && sent[..prefix.len()].eq_ignore_ascii_case(prefix.as_bytes()),
-        None => sent.eq_ignore_ascii_case(wanted.as_bytes()),
     }
 }

@@ -30,6 +30,10 @@ pub fn html(node: &Node, decoder: &mut Decoder<'_>) -> HtmlPolicy {
     if let Some(node) = fields.take("not")
         && let Some(mut fields) = decoder.fields(node, "a map: paths")
     {
+        if node.is_null() || matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
+            decoder.error("empty-not", node.span, "an empty `not` would exclude everything").help =
+                Some("leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`".into());
+        }
         html.not_paths = listed(&mut fields, "paths", patterns, decoder);
         fields.finish(&["paths"], decoder);
     }

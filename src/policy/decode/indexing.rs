@@ -3,7 +3,7 @@
 use super::robots::patterns;
 use crate::indexing::{Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
-use crate::yaml::{Decoder, Fields, Located, Node, Severity, Value};
+use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
 
 const CONDITIONS: [&str; 4] = ["paths", "path_regex", "types", "status"];
 
@@ -49,6 +49,7 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
         if entries.is_empty() {
             decoder.error("rule-without-tags", node.span, "nothing is said here");
         }
+        let mut told: Vec<(Scope, Span)> = Vec::new();
         for (key, value) in entries {
             let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
             if is_directive_name(&name.value) {
@@ -65,6 +66,18 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
                 continue;
             }
             if let Some(scope) = scope(&name, decoder) {
+                // The same text twice is an error of every map; case does not matter in the name of a crawler.
+                if let Some((_, first)) = told.iter().find(|(known, first)| *known == scope && *first != name.span) {
+                    let diagnostic = Diagnostic::error(
+                        "duplicate-key",
+                        name.span,
+                        format!("`{}` is told something twice", name.value),
+                    )
+                    .related(*first, "first here, in other letters")
+                    .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
+                    decoder.diagnostics.push(diagnostic);
+                }
+                told.push((scope.clone(), name.span));
                 if value.is_null() {
                     decoder.error("wrong-type", key.span, format!("`{}` is told nothing", name.value)).help = Some(
                         "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`"

@@ -151,7 +151,10 @@ pub fn is_category(text: &str) -> bool {
 /// `https://...`, a list, or maps with `paths`.
 fn licenses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LicensePolicy> {
     let items = match &node.value {
-        Value::Sequence(items) => items.as_slice(),
+        Value::Sequence(items) => {
+            nothing_said(node, items, decoder);
+            items.as_slice()
+        }
         _ => std::slice::from_ref(node),
     };
     items
@@ -171,6 +174,9 @@ fn licenses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LicensePolicy> {
 }
 
 fn urls(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    if let Value::Sequence(items) = &node.value {
+        nothing_said(node, items, decoder);
+    }
     let written = decoder.texts(node, "a list of URLs");
     written.into_iter().filter(|url| url_is_valid(url, decoder)).collect()
 }
@@ -218,8 +224,11 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
     let is_mistake = |item: &Diagnostic| {
         matches!(item.id, "bad-url" | "missing-field" | "wrong-type") && item.span.is_some_and(in_robots)
     };
+    // Of a licence that a group is told its crawlers are asked for.
+    let told = policy.robots.signals.emission.value == Emission::All
+        && policy.robots.groups.iter().any(|group| !group.signals.licenses.is_empty());
     // A licence that is written wrong is not one that is missing.
-    if !policy.robots.signals.licenses.is_empty() || decoder.diagnostics.items.iter().any(is_mistake) {
+    if told || !policy.robots.signals.licenses.is_empty() || decoder.diagnostics.items.iter().any(is_mistake) {
         return;
     }
     let enforcement = &policy.enforcement;
@@ -232,6 +241,14 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
     }
 }
 
+/// An empty list reads like "nothing may be", and says nothing.
+fn nothing_said(node: &Node, items: &[Node], decoder: &mut Decoder<'_>) {
+    if items.is_empty() {
+        decoder.error("empty-signal", node.span, "nothing is said here").help =
+            Some("say something, or leave the field out".into());
+    }
+}
+
 fn maps<'n>(node: &'n Node, wanted: &str, decoder: &mut Decoder<'_>) -> &'n [Node] {
     match &node.value {
         Value::Sequence(items) if items.len() > MAX_RULES => {
@@ -239,7 +256,10 @@ fn maps<'n>(node: &'n Node, wanted: &str, decoder: &mut Decoder<'_>) -> &'n [Nod
                 Some("use wider patterns".into());
             &[]
         }
-        Value::Sequence(items) => items,
+        Value::Sequence(items) => {
+            nothing_said(node, items, decoder);
+            items
+        }
         Value::Mapping(_) => std::slice::from_ref(node),
         Value::Scalar { .. } => {
             decoder.wrong_type(node, wanted);

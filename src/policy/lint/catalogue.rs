@@ -44,6 +44,7 @@ lints! {
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
     RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
     RETIRED_KEPT_OPEN: Warning "retired-kept-open", "a retired path that an Allow of the policy keeps open";
+    RETIRED_TWICE: Warning "retired-twice", "a path that is retired by two plans";
     RETIRED_TOO_SOON: Warning "retired-too-soon", "a retired path that is closed before crawlers come by";
     STAGING_LOOKS_LIKE_PRODUCTION: Warning "staging-looks-like-production", "a staging policy for what looks like the site itself";
     PRODUCTION_LOOKS_LIKE_STAGING: Warning "production-looks-like-staging", "a production policy for what looks like a test site";
@@ -65,6 +66,8 @@ lints! {
     USAGE_OF_DISALLOWED: Warning "usage-of-disallowed", "a preference for pages that robots.txt keeps crawlers off";
     UNKNOWN_CATEGORY: Warning "unknown-category", "a category of use that the vocabulary does not have";
     UNREACHABLE_RESERVATION: Warning "unreachable-reservation", "a rule of `tdm` behind one for the whole site";
+    UNREACHABLE_LICENSE: Warning "unreachable-license", "a licence behind one for the whole site";
+    LICENSE_OF_NOBODY: Warning "license-of-nobody", "a crawler that is asked for a licence, and there is none for it";
     LICENSE_FOR_SEARCH: Warning "license-for-search", "search engines that are asked for a licence";
     LICENSE_NOT_HTTPS: Warning "license-not-https", "a licence that is not fetched over HTTPS";
     SIGNAL_NOWHERE: Warning "signal-nowhere", "what a group says where only headers speak";

@@ -7,6 +7,7 @@
 mod agents;
 mod catalogue;
 mod file;
+mod licenses;
 mod outdone;
 mod own_crawlers;
 mod passed_on;

@@ -4,6 +4,7 @@
 //! fetch is the very thing signals are for. What is found here are the pairs of which one makes the other pointless.
 
 use super::catalogue as lints;
+use super::licenses;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::compiled::{Binding, Site};
 use crate::policy::model::{
@@ -11,7 +12,7 @@ use crate::policy::model::{
     USAGE_CATEGORIES,
 };
 use crate::robots::TargetScratch;
-use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
 
 pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Production {
@@ -24,6 +25,8 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     disagreements(site, diagnostics);
     unknown_categories(site, diagnostics);
     unreachable_reservations(site, diagnostics);
+    licenses::unreachable(site, diagnostics);
+    licenses::of_nobody(site, registry, diagnostics);
     search_engines_asked(site, registry, diagnostics);
     validators(site, diagnostics);
     nowhere(site, diagnostics);
@@ -252,10 +255,7 @@ fn unknown_categories(site: &Site, diagnostics: &mut Diagnostics) {
 
 /// The first rule that matches counts: behind one for the whole site nothing does.
 fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
-    let covers_all = |rule: &TdmRule| {
-        rule.paths.is_empty() || rule.paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
-    };
-    let Some(first) = site.policy.tdm.iter().position(covers_all) else { return };
+    let Some(first) = site.policy.tdm.iter().position(|rule| covers_all(&rule.paths)) else { return };
     for rule in &site.policy.tdm[first + 1..] {
         diagnostics.push(
             lints::UNREACHABLE_RESERVATION
@@ -264,6 +264,10 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
                 .help("write the rule for the whole site last"),
         );
     }
+}
+
+pub(super) fn covers_all(paths: &[Located<String>]) -> bool {
+    paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
 }
 
 /// A search engine buys no licence; it drops the pages.
@@ -339,10 +343,20 @@ fn validators(site: &Site, diagnostics: &mut Diagnostics) {
         signals.clone().find_map(|signals| Some(signals.content_signal.as_ref()?.span)),
     ];
     let Some(span) = places.into_iter().flatten().next() else { return };
-    let stumbles = if first("License") || first("Content-Usage") {
-        "Lighthouse fails its audit of robots.txt on these lines, and Search Console shows a warning"
-    } else {
-        "Search Console shows a warning on these lines, and so do older versions of Lighthouse"
+    let written = |key: &&str| first(key);
+    let fails: Vec<_> =
+        ["License", "Content-Usage"].into_iter().filter(written).map(|key| format!("`{key}`")).collect();
+    let known = first("Content-Signal");
+    let stumbles = match fails.join(" and ") {
+        fails if fails.is_empty() => {
+            "Search Console shows a warning on `Content-Signal`, and so do older versions of Lighthouse".to_owned()
+        }
+        fails => {
+            let more = if known { " and on `Content-Signal`" } else { "" };
+            format!(
+                "Lighthouse fails its audit of robots.txt on {fails}, and Search Console shows a warning on them{more}"
+            )
+        }
     };
     diagnostics.push(
         lints::VALIDATORS_STUMBLE.at(span, stumbles).help(

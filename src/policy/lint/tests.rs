@@ -16,6 +16,11 @@ fn of_file(text: &[u8], host: Option<&str>, server: Option<&str>) -> Vec<(&'stat
 }
 
 fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
+    let found = findings(text);
+    found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+}
+
+fn findings(text: &str) -> Diagnostics {
     let source = Source { name: "shop.yaml".into(), text: text.into() };
     let (policy, found) = read("shop", &source);
     let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
@@ -23,7 +28,7 @@ fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
     let site = compile_at(Arc::new(policy), Registry::builtin(), now).expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
-    found.items.iter().map(|item| (item.id, item.span.map_or(0, |span| span.line))).collect()
+    found
 }
 
 /// Files: the id, the line where it is found, a file that has it, and one near it that has not.
@@ -132,6 +137,10 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, content_usage: { train-ai: no } }\n"),
     ("unreachable-reservation", 2, "robots: { origin: replace }\ntdm: [{ reservation: yes }, { paths: /a, reservation: no }]\n",
         "robots: { origin: replace }\ntdm: [{ paths: /a, reservation: no }, { reservation: yes }]\n"),
+    ("unreachable-license", 1, "robots: { origin: replace, license: [https://a.example/1, https://a.example/2] }\n",
+        "robots: { origin: replace, license: [{ url: https://a.example/1, paths: /a/ }, https://a.example/2] }\n"),
+    ("license-of-nobody", 2, "robots: { origin: replace, groups: [{ agents: CCBot, disallow: /a, license: https://a.example/l }] }\nenforcement: { agents: { OwnBot: { unlicensed: 401 } } }\n",
+        "robots: { origin: replace, groups: [{ agents: [CCBot, OwnBot], disallow: /a, license: https://a.example/l }] }\nenforcement: { agents: { OwnBot: { unlicensed: 401 }, ccbot: { unlicensed: 402 } } }\n"),
     ("license-for-search", 2, "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402 }\n",
         "robots: { origin: replace, license: https://a.example/l }\nenforcement: { unlicensed: 402, purposes: { search: { unlicensed: pass } } }\n"),
     ("license-not-https", 1, "robots: { origin: replace, license: http://a.example/l }\n",
@@ -150,6 +159,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace, groups: [{ agents: \"*\", disallow: /older }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
     ("retired-kept-open", 2, "robots: { origin: replace, groups: [{ agents: bingbot, allow: /old/forum }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n",
         "robots: { origin: replace, groups: [{ agents: bingbot, allow: [/o, /older] }] }\nretire: { paths: /old/, noindex_from: 2026-01-20 }\n"),
+    ("retired-twice", 4, "robots: { origin: replace }\nretire:\n  - { paths: /old/, noindex_from: 2026-01-20 }\n  - { paths: [/%6Fld/, /older/], noindex_from: 2026-02-20 }\n",
+        "robots: { origin: replace }\nretire:\n  - { paths: [/old/, /old/], noindex_from: 2026-01-20 }\n  - { paths: /older/, noindex_from: 2026-02-20 }\n"),
     ("retired-too-soon", 2, "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20, disallow_after: 2d }\n",
         "robots: { origin: replace }\nretire: { paths: /old/, noindex_from: 2026-11-20 }\n"),
     ("staging-looks-like-production", 1, "hosts: [www.shop.example]\nenvironment: staging\nrobots: { origin: replace }\n",
@@ -279,6 +290,20 @@ fn every_lint_has_a_case_here() {
     let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
     let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
     assert_eq!(cases, lints);
+}
+
+#[test]
+fn the_note_on_validators_names_the_lines_that_they_stumble_over() {
+    let told = |robots: &str| {
+        let found = findings(&format!("robots: {{ origin: replace, {robots} }}\n"));
+        let note = found.items.into_iter().find(|item| item.id == "validators-stumble");
+        note.unwrap_or_else(|| panic!("{robots}")).message
+    };
+    let all = told("content_signal: { search: yes }, content_usage: { search: yes }, license: https://a.example/l");
+    assert!(["`License` and `Content-Usage`", "on `Content-Signal`"].iter().all(|part| all.contains(part)), "{all}");
+    let one = told("content_usage: { search: yes }");
+    assert!(one.contains("`Content-Usage`") && !one.contains("License") && !one.contains("Signal"), "{one}");
+    assert!(told("content_signal: { search: yes }").contains("`Content-Signal`"));
 }
 
 /// What is found is shown: the first of a kind, and how many more there are.

@@ -9,7 +9,7 @@ use crate::policy::model::Environment;
 use crate::policy::retire::RetireStage;
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// Less than that, and most pages have not been visited.
@@ -159,7 +159,27 @@ fn pointing_at(finding: Diagnostic, found: &RuleSource, site: &Site) -> Diagnost
     }
 }
 
+/// Two plans for one path: whichever comes first counts, step by step, and the other one is not what happens.
+fn retired_twice(site: &Site, diagnostics: &mut Diagnostics) {
+    let mut plans: HashMap<Pattern, (usize, Span)> = HashMap::new();
+    for (place, retired) in site.policy.retire.iter().enumerate() {
+        for path in &retired.paths {
+            let (plan, first) = *plans.entry(Pattern::new(&path.value)).or_insert((place, path.span));
+            if plan == place {
+                continue;
+            }
+            diagnostics.push(
+                lints::RETIRED_TWICE
+                    .at(path.span, format!("`{}` is retired by two plans", path.value))
+                    .related(first, "first here")
+                    .help("keep one of them; of both, the earlier moment counts for each step"),
+            );
+        }
+    }
+}
+
 fn retired(site: &Site, diagnostics: &mut Diagnostics) {
+    retired_twice(site, diagnostics);
     for retired in &site.policy.retire {
         if retired.disallow_after.value < SOON && retired.stage(site.at) != RetireStage::Disallowed {
             let span = retired.disallow_after.span.unwrap_or(retired.span);

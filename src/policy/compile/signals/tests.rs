@@ -1,8 +1,11 @@
 //! What is published about use, where, and that it changes no verdict.
 
+use super::PathSignals;
 use crate::crawlers::Registry;
-use crate::policy::{Site, compile, read};
+use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::{Site, compile, compile_with_origin, read};
 use crate::robots::{Dialect, File, Key, Reading, TargetScratch};
+use crate::time::Timestamp;
 use crate::yaml::Source;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -321,5 +324,69 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// Many origins answer `/open/../x` with what is at `/x`: nobody is to be told that it is open.
+#[test]
+fn of_a_path_and_what_it_resolves_to_the_stricter_counts() {
+    let site = site(
+        "robots:
+  origin: replace
+  license: [{ url: https://a.example/open.xml, paths: /open/ }, { url: https://a.example/closed.xml, paths: /closed/ }]
+  content_usage:
+    - { paths: /open/, train-ai: yes, search: yes, ai-use: no }
+    - { paths: /closed/, train-ai: no, search: yes }
+tdm:
+  - { paths: /open/, reservation: no }
+  - { paths: /closed/, reservation: yes, policy: https://a.example/tdm.json }
+",
+    );
+    let link =
+        |name: &str| format!("Link: <https://a.example/{name}.xml>; rel=\"license\"; type=\"application/rsl+xml\"");
+    let closed = ["Content-Usage: train-ai=n, ai-use=n, search=y".to_owned(), link("closed")];
+    let reserved = ["tdm-reservation: 1".to_owned(), "tdm-policy: https://a.example/tdm.json".to_owned()];
+    assert_eq!(fields(&site, "/open/../closed/x"), [&closed[..], &reserved[..]].concat());
+    assert_eq!(fields(&site, "//closed/x")[0], "Content-Usage: train-ai=n", "of /closed/ alone, and nothing as sent");
+    // A permission for what is sent is none for what is answered.
+    assert_eq!(fields(&site, "/open/../x"), ["Content-Usage: ai-use=n".to_owned(), link("open")]);
+    assert_eq!(fields(&site, "/x/../open/y"), ["Content-Usage: ai-use=n".to_owned(), link("open")]);
+    assert_eq!(fields(&site, "/open/./y"), fields(&site, "/open/y"));
+    let order = fields(&site, "/closed/../open/y");
+    assert_eq!(order[1..], [&[link("open")][..], &reserved[..]].concat());
+}
+
+/// What is served counts, whoever wrote it; nobody has checked what the origin writes.
+#[test]
+fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
+    let asked = |line: &str| {
+        let source = Source {
+            name: "shop.yaml".into(),
+            text: "robots: { groups: { agents: GPTBot, disallow: /y, license: https://a.example/g.xml } }\nenforcement: { unlicensed: 401 }\n".into(),
+        };
+        let policy = Arc::new(read("shop", &source).0.expect("good"));
+        let file = format!("User-agent: CCBot\nDisallow: /x\n{line}\n");
+        let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.into_bytes());
+        let origin = Origin::Read(Arc::new(origin));
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
+        let group = site.matcher.named("CCBot").and_then(|group| u16::try_from(group).ok());
+        let license = site.signals.license(PathSignals::default(), group).map(|license| license.url.clone());
+        (license, site.signals.is_terms(TargetScratch::default().normalise(b"/cc.xml")))
+    };
+    assert_eq!(asked("License: https://a.example/cc.xml"), (Some("https://a.example/cc.xml".to_owned()), true));
+    for odd in ["License: /cc.xml", "License: https://a.example/cc.xml>; rel=x", "License:"] {
+        assert_eq!(asked(odd), (None, false), "{odd}");
+    }
+}
+
+#[test]
+fn an_empty_list_is_no_statement() {
+    for (text, place) in [
+        ("robots: { origin: replace, content_usage: [] }", (1, 43)),
+        ("robots: { origin: replace, license: [] }", (1, 37)),
+        ("robots: { origin: replace, groups: { agents: '*', disallow: /a, license: [] } }", (1, 74)),
+        ("robots: { origin: replace }\ntdm: []", (2, 6)),
+    ] {
+        assert_eq!(errors(text), [("empty-signal", place.0, place.1)], "{text}");
     }
 }

@@ -1,0 +1,46 @@
+//! Licences that no page names, and crawlers that are asked for one that there is not.
+
+use super::catalogue as lints;
+use super::signals::covers_all;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::compiled::{Binding, PathSignals, Site};
+use crate::policy::model::Unlicensed;
+use crate::yaml::Diagnostics;
+
+/// Of several licences robots.txt names all of them, and pages and refusals the first that covers the path.
+pub fn unreachable(site: &Site, diagnostics: &mut Diagnostics) {
+    let licenses = &site.policy.robots.signals.licenses;
+    let Some(first) = licenses.iter().position(|license| covers_all(&license.paths)) else { return };
+    for license in &licenses[first + 1..] {
+        diagnostics.push(
+            lints::UNREACHABLE_LICENSE
+                .at(license.url.span, "no page ever names this licence: one before it is for the whole site")
+                .related(licenses[first].url.span, "the first that covers a path counts")
+                .help("say what it covers (`url` and `paths`), and write the licence for the whole site last"),
+        );
+    }
+}
+
+/// Who is asked for a licence where none covers anything for it passes as if nothing was asked.
+pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    if !site.policy.robots.signals.licenses.is_empty() {
+        return;
+    }
+    for (agent, fields) in &site.policy.enforcement.agents {
+        let Some(said) = fields.unlicensed.as_ref().filter(|said| said.value != Unlicensed::Pass) else { continue };
+        let own = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
+        let own = own.map(|(index, _)| Claim::Token(index));
+        let Some(claim) = own.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
+        let group = match site.standing(claim).binding {
+            Binding::Group(group) => Some(group),
+            Binding::NoRules | Binding::NotBound => None,
+        };
+        if site.signals.license(PathSignals::default(), group).is_none() {
+            diagnostics.push(
+                lints::LICENSE_OF_NOBODY
+                    .at(said.span, format!("`{}` is told of no licence, so it is not asked for one", agent.value))
+                    .help("write one for the site (`robots: { license: ... }`), or in its group"),
+            );
+        }
+    }
+}
