@@ -3,10 +3,12 @@
 //! A meta stands in the head as long as nothing of the body was seen (HTML standard, section 13.2.6.4.4: what is no content
 //! of a head ends it, its end tag or not, its start tag or not). So what the page itself says is read first, and what is
 //! missing is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body, whichever comes
-//! first. A `<noscript>` may end the head for parsers without scripting and not for others: from it on the page is held, and
-//! what is missing is written before it once the head is over. At the mere end of the input nothing is written: it may be the middle of a tag, a comment or a title. Nor is
-//! anything written where nothing shows that this is a document: many a piece of markup or bare value is sent to scripts
-//! as text/html, and would not be what they expect.
+//! first. A `<noscript>` may end the head for parsers without scripting and not for others: from it on the page is held,
+//! and what is missing is written before it once the head is over. At the mere end of the input nothing is written where
+//! that is: it may be the middle of a tag, a comment or a title. Nor is anything written where nothing shows that this is a
+//! document: many a piece of markup or bare value is sent to scripts as text/html, and would not be what they expect.
+//!
+//! End tags that close nothing are not shown by the reader: `</br>`, `</body>` and `</html>` would end the head too.
 
 use super::charset::{by_meta, is_of_head};
 use super::metas;
