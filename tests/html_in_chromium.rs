@@ -70,17 +70,35 @@ const ODD_HEADS: &[(&str, &str)] = &[
         "counted-then-meta",
         "<html><head><noscript><iframe src=data:,></iframe></noscript><meta name=robots content=\"all\"></head><p>x",
     ),
-    ("styled-noscript", "<html><head><noscript><style>p{}</style><link rel=x href=data:,></noscript><title>T</title></head>x"),
-    ("scripted-noscript", "<html><head><noscript><script>1</script><title>t</title></noscript><title>T</title></head>x"),
-    ("noscript-before-head", "<!doctype html><html><noscript><p>no</p></noscript><head class=a><title>T</title></head>x"),
-    ("two-noscripts", "<html><head><noscript><link></noscript><noscript><b>1</b></noscript><noscript>2</noscript></head>x"),
+    (
+        "styled-noscript",
+        "<html><head><noscript><style>p{}</style><link rel=x href=data:,></noscript><title>T</title></head>x",
+    ),
+    (
+        "scripted-noscript",
+        "<html><head><noscript><script>1</script><title>t</title></noscript><title>T</title></head>x",
+    ),
+    (
+        "noscript-before-head",
+        "<!doctype html><html><noscript><p>no</p></noscript><head class=a><title>T</title></head>x",
+    ),
+    (
+        "two-noscripts",
+        "<html><head><noscript><link></noscript><noscript><b>1</b></noscript><noscript>2</noscript></head>x",
+    ),
     ("comment-over-noscript", "<html><head><noscript><!-- </noscript><title>T</title></head><body>--></noscript>x"),
-    ("style-over-noscript", "<html><head><noscript><style></noscript></style></noscript><title>T</title></head><body>x"),
+    (
+        "style-over-noscript",
+        "<html><head><noscript><style></noscript></style></noscript><title>T</title></head><body>x",
+    ),
     ("nested-noscript", "<html><head><noscript><noscript><link></noscript><p>a</noscript><title>T</title></head>x"),
     ("noscript-breaks", "<html><head><noscript></br></noscript><title>T</title></head>x"),
     ("noscript-with-end-tags", "<html><head><noscript></p></head></noscript><title>T</title></head>x"),
     ("template", "<!doctype html><head><template><noscript><p>n</p></noscript><p>t</template><title>T</title></head>x"),
-    ("base", "<!doctype html><head><base href=/other/><noscript><img></noscript><title>T</title></head><a href=b>x</a>"),
+    (
+        "base",
+        "<!doctype html><head><base href=/other/><noscript><img></noscript><title>T</title></head><a href=b>x</a>",
+    ),
     ("comment-before-doctype", "<!-- c --><!doctype html><!-- d --><html><!-- e --><head><title>T</title></head>x"),
     ("two-heads", "<html><head><title>T</title></head><head><meta name=robots content=all></head><body>x"),
     ("escaped-script", "<html><head><script><!-- <script> '</script><p>' --></script><title>T</title></head>x"),
@@ -111,7 +129,8 @@ fn long_head() -> String {
 fn gate() -> (Origin, Gate) {
     let origin = Origin::start(|request: &Received, stream| {
         let long_head = long_head();
-        let pages = PAGES.iter().chain(ODD_HEADS).chain([&("long-head", long_head.as_str())]).copied().collect::<Vec<_>>();
+        let pages =
+            PAGES.iter().chain(ODD_HEADS).chain([&("long-head", long_head.as_str())]).copied().collect::<Vec<_>>();
         let page = pages.iter().find(|(name, _)| request.target().ends_with(&format!("/{name}")));
         let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
         let head = format!(
@@ -247,7 +266,8 @@ fn metas_are_in_the_head_with_scripting_and_without() {
     let url = format!("file://{}", file.display());
     let dom = chromium(&directory.path().join("profile"), &["--dump-dom"], &url);
     let dom = String::from_utf8(dom).expect("UTF-8");
-    let said = dom.split_once("<pre id=\"out\">").and_then(|(_, rest)| rest.split_once("</pre>")).expect("what was read").0;
+    let said =
+        dom.split_once("<pre id=\"out\">").and_then(|(_, rest)| rest.split_once("</pre>")).expect("what was read").0;
     assert_eq!(said.lines().count(), 2 * names.len(), "{said}");
     let both = "head robots=noindex, max-snippet: 20; head googlebot=nofollow";
     for line in said.lines() {

@@ -358,6 +358,29 @@ fn links_and_snippets_are_marked_where_the_selectors_say() {
     assert_eq!(with_marks(whole_rel), whole_rel);
 }
 
+/// The examples of docs/policy.md: what a browser would add is not there.
+#[test]
+fn selectors_go_by_tags_as_they_are_written() {
+    let selected = |selector: &str, html: &str| {
+        let mut marks = Marks::default();
+        marks.nosnippet(selector).expect("a selector");
+        let page = Page::new(&Tags::default(), Some(&Arc::new(marks)), None).expect("something to do");
+        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("ASCII");
+        let marked = out.split('<').filter(|tag| tag.contains("data-nosnippet"));
+        marked.map(|tag| tag.split([' ', '>']).take(2).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let list = "<ul><li><a id=1></a><li><a id=2></a><li><a id=3></a></ul>";
+    assert_eq!(selected("li:nth-child(2) a", list), ["a id=2", "a id=3"]);
+    assert_eq!(selected("li:nth-of-type(3) > a", list), [""; 0]);
+    assert_eq!(selected("ul > li:nth-child(2)", list), [""; 0]);
+    assert_eq!(selected(".note a", "<p class=note>a<p>b <a id=1></a></p>"), ["a id=1"]);
+    assert_eq!(selected("tbody a", "<table><tr><td><a id=1></a></table>"), [""; 0]);
+    assert_eq!(selected("body a", "<title>t</title><p><a id=1></a>"), [""; 0]);
+    let closed = "<ul><li><a id=1></a></li><li><a id=2></a></li></ul>";
+    assert_eq!(selected("ul > li:nth-child(2) a", closed), ["a id=2"]);
+    assert_eq!(selected("section a", "<section><p>1<p><a id=1></a></section><a id=2></a>"), ["a id=1"]);
+}
+
 #[test]
 fn rel_of_what_is_no_link_is_let_be() {
     let mut marks = Marks::default();

@@ -9,6 +9,7 @@ mod catalogue;
 mod file;
 mod outdone;
 mod rules;
+mod selectors;
 mod signals;
 mod site;
 mod sitemaps;
@@ -37,6 +38,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     unseen::lint(site, diagnostics);
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, diagnostics);
+    selectors::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 
