@@ -11,7 +11,7 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         diagnostics.push(
             lints::SELECTOR_OF_THE_TREE
                 .at(selector.span, format!("`{part}` is held against the tags as they are written, not against the tree of a browser"))
-                .help("where pages leave tags out (`</li>`, `</p>`, `<tbody>`, `<body>`) it selects others than a browser would; a class does not"),
+                .help("where pages leave tags out (`</li>`, `</p>`, `<tbody>`, `<body>`) it selects others than a browser would; a class on the elements themselves does not"),
         );
     }
 }
