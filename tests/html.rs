@@ -371,6 +371,62 @@ fn an_origin_that_breaks_off_leaves_the_page_broken_off() {
     assert!(text.starts_with("HTTP/1.1 200 OK") && !text.ends_with("0\r\n\r\n"), "the client can tell: {text}");
 }
 
+/// Neither the encoding nor the end of the head is known when this one breaks off: all of it is still held.
+#[test]
+fn what_came_of_a_page_that_is_broken_off_goes_out() {
+    for (sent, got) in [
+        ("<!doctype html><title>T</title>", "<!doctype html><title>T</title>"),
+        (
+            "<html><head><noscript><img></noscript><meta name=robots content=nofollow><title>T</title>",
+            "<html><head><meta name=\"robots\" content=\"noindex, nofollow\"><noscript><img></noscript><title>T</title>",
+        ),
+    ] {
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\n{sent}");
+        let origin = Origin::start(move |_, stream| {
+            let _ = stream.write_all(response.as_bytes());
+            false
+        });
+        let gate = gate(&origin);
+        for version in ["1.0", "1.1"] {
+            let mut client = TcpStream::connect(gate.address).expect("a connection");
+            client.set_read_timeout(Some(support::PATIENCE)).expect("a timeout");
+            let asked = format!("GET /drafts/a HTTP/{version}\r\nHost: shop.example\r\n\r\n");
+            client.write_all(asked.as_bytes()).expect("it is taken");
+            let mut octets = Vec::new();
+            // A reset is an end too.
+            let _ = client.read_to_end(&mut octets);
+            let text = String::from_utf8_lossy(&octets);
+            let (_, body) = text.split_once("\r\n\r\n").expect("a head");
+            if version == "1.0" {
+                assert_eq!(body, got);
+            } else {
+                assert_eq!(body, format!("{:X}\r\n{got}\r\n", got.len()), "no last chunk");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_origin_of_http_1_0_is_answered_for_in_the_version_of_the_gate() {
+    for length in ["".to_string(), format!("Content-Length: {}\r\n", PAGE.len())] {
+        let fields = length.clone();
+        let origin = Origin::start(move |request: &Received, stream| {
+            let body = if request.line.starts_with("HEAD") { "" } else { PAGE };
+            let head = format!("HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n{fields}\r\n");
+            let _ = stream.write_all(format!("{head}{body}").as_bytes());
+            false
+        });
+        let gate = gate(&origin);
+        for target in ["/drafts/a", "/other"] {
+            for method in ["GET", "HEAD"] {
+                let mut connection = gate.connect();
+                connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: shop.example\r\n\r\n"));
+                assert_eq!(connection.head().version, "HTTP/1.1", "{method} {target} {length}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_selector_that_cannot_be_used_keeps_the_gate_closed_and_says_where() {
     let policy = "hosts: [shop.example]\nrobots: { origin: replace }\nhtml: { nosnippet: ['p + b'] }\n";

@@ -54,11 +54,84 @@ const PAGES: &[(&str, &str)] = &[
     ("select-and-xmp", "<!doctype html><title>s</title><select><option>1<xmp></select><p>x</p>"),
 ];
 
-const WITHOUT_METAS: [&str; 1] = ["fragment"];
+/// One is no document, of the other all is title.
+const WITHOUT_METAS: [&str; 2] = ["fragment", "open-title"];
+
+/// Heads that are read in two ways: scripts run in what a visitor opens, and not in what `DOMParser` or a plain parser makes
+/// of the same page. Both are to have both metas in their head.
+const ODD_HEADS: &[(&str, &str)] = &[
+    (
+        "counted",
+        "<!doctype html><head><title>T</title><noscript><img src=data:,></noscript><meta name=description content=d>\
+         <link rel=icon href=data:,></head><body>x",
+    ),
+    ("counted-no-tags", "<!doctype html><title>T</title>\n<noscript>text</noscript>\n<meta name=a content=b>\n<p>x"),
+    (
+        "counted-then-meta",
+        "<html><head><noscript><iframe src=data:,></iframe></noscript><meta name=robots content=\"all\"></head><p>x",
+    ),
+    (
+        "styled-noscript",
+        "<html><head><noscript><style>p{}</style><link rel=x href=data:,></noscript><title>T</title></head>x",
+    ),
+    (
+        "scripted-noscript",
+        "<html><head><noscript><script>1</script><title>t</title></noscript><title>T</title></head>x",
+    ),
+    (
+        "noscript-before-head",
+        "<!doctype html><html><noscript><p>no</p></noscript><head class=a><title>T</title></head>x",
+    ),
+    (
+        "two-noscripts",
+        "<html><head><noscript><link></noscript><noscript><b>1</b></noscript><noscript>2</noscript></head>x",
+    ),
+    ("comment-over-noscript", "<html><head><noscript><!-- </noscript><title>T</title></head><body>--></noscript>x"),
+    (
+        "style-over-noscript",
+        "<html><head><noscript><style></noscript></style></noscript><title>T</title></head><body>x",
+    ),
+    ("nested-noscript", "<html><head><noscript><noscript><link></noscript><p>a</noscript><title>T</title></head>x"),
+    ("noscript-breaks", "<html><head><noscript></br></noscript><title>T</title></head>x"),
+    ("noscript-with-end-tags", "<html><head><noscript></p></head></noscript><title>T</title></head>x"),
+    ("template", "<!doctype html><head><template><noscript><p>n</p></noscript><p>t</template><title>T</title></head>x"),
+    (
+        "base",
+        "<!doctype html><head><base href=/other/><noscript><img></noscript><title>T</title></head><a href=b>x</a>",
+    ),
+    ("comment-before-doctype", "<!-- c --><!doctype html><!-- d --><html><!-- e --><head><title>T</title></head>x"),
+    ("two-heads", "<html><head><title>T</title></head><head><meta name=robots content=all></head><body>x"),
+    ("escaped-script", "<html><head><script><!-- <script> '</script><p>' --></script><title>T</title></head>x"),
+    ("svg", "<html><head><svg><title>s</title><meta name=a></svg><title>T</title></head>x"),
+    ("marked", "\u{FEFF}<!doctype html><noscript>é</noscript><title>é</title><p>x"),
+    ("self-closing", "<html/><head/><noscript/><img></noscript><title/>T</title><p>x"),
+    ("declaration", "<?xml version='1.0'?><!doctype html><html><head><![CDATA[<p>]]><title>T</title></head>x"),
+    ("odd-comments", "<html><head><!--><!---><!-- a --!><!-- -- ><p> --><title>T</title></head>x"),
+    ("frameset", "<html><head><noscript><p>x</p></noscript><title>f</title></head><frameset><frame></frameset>"),
+    ("noframes", "<html><head><noframes><p><meta name=robots content=all></noframes><title>T</title></head>x"),
+    ("raw-style", "<html><head><style><!-- </style><title>T</title></head>x"),
+    ("blank-reference", "<html><head>&#32;<title>T</title>&#9;<meta name=a content=b></head>x"),
+    ("nul", "<html><head>\0<title>T</title></head>x"),
+    ("capitals", "<HTML><HEAD><NOSCRIPT><IMG></NOSCRIPT\n ><TITLE>T</TITLE></HEAD><BODY>x</BODY></HTML>"),
+    ("object", "<html><head><title>T</title><object></object><meta name=a content=b></head>x"),
+    ("open-title", "<html><head><title>never </head><body><p>x</p></body></html>"),
+    ("stray-head", "<!doctype html><title>T</title></head><meta name=a content=b><p>x"),
+    ("stray-others", "<html><head></p></div></template></noscript></title><title>T</title></head>x"),
+    ("closed-title-in-script", "<html><head><script>'</title>'</script><title>'<script>'</title></head>x"),
+];
+
+/// And one with much in it, before and behind.
+fn long_head() -> String {
+    let style = format!("<style>{}</style>", "p { color: red }\n".repeat(1 << 15));
+    format!("<!doctype html><head>{style}<noscript><img></noscript>{style}<title>T</title></head><body>x")
+}
 
 fn gate() -> (Origin, Gate) {
     let origin = Origin::start(|request: &Received, stream| {
-        let page = PAGES.iter().find(|(name, _)| request.target().ends_with(&format!("/{name}")));
+        let long_head = long_head();
+        let pages =
+            PAGES.iter().chain(ODD_HEADS).chain([&("long-head", long_head.as_str())]).copied().collect::<Vec<_>>();
+        let page = pages.iter().find(|(name, _)| request.target().ends_with(&format!("/{name}")));
         let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\r\n",
@@ -145,4 +218,65 @@ fn the_page_looks_as_it_did() {
         assert!(before == after, "{name} looks otherwise");
     }
     assert!(picture(&gate, "/before/ordinary") != picture(&gate, "/before/quirks"), "pictures tell pages apart");
+}
+
+/// Reads pages with scripting and without, and says for each which metas it found, and whether the rest is what it was.
+const READER: &str = r#"<!doctype html><body><pre id=out></pre><script>
+const pages = PAGES, lines = [];
+function without(html) { return new DOMParser().parseFromString(html, "text/html") }
+function withScripting(html) {
+  const frame = document.body.appendChild(document.createElement("iframe"));
+  const page = frame.contentDocument;
+  page.open(); page.write(html); page.close();
+  return page;
+}
+function metas(page) {
+  const found = [...page.querySelectorAll("meta[name=robots], meta[name=googlebot]")];
+  return found.filter(meta => !meta.closest("noscript"));
+}
+for (const [name, before, after] of pages) {
+  for (const read of [without, withScripting]) {
+    // Read from the network, a byte order mark is no text.
+    const was = read(before.replace("\uFEFF", "")), is = read(after.replace("\uFEFF", ""));
+    const said = metas(is).map(m => (m.parentNode == is.head ? "head" : "body") + " " + m.name + "=" + m.content);
+    for (const page of [was, is]) {
+      metas(page).forEach(meta => meta.remove());
+      page.querySelectorAll("*").forEach(one => { one.removeAttribute("data-nosnippet"); one.removeAttribute("rel") });
+    }
+    const same = was.documentElement.outerHTML === is.documentElement.outerHTML;
+    lines.push([name, read.name, said.join("; "), same ? "same" : "other"].join(" | "));
+  }
+}
+document.querySelectorAll("iframe").forEach(frame => frame.remove());
+document.getElementById("out").textContent = lines.join("\n");
+document.currentScript.remove();
+</script>"#;
+
+#[test]
+fn metas_are_in_the_head_with_scripting_and_without() {
+    let (_origin, gate) = gate();
+    let body = |path: String| gate.get("any.example", &path, "").text().to_owned();
+    let names: Vec<&str> = PAGES.iter().chain(ODD_HEADS).map(|(name, _)| *name).chain(["long-head"]).collect();
+    let texts = |name: &&str| [name.to_string(), body(format!("/before/{name}")), body(format!("/after/{name}"))];
+    let pages: Vec<[String; 3]> = names.iter().map(texts).collect();
+    let pages = serde_json::to_string(&pages).expect("JSON").replace('<', "\\u003c");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("reader.html");
+    std::fs::write(&file, READER.replace("PAGES", &pages)).expect("a page");
+    let url = format!("file://{}", file.display());
+    let dom = chromium(&directory.path().join("profile"), &["--dump-dom"], &url);
+    let dom = String::from_utf8(dom).expect("UTF-8");
+    let said =
+        dom.split_once("<pre id=\"out\">").and_then(|(_, rest)| rest.split_once("</pre>")).expect("what was read").0;
+    assert_eq!(said.lines().count(), 2 * names.len(), "{said}");
+    let both = "head robots=noindex, max-snippet: 20; head googlebot=nofollow";
+    for line in said.lines() {
+        let expected = match line.split(" | ").next().expect("a name") {
+            name if WITHOUT_METAS.contains(&name) => String::new(),
+            // What stands behind `</head>` is let be, and taken into it by browsers.
+            "two-heads" => format!("{both}; head robots=all"),
+            _ => both.to_owned(),
+        };
+        assert!(line.ends_with(&format!(" | {expected} | same")), "{line}");
+    }
 }

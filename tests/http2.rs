@@ -346,6 +346,12 @@ fn a_response_that_breaks_off_does_not_look_whole_and_breaks_nothing_else() {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
             false
         }
+        // As long as its head is not over, all of it is held.
+        "/page" => {
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\n<title>t</title>");
+            false
+        }
         "/endless" => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n");
             while stream.write_all(&[b'x'; 65_536]).is_ok() {}
@@ -353,9 +359,12 @@ fn a_response_that_breaks_off_does_not_look_whole_and_breaks_nothing_else() {
         }
         _ => stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_ok(),
     });
-    let gate = Setup::before(origin.address).start();
+    let policy = "robots: { origin: replace }\nindexing: { paths: /page, tag: noindex }\nhtml: meta\n";
+    let gate = Setup::before(origin.address).policy("site", policy).start();
     let http2 = Http2::open(gate.address);
-    assert!(http2.begin("GET", &format!("http://{HOST}/short"), &[], None).wait().is_err());
+    for target in ["short", "page"] {
+        assert!(http2.begin("GET", &format!("http://{HOST}/{target}"), &[], None).wait().is_err(), "{target}");
+    }
     let endless = http2.upload(HOST, "/endless", &[]);
     assert_eq!(http2.get(HOST, "/", &[]).status, 200, "beside it");
     endless.reset();

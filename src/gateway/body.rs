@@ -219,11 +219,24 @@ pub(super) fn rewrite(gateway: &Gateway, body: &mut Option<Bytes>, end_of_stream
         *body = (!written.is_empty()).then(|| Bytes::from(written));
     }
     if end_of_stream {
-        let outcome = page.outcome().name();
-        ctx.body = Body::AsItIs;
-        if let Some((_, entry)) = ctx.judged() {
-            gateway.metrics.page(&entry.site.name, outcome);
-        }
+        let outcome = page.outcome();
+        over(gateway, outcome, ctx);
+    }
+}
+
+/// The origin broke off in the middle of a page: gives what is still held of it, so that a client gets all that came.
+pub(super) fn broken_off(gateway: &Gateway, ctx: &mut RequestContext) -> Bytes {
+    let Body::Rewriting(page) = &mut ctx.body else { return Bytes::new() };
+    let held = page.end();
+    let outcome = page.outcome();
+    over(gateway, outcome, ctx);
+    Bytes::from(held)
+}
+
+fn over(gateway: &Gateway, outcome: Outcome, ctx: &mut RequestContext) {
+    ctx.body = Body::AsItIs;
+    if let Some((_, entry)) = ctx.judged() {
+        gateway.metrics.page(&entry.site.name, outcome.name());
     }
 }
 

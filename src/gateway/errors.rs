@@ -3,6 +3,7 @@
 
 use super::Gateway;
 use super::answers;
+use super::body;
 use super::ctx::RequestContext;
 use bytes::Bytes;
 use http::Method;
@@ -13,11 +14,19 @@ pub(super) async fn answer(
     gateway: &Gateway,
     session: &mut Session,
     error: &Error,
-    ctx: &RequestContext,
+    ctx: &mut RequestContext,
 ) -> FailToProxy {
     if *error.esource() == ErrorSource::Upstream {
         gateway.metrics.upstream_failure(reason(error.etype()));
         tracing::warn!(%error, "an origin does not answer as it should");
+    }
+    let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
+    if begun && *error.esource() == ErrorSource::Upstream {
+        let held = body::broken_off(gateway, ctx);
+        // Not the end: by the missing last chunk, or the reset of its stream, a client can tell.
+        if let Err(error) = session.as_downstream_mut().write_response_body(held, false).await {
+            tracing::debug!(%error, "what was held of a page could not be written");
+        }
     }
     let status = status(error);
     // Nothing can be written to a dead connection, nor after a first answer.

@@ -32,6 +32,11 @@ pub(super) fn filter(
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
     }
+    if response.version == Version::HTTP_10 {
+        // A proxy answers in its own version, whatever the origin's (RFC 9112 section 2.3). Where Pingora makes a body
+        // chunked it says so, elsewhere (HEAD, or with a length) it would not.
+        response.set_version(Version::HTTP_11);
+    }
     if session.req_header().version == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
     }

@@ -3,14 +3,19 @@
 //! A meta stands in the head as long as nothing of the body was seen (HTML standard, section 13.2.6.4.4: what is no content
 //! of a head ends it, its end tag or not, its start tag or not). So what the page itself says is read first, and what is
 //! missing is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body, whichever comes
-//! first. At the mere end of the input nothing is written: it may be the middle of a tag, a comment or a title. Nor is
-//! anything written where nothing shows that this is a document: many a piece of markup or bare value is sent to scripts
-//! as text/html, and would not be what they expect.
+//! first. A `<noscript>` may end the head for parsers without scripting and not for others: from it on the page is held,
+//! and what is missing is written before it once the head is over. At the mere end of the input nothing is written where
+//! that is: it may be the middle of a tag, a comment or a title. Nor is anything written where nothing shows that this is a
+//! document: many a piece of markup or bare value is sent to scripts as text/html, and would not be what they expect.
+//!
+//! End tags that close nothing are not shown by the reader: `</br>`, `</body>` and `</html>` would end the head too.
 
 use super::charset::{by_meta, is_of_head};
 use super::metas;
-use crate::indexing::{Scope, Tags, is_bots_name};
-use lol_html::html_content::{ContentType, Doctype, EndTag, TextChunk, TextType};
+use super::noscript;
+use super::output::Output;
+use crate::indexing::{Directives, Scope, Tags, is_bots_name};
+use lol_html::html_content::{ContentType, Doctype, EndTag, StreamingHandlerSink, TextChunk, TextType};
 use lol_html::send::{DocumentContentHandlers, Element, ElementContentHandlers, Settings};
 use lol_html::{HandlerResult, Selector};
 use std::borrow::Cow;
@@ -33,22 +38,92 @@ pub(super) struct Head {
     document: bool,
     /// Nothing more is to be done.
     done: bool,
+    output: Output,
+    hold: Hold,
+}
+
+/// How much of a page is held at least from a `<noscript>` on. A head that goes on longer gets its metas without what the
+/// page says later.
+const HELD: usize = 64 * 1024;
+
+/// Whether the page is held from a `<noscript>` on.
+#[derive(Debug)]
+enum Hold {
+    /// There was none that ends the head.
+    No,
+    /// It began here, and this is in it by now.
+    Open { start: usize, content: String },
+    /// It began here, and ends the head for parsers without scripting.
+    Ends { start: usize },
+    /// It was too long ago.
+    Over,
 }
 
 pub(super) type SharedHead = Arc<Mutex<Head>>;
 
 impl Head {
-    pub(super) fn new(ours: Tags, encoding_known: bool) -> SharedHead {
+    pub(super) fn new(ours: Tags, encoding_known: bool, output: Output) -> SharedHead {
         let (theirs, written) = (Tags::default(), Tags::default());
-        let head = Head { ours, theirs, written, templates: 0, encoding_known, document: false, done: false };
+        let (templates, document, done, hold) = (0, false, false, Hold::No);
+        let head = Head { ours, theirs, written, templates, encoding_known, document, done, output, hold };
         Arc::new(Mutex::new(head))
     }
 
-    /// The elements that are still missing, at the end of the head.
+    /// The head is over: gives what is to be written here.
     fn finish(&mut self) -> String {
         self.done = true;
-        if !self.document {
+        if matches!(self.hold, Hold::Ends { .. }) {
+            self.close();
             return String::new();
+        }
+        self.hold = Hold::Over;
+        self.missing().into_iter().map(|(scope, missing)| metas::element(metas::name(&scope), &missing)).collect()
+    }
+
+    /// No more comes of this page, or none that can be read: what is held goes out, with the metas that belong before it.
+    fn close(&mut self) {
+        if let Hold::Ends { .. } = std::mem::replace(&mut self.hold, Hold::Over) {
+            let missing = self.missing();
+            self.write_held(missing);
+        }
+    }
+
+    /// Holds no longer than to what begins here. Whatever the pieces of input are, metas before it count and others do not.
+    fn come_to(&mut self, here: usize) {
+        let (Hold::Open { start, .. } | Hold::Ends { start }) = self.hold else { return };
+        if here > start + HELD {
+            self.hold = Hold::Over;
+            // What softens ours has its time when all that the page says is known.
+            let unsoftened = |(scope, missing): (Scope, Directives)| (scope, missing.unsoftened());
+            let missing = self.missing().into_iter().map(unsoftened).filter(|(_, missing)| !missing.is_empty());
+            self.write_held(missing.collect());
+        }
+    }
+
+    fn write_held(&mut self, missing: Vec<(Scope, Directives)>) {
+        let mut metas = String::new();
+        for (scope, missing) in missing {
+            metas.push_str(&metas::element(metas::name(&scope), &missing));
+            self.written.add(scope, &missing);
+        }
+        self.output.release(&metas);
+    }
+
+    /// A `<noscript>` is over.
+    fn leave_noscript(&mut self) {
+        let Hold::Open { start, content } = &self.hold else { return };
+        if noscript::leaves_head(content) {
+            self.hold = Hold::No;
+            self.output.release("");
+        } else {
+            self.hold = Hold::Ends { start: *start };
+        }
+    }
+
+    /// What no meta says yet.
+    fn missing(&self) -> Vec<(Scope, Directives)> {
+        if !self.document {
+            return Vec::new();
         }
         let mut both = self.theirs.clone();
         both.merge(&self.ours);
@@ -58,7 +133,7 @@ impl Head {
                 Some(written) => said.beyond(written),
                 None => said.clone(),
             };
-            (!missing.is_empty()).then(|| metas::element(metas::name(scope), &missing))
+            (!missing.is_empty()).then(|| (scope.clone(), missing))
         });
         missing.collect()
     }
@@ -90,7 +165,17 @@ impl Head {
             // Whether what softens ours may be said is known when all that the page says is: at the end of the head.
             merged.extend(&ours.clone().unsoftened());
         }
-        let adds = self.written.of(&scope).is_none_or(|written| !merged.beyond(written).is_empty());
+        if ours.is_some() && matches!(self.hold, Hold::Ends { .. }) {
+            // What it says is written before what is held, where everybody takes it into the head.
+            element.remove();
+            self.theirs.add(scope, &theirs);
+            return;
+        }
+        let adds = self.written.of(&scope).is_none_or(|written| {
+            let mut both = written.clone();
+            both.extend(&merged);
+            both != *written
+        });
         if ours.is_some() && !adds {
             element.remove();
         } else if merged != theirs {
@@ -102,8 +187,13 @@ impl Head {
     }
 }
 
-pub(super) fn lock(head: &SharedHead) -> MutexGuard<'_, Head> {
+fn lock(head: &SharedHead) -> MutexGuard<'_, Head> {
     head.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Nothing more is read of the page for its head.
+pub(super) fn close(head: &SharedHead) {
+    lock(head).close();
 }
 
 /// Whether the rest of the page can pass as it is.
@@ -144,6 +234,7 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
     if head.done {
         return Ok(());
     }
+    head.come_to(element.source_location().bytes().start);
     let name = element.tag_name();
     if name == "template" {
         head.templates += 1;
@@ -167,6 +258,7 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
             element.on_end_tag(Box::new(move |end: &mut EndTag<'_>| {
                 let mut head = lock(&shared);
                 if !head.done && head.templates == 0 {
+                    head.come_to(end.source_location().bytes().start);
                     end.before(&head.finish(), ContentType::Html);
                 }
                 Ok(())
@@ -175,6 +267,22 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
         "meta" => {
             head.meta(element);
             Ok(())
+        }
+        "noscript" if matches!(head.hold, Hold::No) => {
+            head.hold = Hold::Open { start: element.source_location().bytes().start, content: String::new() };
+            let output = head.output.clone();
+            // When this is written, all that is before it has been.
+            element.streaming_before(Box::new(move |_: &mut StreamingHandlerSink<'_>| {
+                output.hold();
+                Ok(())
+            }));
+            let shared = shared.clone();
+            element.on_end_tag(Box::new(move |end: &mut EndTag<'_>| {
+                let mut head = lock(&shared);
+                head.come_to(end.source_location().bytes().start);
+                head.leave_noscript();
+                Ok(())
+            }))
         }
         name if is_of_head(name) => Ok(()),
         _ => {
@@ -187,7 +295,14 @@ fn at_element(shared: &SharedHead, element: &mut Element<'_, '_>) -> HandlerResu
 /// Text that is more than blanks ends the head; the text of titles, styles and scripts is none.
 fn at_text(head: &SharedHead, text: &mut TextChunk<'_>) {
     let mut head = lock(head);
-    if head.done || head.templates > 0 || text.text_type() != TextType::Data {
+    if head.done {
+        return;
+    }
+    head.come_to(text.source_location().bytes().start);
+    if let Hold::Open { content, .. } = &mut head.hold {
+        content.push_str(text.as_str());
+    }
+    if head.templates > 0 || text.text_type() != TextType::Data {
         return;
     }
     let blank = |sign: char| matches!(sign, '\t' | '\n' | '\x0C' | '\r' | ' ');

@@ -4,6 +4,7 @@ use super::charset::{self, LOOKED_AT};
 use super::head::{self, Head, SharedHead};
 use super::marks::Marks;
 use super::metas;
+use super::output::Output;
 use crate::indexing::Tags;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
@@ -108,11 +109,11 @@ impl Page {
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
         if let State::Reading { head, marks } = std::mem::replace(&mut self.state, State::Passing) {
-            let last = head.map(|(reading, _)| self.close(reading)).unwrap_or_default();
+            let last = head.map(|(reading, head)| self.close(reading, Some(&head))).unwrap_or_default();
             match marks {
                 Some(mut reading) => {
                     out.extend(self.through(&mut reading, &last));
-                    out.extend(self.close(reading));
+                    out.extend(self.close(reading, None));
                 }
                 None => out.extend(last),
             }
@@ -146,11 +147,13 @@ impl Page {
         }
         let every = EVERY_ELEMENT.as_ref().filter(|_| !metas.is_empty());
         let head = every.map(|every| {
-            let head = Head::new(metas, charset::outranks_metas(label, &held));
+            let output = Output::default();
+            let head = Head::new(metas, charset::outranks_metas(label, &held), output.clone());
             let settings = head::with_handlers(settings(charset::transparent()), every, &head);
-            (Reading::new(settings), head)
+            (Reading::new(settings, output), head)
         });
-        let marks = self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding))));
+        let marks =
+            self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding)), Output::default()));
         self.state = State::Reading { head, marks };
         // A byte order mark is no text.
         let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
@@ -175,9 +178,9 @@ impl Page {
         };
         // The head is over: what is left of its reading is given out, and the rest need not be read for it.
         if head.as_ref().is_some_and(|(reading, head)| reading.is_over() || head::is_done(head))
-            && let Some((reading, _)) = head.take()
+            && let Some((reading, head)) = head.take()
         {
-            let last = self.close(reading);
+            let last = self.close(reading, Some(&head));
             match marks.as_mut() {
                 Some(reading) => out.extend(self.through(reading, &last)),
                 None => out.extend(last),
@@ -196,10 +199,14 @@ impl Page {
         out
     }
 
-    fn close(&mut self, mut reading: Reading) -> Vec<u8> {
-        let out = reading.end();
+    fn close(&mut self, mut reading: Reading, head: Option<&SharedHead>) -> Vec<u8> {
+        reading.end();
         self.note(&reading);
-        out
+        if let Some(head) = head {
+            head::close(head);
+        }
+        reading.output.release("");
+        reading.output.take()
     }
 
     fn note(&mut self, reading: &Reading) {
@@ -234,19 +241,18 @@ type Sink = Box<dyn FnMut(&[u8]) + Send>;
 /// A rewriter with what it has written. In a mutex because a rewriter is not `Sync`; the lock is never taken.
 struct Reading {
     rewriter: Option<Box<Mutex<HtmlRewriter<'static, Sink>>>>,
-    written: Arc<Mutex<Vec<u8>>>,
+    output: Output,
     too_large: bool,
 }
 
 impl Reading {
-    fn new(settings: Settings<'static, '_>) -> Reading {
-        let written: Arc<Mutex<Vec<u8>>> = Arc::default();
+    fn new(settings: Settings<'static, '_>, output: Output) -> Reading {
         let sink: Sink = Box::new({
-            let written = written.clone();
-            move |bytes: &[u8]| written.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes)
+            let output = output.clone();
+            move |bytes: &[u8]| output.write(bytes)
         });
         let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
-        Reading { rewriter: Some(rewriter), written, too_large: false }
+        Reading { rewriter: Some(rewriter), output, too_large: false }
     }
 
     /// On an error the rewriter has given out all that it was given: it is not asked again, and the rest passes.
@@ -260,24 +266,18 @@ impl Reading {
                 self.too_large = true;
             }
         }
-        let mut out = self.take();
-        pieces.for_each(|piece| out.extend_from_slice(piece));
-        out
+        pieces.for_each(|piece| self.output.write(piece));
+        self.output.take()
     }
 
-    fn end(&mut self) -> Vec<u8> {
+    fn end(&mut self) {
         if let Some(rewriter) = self.rewriter.take() {
             let rewriter = rewriter.into_inner().unwrap_or_else(PoisonError::into_inner);
             self.too_large |= rewriter.end().is_err();
         }
-        self.take()
     }
 
     fn is_over(&self) -> bool {
         self.rewriter.is_none()
-    }
-
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -56,7 +56,7 @@ fn what_is_missing_is_written_where_the_head_ends() {
         ("<html><head><title>a</title></head></html>", ""),
         ("<title>a</title><base href=/>", "<frameset><frame src=x></frameset>"),
         ("<html><title>a</title>", "</html>"),
-        ("<!doctype html><!-- <p> --><script>if (a<b) '<p>'</script><noscript><p>no</p></noscript>", "<p>x"),
+        ("<!doctype html><!-- <p> --><script>if (a<b) '<p>'</script><noscript><style>p{}</style></noscript>", "<p>x"),
         ("<!doctype html><title>&lt;p&gt; <p></title><template><p>t</p></template>", "<svg><title>s</title></svg>"),
         ("<html><head><title>a</title>", "<h1>broken</h1></head><body>x"),
         ("<!doctype html>", "<p>x</p><meta name=robots content=all>"),
@@ -85,6 +85,82 @@ fn nothing_is_written_where_no_browser_would_take_it_for_the_head() {
     ] {
         assert_eq!(with_metas(html, &["noindex"]), html);
     }
+}
+
+/// Without scripting the head ends in a `<noscript>` with a picture; with it, metas after that are of the head.
+#[test]
+fn metas_stand_before_what_ends_the_head_for_those_without_scripting() {
+    let counted = "<noscript><img src=x></noscript>";
+    for (before, after) in [
+        (
+            "<html><head><title>T</title>".to_string(),
+            format!("{counted}<meta name=description content=d></head><body>"),
+        ),
+        ("<!doctype html>".into(), format!("{counted}<title>T</title><p>x")),
+        ("<!doctype html><title>T</title>".into(), format!("{counted}\n text")),
+        ("<html><head><noscript><link href=a></noscript>".into(), format!("{counted}<noscript>two</noscript></head>")),
+        ("<html>".into(), "<noscript><!-- </noscript> --></html>".into()),
+        ("<html>".into(), "<NOSCRIPT class=a>text</NOSCRIPT ><link href=b></html>".into()),
+    ] {
+        assert_eq!(with_metas(&format!("{before}{after}"), &["noindex"]), format!("{before}{NOINDEX}{after}"));
+    }
+    for (theirs, merged) in
+        [("index, follow", "noindex"), ("none", "noindex, nofollow"), ("nofollow", "noindex, nofollow")]
+    {
+        let start = format!("{counted}<meta name=googlebot content=noarchive>");
+        let html = format!("<html><head>{start}<meta name=robots content=\"{theirs}\"><title>T</title></head><body>");
+        let ours = format!("<meta name=\"robots\" content=\"{merged}\">");
+        let expected = format!("<html><head>{ours}{start}<title>T</title></head><body>");
+        assert_eq!(with_metas(&html, &["noindex"]), expected, "what the page says later is said where all see it");
+    }
+    let before = format!("<html><head><meta name=robots content=nofollow>{counted}</head>");
+    assert_eq!(
+        with_metas(&before, &["noindex", "bingbot: noarchive"]),
+        before.replace("=nofollow>", "=\"noindex, nofollow\"><meta name=\"bingbot\" content=\"noarchive\">")
+    );
+}
+
+/// What was taken out of a page that is cut off is not lost.
+#[test]
+fn a_head_that_does_not_end_says_all_that_it_said() {
+    let html = "<html><head><noscript><img></noscript><meta name=robots content=nofollow><title>";
+    let expected = "<html><head><meta name=\"robots\" content=\"noindex, nofollow\"><noscript><img></noscript><title>";
+    assert_eq!(with_metas(html, &["noindex"]), expected);
+    let large = format!("{html}</title><p {}", "a".repeat(300_000));
+    assert_eq!(with_metas(&large, &["noindex"]), large.replace(html, expected));
+    let unreadable = html.replace("<title>", "<meta charset=iso-2022-jp>");
+    let expected = expected.replace("<title>", "<meta charset=iso-2022-jp>");
+    let padded = format!("<!--{}-->", "-".repeat(1_024));
+    assert_eq!(with_metas(&format!("{padded}{unreadable}"), &["noindex"]), format!("{padded}{expected}"));
+    let open = "<html><head><noscript><img><meta name=robots content=nofollow>";
+    assert_eq!(with_metas(open, &["noindex"]), open);
+}
+
+/// What an origin sends after that is held until the head is over, but not for ever.
+#[test]
+fn a_long_head_is_held_no_longer_than_it_must() {
+    let start = "<html><head><noscript><img></noscript>";
+    let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
+    assert_eq!(page.write(start.as_bytes()), b"<html><head>");
+    assert_eq!(page.write(b"<title>T</title>"), b"");
+    let released = String::from_utf8(page.write(b"</head>")).expect("ASCII");
+    assert_eq!(released, format!("{NOINDEX}<noscript><img></noscript><title>T</title></head>"));
+
+    let style = format!("<style>{}</style>", "p { color: red }\n".repeat(5_000));
+    let said = "<meta name=robots content=noarchive>";
+    let late = "<meta name=robots content=index><meta name=robots content=nofollow>";
+    let html = format!("{start}{said}{style}{late}</head>");
+    let noarchive = "<meta name=\"robots\" content=\"noindex, noarchive\">";
+    let expected = "<meta name=robots content=nofollow></head>";
+    let expected = format!("<html><head>{noarchive}<noscript><img></noscript>{style}{expected}");
+    for sizes in [&[usize::MAX][..], &[1_000], &[7, 4_096], &[65_000]] {
+        let page = Page::new(&tags(&["noindex"]), None, None).expect("something to say");
+        let (out, _) = in_pieces(page, html.as_bytes(), sizes);
+        assert_eq!(String::from_utf8(out).expect("ASCII"), expected, "{sizes:?}");
+    }
+    let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
+    let given = html.as_bytes()[..80_000].chunks(1_000).map(|piece| page.write(piece).len()).sum::<usize>();
+    assert!(given > 75_000, "{given} octets are given out before the head is over");
 }
 
 #[test]
@@ -282,6 +358,29 @@ fn links_and_snippets_are_marked_where_the_selectors_say() {
     assert_eq!(with_marks(whole_rel), whole_rel);
 }
 
+/// The examples of docs/policy.md: what a browser would add is not there.
+#[test]
+fn selectors_go_by_tags_as_they_are_written() {
+    let selected = |selector: &str, html: &str| {
+        let mut marks = Marks::default();
+        marks.nosnippet(selector).expect("a selector");
+        let page = Page::new(&Tags::default(), Some(&Arc::new(marks)), None).expect("something to do");
+        let out = String::from_utf8(whole(page, html.as_bytes()).0).expect("ASCII");
+        let marked = out.split('<').filter(|tag| tag.contains("data-nosnippet"));
+        marked.map(|tag| tag.split([' ', '>']).take(2).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    let list = "<ul><li><a id=1></a><li><a id=2></a><li><a id=3></a></ul>";
+    assert_eq!(selected("li:nth-child(2) a", list), ["a id=2", "a id=3"]);
+    assert_eq!(selected("li:nth-of-type(3) > a", list), [""; 0]);
+    assert_eq!(selected("ul > li:nth-child(2)", list), [""; 0]);
+    assert_eq!(selected(".note a", "<p class=note>a<p>b <a id=1></a></p>"), ["a id=1"]);
+    assert_eq!(selected("tbody a", "<table><tr><td><a id=1></a></table>"), [""; 0]);
+    assert_eq!(selected("body a", "<title>t</title><p><a id=1></a>"), [""; 0]);
+    let closed = "<ul><li><a id=1></a></li><li><a id=2></a></li></ul>";
+    assert_eq!(selected("ul > li:nth-child(2) a", closed), ["a id=2"]);
+    assert_eq!(selected("section a", "<section><p>1<p><a id=1></a></section><a id=2></a>"), ["a id=1"]);
+}
+
 #[test]
 fn rel_of_what_is_no_link_is_let_be() {
     let mut marks = Marks::default();
@@ -466,6 +565,8 @@ fn any_page() -> impl Strategy<Value = String> {
         "</template>",
         "<noscript>",
         "</noscript>",
+        "<noscript><img src=x></noscript>",
+        "<noscript><link rel=icon></noscript>",
         "<script>",
         "</script>",
         "<!--",

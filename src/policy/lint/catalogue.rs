@@ -81,6 +81,7 @@ lints! {
     UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
     HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
     RULE_NEVER_MATCHES: Warning "rule-never-matches", "a rule of `indexing` that no response can match";
+    SELECTOR_OF_THE_TREE: Note "selector-of-the-tree", "a selector that asks for the place of an element among others";
     // Of agents.
     UNLISTED_TOKEN: Note "unlisted-token", "a token that no known crawler uses";
     UNKNOWN_TOKEN: Warning "unknown-token", "a token that is nearly that of a known crawler";

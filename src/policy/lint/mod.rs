@@ -13,6 +13,7 @@ mod own_crawlers;
 mod passed_on;
 mod reach;
 mod rules;
+mod selectors;
 mod signals;
 mod site;
 mod sitemaps;
@@ -45,6 +46,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, diagnostics);
     passed_on::lint(site, diagnostics);
+    selectors::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }
 

@@ -244,6 +244,10 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf', tag: noindex }\n"),
     ("redundant-tag", 4, "robots: { origin: replace }\nindexing:\n  - { paths: /x/, tag: noindex }\n  - { paths: /x/y, tag: noindex }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /x/, status: 200, tag: noindex }\n  - { paths: /x/y, tag: noindex }\n"),
+    ("selector-of-the-tree", 2, "robots: { origin: replace }\nhtml: { links: { select: 'li:nth-child(2) a', rel: ugc } }\n",
+        "robots: { origin: replace }\nhtml: { links: { select: '.second a', rel: ugc } }\n"),
+    ("selector-of-the-tree", 2, "robots: { origin: replace }\nhtml: { nosnippet: ['.price', 'tbody td'] }\n",
+        "robots: { origin: replace }\nhtml: { nosnippet: ['.price', 'td.tbody'] }\n"),
     ("site-noindex", 2, "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2026-11-20 }\n",
         "robots: { origin: replace }\nretire: { paths: /a, noindex_from: 2026-11-20 }\n"),
 ];
