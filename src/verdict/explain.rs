@@ -8,6 +8,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::compiled::{RuleSource, Sent, Site, combine};
+use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -50,6 +51,9 @@ pub struct Explanation {
     pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
+    /// Until when robots.txt is answered 503, because the origin's own is awaited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robots_txt_unavailable_until: Option<Timestamp>,
 }
 
 #[allow(missing_docs)]
@@ -256,6 +260,9 @@ fn report_response(
         effective: effective(&lines, crawler_report(decision.claim, registry, site).and_then(|crawler| crawler.token)),
         x_robots_tag: lines,
         version: site.map(|site| site.robots_txt.version.to_string()),
+        robots_txt_unavailable_until: site
+            .and_then(|site| site.robots_txt.awaits_origin_until)
+            .filter(|until| question.facts.now < *until),
     }
 }
 
@@ -399,6 +406,11 @@ impl Explanation {
             "site",
             &format!("{} ({}), robots.txt version {}", site.name, site.policy.source.name, site.robots_txt.version),
         );
+        if let Some(until) = self.robots_txt_unavailable_until {
+            let said =
+                format!("answered 503 until {until}, for the origin's own is awaited: crawlers stay away meanwhile");
+            line("robots.txt", &said);
+        }
         line(
             "identity",
             match self.identity {

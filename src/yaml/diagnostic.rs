@@ -130,13 +130,27 @@ impl Diagnostic {
 
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
-        let message: String = self.message.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+        let message = on_one_line(&self.message);
         let (name, severity, id) = (&source.name, self.severity.name(), self.id);
         match self.span {
             Some(span) => format!("{name}:{}:{}: {severity}[{id}]: {message}", span.line, span.column),
             None => format!("{name}: {severity}[{id}]: {message}"),
         }
     }
+
+    /// The same with what is said beside it, and what to do.
+    pub fn with_help(&self, source: &Source) -> String {
+        let beside = self.related.iter().map(|(_, label)| label).chain(&self.label).chain(&self.help);
+        let beside: Vec<String> = beside.map(|text| on_one_line(text)).collect();
+        match beside.is_empty() {
+            true => self.one_line(source),
+            false => format!("{} ({})", self.one_line(source), beside.join("; ")),
+        }
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
 
 /// Keeps the width in bytes: only ASCII controls, of one byte, are replaced. C1 controls have two bytes and become `§`,

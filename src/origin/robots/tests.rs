@@ -155,7 +155,7 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
     let torn = std::cell::RefCell::new(Vec::new());
     let mut kept = Store::new(Some(directory.path()))
-        .load(|path| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
+        .load(|path, _| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
     assert_eq!(torn.into_inner(), ["torn.copy"]);
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
     let mut life = kept.remove("shop").expect("the site").life;
@@ -166,7 +166,7 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     store.forget("shop");
     let of_nobody = Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]) };
     store.keep("origin-any.a.example", &of_nobody);
-    let kept = Store::new(Some(directory.path())).load(|_| ());
+    let kept = Store::new(Some(directory.path())).load(|_, _| ());
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
 }
 
