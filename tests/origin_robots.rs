@@ -718,7 +718,7 @@ fn a_copy_that_was_damaged_is_not_used() {
         assert_eq!(world.served(), None);
         assert_eq!((world.after(0), world.served()), (1, served.clone()), "asked for without a condition");
         drop(world);
-        assert_eq!(fs::read(&copy).expect("a copy").len(), whole.len(), "it is kept again");
+        assert!(fs::read(&copy).expect("a copy").ends_with(rules.as_bytes()), "it is kept again");
     }
     // As former versions wrote it: without what tells damage.
     let text = String::from_utf8(whole).expect("text");
@@ -917,7 +917,7 @@ fn what_is_awaited_without_a_policy_can_be_asked_about() {
     assert!(text.contains("answered 503 until") && text.contains("no rule matches"), "{explained:?}");
     let explained = run(&[&["explain", "--json"], &asked[..], &["--user-agent", "bingbot", "/"]].concat());
     let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
-    assert!(explained["robots_txt_unavailable_until"].is_string(), "{explained}");
+    assert!(explained["robots_txt_unavailable_until"].is_i64(), "{explained}");
     let rendered = run(&[&["render"], &asked[..]].concat());
     assert!(rendered.status.success(), "{rendered:?}");
     assert!(String::from_utf8_lossy(&rendered.stderr).contains("answered 503 until"), "{rendered:?}");
