@@ -140,7 +140,9 @@ fn read(file: &Path) -> Result<Kept, Torn> {
     let Line::<Kept> { mut kept, octets } =
         line.map_err(|_| Torn::Damaged("its first line is not what was written"))?;
     let rest = bytes.split_off(end + 1);
-    if octets.is_some_and(|octets| octets != Octets::of(&rest)) {
+    // Octets of no copy: what the line said of it is lost.
+    let is_ownerless = kept.life.copy().is_none() && !rest.is_empty();
+    if is_ownerless || octets.is_some_and(|octets| octets != Octets::of(&rest)) {
         return Err(Torn::Damaged("it is not what was written"));
     }
     kept.life.restore(rest);
