@@ -51,7 +51,7 @@ pub struct Explanation {
     pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
-    /// Until when robots.txt is answered 503, because the origin's own is awaited.
+    /// Until when robots.txt is answered 503, for want of a copy of the origin's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robots_txt_unavailable_until: Option<Timestamp>,
 }
@@ -407,8 +407,9 @@ impl Explanation {
             &format!("{} ({}), robots.txt version {}", site.name, site.policy.source.name, site.robots_txt.version),
         );
         if let Some(until) = self.robots_txt_unavailable_until {
-            let said =
-                format!("answered 503 until {until}, for the origin's own is awaited: crawlers stay away meanwhile");
+            let said = format!(
+                "answered 503 until {until}, for there is no copy of the origin's own: all counts as disallowed"
+            );
             line("robots.txt", &said);
         }
         line(
