@@ -795,6 +795,29 @@ fn the_reason_why_it_is_held_back_names_the_origin_s_line_and_the_remedy() {
     }
 }
 
+/// An origin can make a reason as long as it likes: it is cut, and the copy beside which it is kept is not lost by it.
+#[test]
+fn a_reason_without_end_is_cut_and_costs_no_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let mut world = World::new(directory.path(), &origin, &policy, 0);
+    world.after(0);
+    let served = world.served();
+    let long = format!("User-agent: *\nDisallow: /press/{}\n", "*".repeat(450_000));
+    assert_eq!(world.hears(&script, ok(&long)), "held_back");
+    assert!(world.problem().len() < 10_000, "{} bytes", world.problem().len());
+    assert!(world.problem().contains(&format!("{}/robots.txt:2", origin.address)), "{}", world.problem());
+    // What is beside the copy that is in use is as long as it may be, and read.
+    let url = format!("http://{}/{}", origin.address, "x".repeat(200_000));
+    script.says(redirect(&url));
+    world.after(661);
+    let now = world.now;
+    drop(world);
+    let (world, log) = logged(|| World::new(directory.path(), &origin, &policy, now));
+    assert_eq!((world.served(), log.as_str()), (served, ""));
+}
+
 /// Before anybody has answered, what was known before the restart is what is known.
 #[test]
 fn a_restart_forgets_neither_the_state_nor_the_reason() {

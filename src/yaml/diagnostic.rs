@@ -141,7 +141,7 @@ impl Diagnostic {
     /// The same with what is said beside it, and what to do.
     pub fn with_help(&self, source: &Source) -> String {
         let beside = self.related.iter().map(|(_, label)| label).chain(&self.label).chain(&self.help);
-        let beside: Vec<String> = beside.map(|text| on_one_line(text)).collect();
+        let beside: Vec<String> = beside.map(|text| shortened(&on_one_line(text))).collect();
         match beside.is_empty() {
             true => self.one_line(source),
             false => format!("{} ({})", self.one_line(source), beside.join("; ")),
@@ -151,6 +151,19 @@ impl Diagnostic {
 
 fn on_one_line(text: &str) -> String {
     text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
+}
+
+/// The two ends of what is too long to be read: in between mostly stands a pattern, and what it is about at the ends.
+fn shortened(text: &str) -> String {
+    const END: usize = 250;
+    match text.chars().count() > 2 * END {
+        true => {
+            let begins: String = text.chars().take(END).collect();
+            let last: Vec<char> = text.chars().rev().take(END).collect();
+            format!("{begins} [...] {}", last.iter().rev().collect::<String>())
+        }
+        false => text.to_owned(),
+    }
 }
 
 /// Keeps the width in bytes: only ASCII controls, of one byte, are replaced. C1 controls have two bytes and become `§`,

@@ -303,7 +303,7 @@ impl Life {
         self.failures = 0;
         self.held_back = true;
         self.believed_at = None;
-        self.problem = Some(why);
+        self.problem = Some(bounded(why));
     }
 
     fn went_well(&mut self, now: Timestamp, refresh: Duration) {
@@ -321,7 +321,7 @@ impl Life {
         // A little more and never less, or a second would be lost in counting whole ones.
         self.next = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
         self.failures = self.failures.saturating_add(1);
-        self.problem = Some(reason);
+        self.problem = Some(bounded(reason));
         // What it has now is not known.
         self.held_back = false;
         self.believed_at = None;
@@ -339,9 +339,20 @@ impl Life {
         }
         self.next = believed_at;
         self.believed_at = Some(believed_at);
-        self.problem = Some(format!("{}: {reason}; believed if it still is so at {believed_at}", nothing.url));
+        self.problem = Some(bounded(format!("{}: {reason}; believed if it still is so at {believed_at}", nothing.url)));
         None
     }
+}
+
+/// What is said in logs, and kept beside the copy: an origin can make it as long as it likes.
+fn bounded(mut text: String) -> String {
+    const LONGEST: usize = 8 * 1024;
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" [...]");
+    }
+    text
 }
 
 fn has_rules(file: &File) -> bool {
