@@ -122,6 +122,33 @@ impl World {
         status.sites[0].origin_robots.as_ref().expect("a state").state.clone()
     }
 
+    /// What is served meanwhile, as the status has it.
+    fn meanwhile(&self) -> serde_json::Value {
+        let status = self.live.status(Timestamp(self.now));
+        serde_json::to_value(&status.sites[0].origin_robots).expect("JSON")["served"].clone()
+    }
+
+    fn indexable(&self) -> bool {
+        self.live.status(Timestamp(self.now)).sites[0].indexable
+    }
+
+    fn url(&self) -> String {
+        let status = self.live.status(Timestamp(self.now));
+        status.sites[0].origin_robots.clone().and_then(|robots| robots.url).unwrap_or_default()
+    }
+
+    /// Where the first rule of the origin stands, as `explain` names it.
+    fn place(&self) -> Option<String> {
+        self.live.snapshot().sites()[0].site.origin.as_ref().map(|origin| origin.place(2))
+    }
+
+    /// Another policy, asked about at once.
+    fn edits(&mut self, directory: &Path, policy: &str) {
+        fs::write(directory.join("policies/shop.yaml"), policy).expect("a policy");
+        self.live.reload(Timestamp(self.now));
+        self.after(0);
+    }
+
     fn problem(&self) -> String {
         let status = self.live.status(Timestamp(self.now));
         status.sites[0].origin_robots.clone().and_then(|robots| robots.problem).unwrap_or_default()
@@ -519,6 +546,316 @@ fn a_policy_that_asks_no_more_forgets_its_copy() {
     assert!(world.served().is_some_and(|text| !text.contains("/a/")));
 }
 
+/// The octets are the copy, wherever they come from: what moves is no other file.
+#[test]
+fn a_file_that_moves_is_the_same_copy_through_edits_trouble_and_restarts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let copy = directory.path().join("state/origin-robots/shop.copy");
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let served = world.served().expect("a file");
+    // The same file by way of a redirect.
+    let moved = Arc::new(Mutex::new(true));
+    let moves = moved.clone();
+    let elsewhere = Origin::start(move |request: &Received, stream| {
+        let answer = match (*moves.lock().expect("no panic"), request.target()) {
+            (true, "/robots.txt") => redirect("/r1.txt"),
+            (true, _) => ok(RULES),
+            (false, _) => status("404 Not Found"),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        false
+    });
+    let place = format!("http://{}/r1.txt", elsewhere.address);
+    assert_eq!(world.hears(&script, redirect(&place)), "current");
+    assert_eq!((world.url(), world.place()), (place.clone(), Some(format!("{place}:2"))), "one place everywhere");
+    assert_eq!(world.served().as_ref(), Some(&served));
+    assert_eq!(world.live.snapshot().sites()[0].held.len(), 0, "what is served did not change");
+
+    // An edit while the origin is down: everything stays.
+    script.says(status("500 Internal Server Error"));
+    world.edits(directory.path(), &format!("{MERGE}# a word\n"));
+    assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)), "{}", world.problem());
+    assert!(fs::read(&copy).expect("a copy").ends_with(RULES.as_bytes()), "on disk too");
+    drop(world);
+    let mut world = World::new(directory.path(), &origin, &format!("{MERGE}# a word\n"), 2_000);
+    assert_eq!(world.served().as_ref(), Some(&served));
+    assert_eq!((world.after(0), world.state(), world.served().as_ref()), (1, "kept".into(), Some(&served)));
+    // Nor is one 404 after an edit believed.
+    script.says(status("404 Not Found"));
+    world.edits(directory.path(), MERGE);
+    assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)));
+    assert_eq!((world.after(601), world.state()), (1, "absent".into()), "but two are");
+}
+
+/// Nobody has what was seen of the front page judged anew because a file moved.
+#[test]
+fn what_was_seen_of_the_front_page_stays_when_the_same_file_comes_from_elsewhere() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_other, elsewhere) = Script::start(&ok(RULES));
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let noindex = crawlgate::indexing::parse_lines(["noindex".as_bytes()]).effective("googlebot");
+    world.live.snapshot().sites()[0].site.front_page.saw(&noindex, Timestamp(5));
+    assert!(!world.indexable());
+    assert_eq!(world.hears(&script, redirect(&format!("http://{}/robots.txt", elsewhere.address))), "current");
+    assert!(world.url().contains(&elsewhere.address.to_string()));
+    assert!(!world.indexable(), "its noindex was seen");
+}
+
+/// Without a policy, and then with the first one, while the origin is down.
+#[test]
+fn the_first_policy_goes_on_with_a_copy_that_had_moved() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (other, elsewhere) = Script::start(&ok(RULES));
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, "", 0);
+    world.after(0);
+    assert_eq!(world.hears(&script, redirect(&format!("http://{}/r1.txt", elsewhere.address))), "current");
+    script.says(status("500 Internal Server Error"));
+    other.says(status("500 Internal Server Error"));
+    // Written down before anybody has answered: a crash in between loses nothing.
+    fs::write(directory.path().join("policies/shop.yaml"), "purposes: { training: disallow }\n").expect("a policy");
+    world.live.reload(Timestamp(world.now));
+    drop(world.robots.due(Timestamp(world.now)));
+    let copies = directory.path().join("state/origin-robots");
+    assert!(fs::read(copies.join("shop.copy")).expect("a copy").ends_with(RULES.as_bytes()));
+    assert!(!copies.join("origin.copy").exists());
+    drop(world);
+    let mut world = World::new(directory.path(), &origin, "purposes: { training: disallow }\n", 2_000);
+    assert_eq!((world.after(0), world.state()), (1, "kept".into()));
+    assert!(world.served().is_some_and(|text| text.contains("/a/") && text.contains("GPTBot")));
+}
+
+/// Editors and deployments take a file away and put it back.
+#[test]
+fn a_policy_that_was_away_for_a_moment_comes_back_to_its_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    // Another policy, or there would be none.
+    fs::write(directory.path().join("policies/zoo.yaml"), "hosts: zoo.test\nrobots: { origin: replace }\n")
+        .expect("a policy");
+    world.live.reload(Timestamp(0));
+    world.after(0);
+    let served = world.served().expect("a file");
+    script.says(status("500 Internal Server Error"));
+    let file = directory.path().join("policies/shop.yaml");
+    fs::remove_file(&file).expect("there");
+    world.live.reload(Timestamp(1));
+    assert_eq!(world.after(1), 0, "nobody asks any more");
+    world.edits(directory.path(), MERGE);
+    assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)), "{}", world.problem());
+    drop(world);
+    let world = World::new(directory.path(), &origin, MERGE, 3_000);
+    assert_eq!(world.served().as_ref(), Some(&served), "after a restart as well");
+}
+
+/// A site that gets one more name is asked for by it, and goes on with what it has until somebody answers.
+#[test]
+fn a_host_more_is_no_other_site() {
+    let (script, origin) = Script::start(&ok(RULES));
+    for hosts in ["hosts: [new.test, shop.test, www.shop.test]\n", ""] {
+        let directory = tempfile::tempdir().expect("a directory");
+        script.says(ok(RULES));
+        let mut world = World::new(directory.path(), &origin, MERGE, 0);
+        world.after(0);
+        script.says(status("500 Internal Server Error"));
+        world.edits(directory.path(), &format!("{hosts}purposes: {{ training: disallow }}\n"));
+        assert_eq!(world.state(), "kept", "{hosts}");
+        assert!(world.served().is_some_and(|text| text.contains("/a/")), "{hosts}");
+        let copy = fs::read(directory.path().join("state/origin-robots/shop.copy")).expect("a copy");
+        assert!(copy.ends_with(RULES.as_bytes()), "{hosts}");
+    }
+}
+
+/// What was asked of one host says nothing of the other that the policy has been for since.
+#[test]
+fn an_answer_that_another_policy_asked_for_is_asked_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let origin = Origin::start(|request: &Received, stream| {
+        let host = request.field("host").unwrap_or_default().replace(".test", "");
+        let _ = stream.write_all(ok(&format!("User-agent: *\nDisallow: /{host}/\n")).as_bytes());
+        false
+    });
+    let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
+    let errands = world.robots.due(Timestamp(0));
+    fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
+    world.live.reload(Timestamp(0));
+    for errand in errands {
+        world.robots.answered(errand.run(), Timestamp(0), 0.0);
+    }
+    assert_eq!(world.served(), None);
+    assert_eq!(world.after(0), 1);
+    assert!(world.served().is_some_and(|text| text.contains("Disallow: /two/\n")), "{:?}", world.served());
+}
+
+/// Damage that leaves a file which reads well is damage all the same: a rule less, a rule that is another.
+#[test]
+fn a_copy_that_was_damaged_is_not_used() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let rules = format!("{RULES}Disallow: /b/\n");
+    let (_script, origin) = Script::start(&ok(&rules).replace("Connection", "ETag: \"1\"\r\nConnection"));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let served = world.served();
+    drop(world);
+    let copy = directory.path().join("state/origin-robots/shop.copy");
+    let whole = fs::read(&copy).expect("a copy");
+    let cut = whole[..whole.len() - "Disallow: /b/".len() - 1].to_vec();
+    let mut other = whole.clone();
+    let last = other.len() - 3;
+    other[last] = b'x';
+    let longer = [&whole[..], b"Allow: /\n"].concat();
+    let lost = String::from_utf8_lossy(&whole).replacen("\"copy\"", "\"cope\"", 1).into_bytes();
+    for damaged in [cut, other, longer, lost] {
+        fs::write(&copy, &damaged).expect("damaged");
+        let (mut world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
+        assert_eq!(log.matches("shop.copy").count(), 1, "{log}");
+        assert!(log.contains("not what was written"), "{log}");
+        assert_eq!(world.served(), None);
+        assert_eq!((world.after(0), world.served()), (1, served.clone()), "asked for without a condition");
+        drop(world);
+        assert!(fs::read(&copy).expect("a copy").ends_with(rules.as_bytes()), "it is kept again");
+    }
+    // As former versions wrote it: without what tells damage.
+    let text = String::from_utf8(whole).expect("text");
+    let (line, octets) = text.split_once('\n').expect("two parts");
+    let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+    assert!(line.as_object_mut().expect("an object").remove("octets").is_some());
+    fs::write(&copy, format!("{line}\n{octets}")).expect("written");
+    let (world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
+    assert_eq!((world.served(), log.as_str()), (served, ""));
+}
+
+/// Whatever is the matter with the origin's file, what is served meanwhile is said beside it.
+#[test]
+fn what_is_served_meanwhile_is_said_when_the_first_file_is_held_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok("User-agent: *\nDisallow: /\n"));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    assert_eq!(world.live.status(Timestamp(0)).sites[0].origin_robots, None);
+    let (_, log) = logged(|| world.after(0));
+    assert_eq!((world.served(), world.state(), world.meanwhile()), (None, "held_back".into(), "unavailable".into()));
+    assert!(!world.indexable(), "503 keeps crawlers off everything");
+    assert!(log.contains("is held back: ours is answered 503 for up to an hour"), "{log}");
+    let status = world.live.status(Timestamp(world.now));
+    let robots = status.sites[0].origin_robots.clone().expect("a state");
+    assert_eq!(robots.unavailable_until, Some(Timestamp(3_600)));
+    // The hour is over: told at that moment, whoever is asked then.
+    assert!(world.robots.rest(Timestamp(3_590)) <= Duration::from_secs(10));
+    let (_, log) = logged(|| world.after(3_600));
+    assert_eq!((world.state(), world.meanwhile()), ("held_back".into(), "without_origin".into()));
+    assert!(world.indexable() && world.served().is_some_and(|text| !text.contains("Disallow: /\n\nUser-agent: *")));
+    assert!(log.contains("is held back: the policy stands alone"), "{log}");
+    // With a copy that was good, it stays.
+    assert_eq!((world.hears(&script, ok(RULES)), world.meanwhile()), ("current".into(), "with_origin".into()));
+    let (state, log) = logged(|| world.hears(&script, ok("User-agent: *\nDisallow: /\n")));
+    assert_eq!((state.as_str(), world.meanwhile()), ("held_back", "with_origin".into()));
+    assert!(log.contains("is held back: the last good copy stays") && world.indexable(), "{log}");
+}
+
+#[test]
+fn while_it_is_awaited_the_site_is_not_indexable_and_then_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_script, origin) = Script::start(&status("503 Service Unavailable"));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    assert_eq!((world.state(), world.meanwhile(), world.indexable()), ("awaited".into(), "unavailable".into(), false));
+    world.after(3_600);
+    assert_eq!(
+        (world.state(), world.meanwhile(), world.indexable()),
+        ("missing".into(), "without_origin".into(), true)
+    );
+}
+
+/// Which line of which file it is, and what helps: nobody else can know what the origin said.
+#[test]
+fn the_reason_why_it_is_held_back_names_the_origin_s_line_and_the_remedy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let mut world = World::new(directory.path(), &origin, &policy, 0);
+    world.after(0);
+    let place = format!("http://{}/robots.txt", origin.address);
+    let lines: String = (0..40_000).map(|line| format!("Disallow: /some/long/path/{line}\n")).collect();
+    for (body, said) in [
+        ("User-agent: *\nDisallow: /press/\n".into(), vec!["test-failed", ":2", "disallow: /press/ decided"]),
+        ("User-agent: *\nDisallow: /\n".into(), vec![":2", "acknowledge: [site_disallowed]", "origin: replace"]),
+        (format!("{RULES}{lines}"), vec!["512000 bytes", "have the origin use fewer, wider patterns"]),
+    ] {
+        let (state, log) = logged(|| world.hears(&script, ok(&body)));
+        let problem = world.problem();
+        assert_eq!(state, "held_back");
+        assert!(problem.starts_with(&place) && said.iter().all(|said| problem.contains(said)), "{problem}");
+        assert!(problem.matches(&place).count() > 1, "where it is said: {problem}");
+        assert!(log.contains(&problem), "{log}");
+    }
+}
+
+/// An origin can make a reason as long as it likes: it is cut, and the copy beside which it is kept is not lost by it.
+#[test]
+fn a_reason_without_end_is_cut_and_costs_no_copy() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let policy = format!("{MERGE}tests: [{{ agent: Googlebot, path: /press/, expect: allowed }}]\n");
+    let mut world = World::new(directory.path(), &origin, &policy, 0);
+    world.after(0);
+    let served = world.served();
+    let long = format!("User-agent: *\nDisallow: /press/{}\n", "*".repeat(450_000));
+    assert_eq!(world.hears(&script, ok(&long)), "held_back");
+    assert!(world.problem().len() < 10_000, "{} bytes", world.problem().len());
+    assert!(world.problem().contains(&format!("{}/robots.txt:2", origin.address)), "{}", world.problem());
+    // What is beside the copy that is in use is as long as it may be, and read.
+    let url = format!("http://{}/{}", origin.address, "x".repeat(200_000));
+    script.says(redirect(&url));
+    world.after(661);
+    let now = world.now;
+    drop(world);
+    let (world, log) = logged(|| World::new(directory.path(), &origin, &policy, now));
+    assert_eq!((world.served(), log.as_str()), (served, ""));
+}
+
+/// Before anybody has answered, what was known before the restart is what is known.
+#[test]
+fn a_restart_forgets_neither_the_state_nor_the_reason() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    for (answer, state) in [
+        (ok("User-agent: *\nDisallow: /\n"), "held_back"),
+        (status("500 Internal Server Error"), "kept"),
+        (status("404 Not Found"), "kept"),
+    ] {
+        assert_eq!(world.hears(&script, answer), state);
+        let (before, now) = (world.live.status(Timestamp(world.now)).sites[0].origin_robots.clone(), world.now);
+        drop(world);
+        world = World::new(directory.path(), &origin, MERGE, now);
+        drop(world.robots.due(Timestamp(now)));
+        let after = world.live.status(Timestamp(now)).sites[0].origin_robots.clone();
+        assert_eq!(after, before);
+        drop(world);
+        world = World::new(directory.path(), &origin, MERGE, now);
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_and_not_believed_to_be_is_not_called_unreadable() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (script, origin) = Script::start(&ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let (state, log) = logged(|| world.hears(&script, status("404 Not Found")));
+    let robots = world.live.status(Timestamp(world.now)).sites[0].origin_robots.clone().expect("a state");
+    assert_eq!((state.as_str(), robots.believed_at), ("kept", Some(Timestamp(world.now + 600))));
+    assert!(log.contains("no rules any more, which is not believed yet") && !log.contains("cannot be read"), "{log}");
+    let (_, log) = logged(|| world.hears(&script, status("500 Internal Server Error")));
+    assert!(log.contains("cannot be read: the last good copy stays"), "{log}");
+}
+
 // ---- the binary --------------------------------------------------------------------------------------------------------
 
 fn robots_txt(gate: &Gate) -> support::Response {
@@ -565,6 +902,48 @@ fn robots_txt_is_503_until_the_origin_s_is_known() {
     assert_eq!(explained["rule"]["source"], format!("http://{}/robots.txt:2", origin.address));
     let rendered = run(&["render", "--host", "x", "--policies", &policies, "--state", &state]);
     assert_eq!(rendered.stdout, robots_txt(&gate).body);
+}
+
+/// The first file would close the site: 503, which everybody who looks is told, with the reason and the remedy.
+#[test]
+fn whoever_asks_is_told_that_robots_txt_is_503_and_why() {
+    let (_script, origin) = Script::start(&ok("User-agent: *\nDisallow: /\n"));
+    let gate = Setup::before(origin.address).policy("site", "purposes: { training: disallow }\n").start();
+    assert_eq!(robots_txt(&gate).status, 503);
+    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="held_back"}"#, 1.0);
+    gate.wait_for_metric(r#"crawlgate_site_indexable{site="site"}"#, 0.0);
+    let said = gate.command(&["status"]);
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("is held back: ours is answered 503 until "), "{said}");
+    assert!(said.contains("Googlebot is kept from /: robots.txt is answered 503"), "{said}");
+    assert!(said.contains("acknowledge: [site_disallowed]") && !said.contains("may crawl"), "{said}");
+    let state = gate.path("state").display().to_string();
+    let policies = gate.setup.policies().display().to_string();
+    let checked = run(&["check", &policies, "--state", &state]);
+    let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.contains("held back") && checked.contains("--origin-robots FILE"), "{checked}");
+    let explained = gate.command(&["explain", "--live", "--host", "x", "--user-agent", "bingbot", "/"]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains("answered 503 until"), "{explained}");
+}
+
+/// Without a policy directory, and without a copy yet.
+#[test]
+fn what_is_awaited_without_a_policy_can_be_asked_about() {
+    let (_script, origin) = Script::start(&status("503 Service Unavailable"));
+    let gate = Setup::before(origin.address).start();
+    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="origin",state="awaited"}"#, 1.0);
+    let (state, nowhere) = (gate.path("state").display().to_string(), gate.path("nowhere").display().to_string());
+    let asked = ["--policies", &nowhere, "--state", &state, "--host", "x"];
+    let explained = run(&[&["explain"], &asked[..], &["--user-agent", "bingbot", "/"]].concat());
+    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(text.contains("answered 503 until") && text.contains("no rule matches"), "{explained:?}");
+    let explained = run(&[&["explain", "--json"], &asked[..], &["--user-agent", "bingbot", "/"]].concat());
+    let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+    assert!(explained["robots_txt_unavailable_until"].is_i64(), "{explained}");
+    let rendered = run(&[&["render"], &asked[..]].concat());
+    assert!(rendered.status.success(), "{rendered:?}");
+    assert!(String::from_utf8_lossy(&rendered.stderr).contains("answered 503 until"), "{rendered:?}");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The origin's own robots.txt for commands that ask the engine without a server: a file that is named, or the copies that
 //! a running crawlgate keeps. What is assumed where neither is given is said.
 
-use super::{Failure, say};
-use crate::live::{KnownOrigins, OriginKnown, WithoutPolicy};
+use super::{Failure, now, say};
+use crate::live::{KnownOrigins, OriginKnown, Served, WithoutPolicy};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::server::known_origins;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// How to see what a file that is held back would do.
+const TRY: &str = "`crawlgate check --origin-robots FILE` shows what it would come to";
 
 /// Where the origin's robots.txt is to be taken from.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -52,18 +55,16 @@ impl OriginCopies {
     /// What a site is to be compiled with.
     pub fn of(&self, site: &str) -> Origin {
         match (&self.file, self.kept.copies.get(site)) {
-            (Some(file), _) | (None, Some(OriginKnown::Copy(file))) => Origin::Read(file.clone()),
-            (None, _) => Origin::Unknown,
+            (Some(file), _) => Origin::Read(file.clone()),
+            (None, known) => known.map(OriginKnown::for_compiling).unwrap_or_default(),
         }
     }
 
-    /// The sites without a policy of which something is known.
+    /// The sites without a policy of which something is known, were it only that they are waited for.
     pub fn sites_without_policy(&self) -> Vec<WithoutPolicy> {
         match &self.file {
             Some(_) => vec![WithoutPolicy::for_every_host()],
-            None => {
-                self.kept.without_policy.iter().filter(|site| self.of(&site.name).file().is_some()).cloned().collect()
-            }
+            None => self.kept.without_policy.clone(),
         }
     }
 
@@ -72,16 +73,28 @@ impl OriginCopies {
         if !site.policy.reads_origin() {
             return None;
         }
-        Some(match (&site.origin, self.given) {
+        let assumption = match (&site.origin, Served::of(site, now()).1) {
             (Some(origin), _) => format!("as in {}", origin.location),
-            (None, true) => "no copy is kept of it: without its rules".into(),
-            (None, false) => "not known here: without its rules (give --origin-robots FILE or --state DIR)".into(),
+            (None, Some(until)) => {
+                format!("no copy is kept of it: without its rules, and robots.txt is answered 503 until {until}")
+            }
+            (None, None) if self.given => "no copy is kept of it: without its rules".into(),
+            (None, None) => "not known here: without its rules (give --origin-robots FILE or --state DIR)".into(),
+        };
+        Some(match self.held_back(site) {
+            Some(why) => format!("{assumption}; the one that the origin has is held back: {why}; {TRY}"),
+            None => assumption,
         })
+    }
+
+    /// Why the file that the origin has is held back, as the running crawlgate left it.
+    fn held_back(&self, site: &Site) -> Option<&String> {
+        self.kept.held_back.get(&site.name).filter(|_| self.file.is_none())
     }
 
     /// Says on standard error what is assumed about the origins of sites.
     pub fn say_assumptions<'a>(&self, sites: impl Iterator<Item = &'a Site>) {
-        for site in sites.filter(|site| site.origin.is_none()) {
+        for site in sites.filter(|site| site.origin.is_none() || self.held_back(site).is_some()) {
             if let Some(assumption) = self.assumption(site) {
                 say(&format!("note: {}: the origin's own robots.txt: {assumption}", site.name));
             }

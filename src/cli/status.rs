@@ -2,7 +2,7 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::live::Status;
+use crate::live::{OriginRobotsStatus, Served, Status};
 use std::io::{self, Write};
 
 /// Say how the running crawlgate stands
@@ -41,7 +41,14 @@ fn print(status: &Status) -> io::Result<()> {
                 writeln!(out, "  held        {} older versions may still be held", site.held_versions)?;
             }
             let may = if site.indexable { "may crawl and index /" } else { "is kept from /" };
+            let unavailable = site.origin_robots.as_ref().and_then(|robots| robots.unavailable_until);
             match site.front_page_seen {
+                _ if unavailable.is_some() => {
+                    writeln!(
+                        out,
+                        "  search      Googlebot {may}: robots.txt is answered 503, and all counts as disallowed"
+                    )?;
+                }
                 Some(seen) => writeln!(out, "  search      Googlebot {may}, as it was sent at {seen}")?,
                 None => writeln!(out, "  search      Googlebot {may} by the policy; / was not asked for yet")?,
             }
@@ -55,7 +62,7 @@ fn print(status: &Status) -> io::Result<()> {
             if let Some(robots) = &site.origin_robots {
                 let since =
                     robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
-                writeln!(out, "  origin's    robots.txt {}{since}", meaning(&robots.state))?;
+                writeln!(out, "  origin's    robots.txt {}{}{since}", meaning(robots), meanwhile(robots))?;
                 if let Some(problem) = &robots.problem {
                     writeln!(out, "              {problem}")?;
                 }
@@ -82,14 +89,28 @@ fn print(status: &Status) -> io::Result<()> {
 }
 
 /// The states of docs/semantics.md in words.
-fn meaning(state: &str) -> &str {
-    match state {
-        "awaited" => "is awaited: ours is answered 503 meanwhile",
-        "current" => "is read",
-        "absent" => "is not there",
-        "kept" => "cannot be read: the last good copy is in use",
-        "held_back" => "is held back",
-        "missing" => "could never be read: only what a policy says is served",
-        other => other,
+fn meaning(robots: &OriginRobotsStatus) -> String {
+    match robots.state.as_str() {
+        "awaited" => "is awaited".into(),
+        "current" => "is read".into(),
+        "absent" => "is not there".into(),
+        "kept" => match robots.believed_at {
+            Some(moment) => format!("has no rules any more, which is not believed before {moment}"),
+            None => "cannot be read".into(),
+        },
+        "held_back" => "is held back".into(),
+        "missing" => "could never be read".into(),
+        other => other.into(),
+    }
+}
+
+/// What is served while it is not what the origin has.
+fn meanwhile(robots: &OriginRobotsStatus) -> String {
+    match (robots.served, robots.unavailable_until) {
+        (Served::Unavailable, Some(until)) => format!(": ours is answered 503 until {until}"),
+        (Served::Unavailable, None) => ": ours is answered 503".into(),
+        (Served::WithoutOrigin, _) => ": only what a policy says is served".into(),
+        (Served::WithOrigin, _) if matches!(robots.state.as_str(), "current" | "absent") => String::new(),
+        (Served::WithOrigin, _) => ": the last good copy is in use".into(),
     }
 }

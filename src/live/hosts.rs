@@ -80,6 +80,21 @@ impl Candidate {
         }
         (told, rendered)
     }
+
+    /// Why it cannot be used, with what led to it and what helps: for whoever has no file to run `crawlgate check` on.
+    pub fn refusals(&self) -> Vec<String> {
+        let source: &Source = match &self.file {
+            Ok(source) => source,
+            Err(problem) => return vec![problem.clone()],
+        };
+        let errors = self.diagnostics.items.iter().filter(|item| item.severity == Severity::Error);
+        let mut refusals: Vec<String> = errors.clone().take(MAX_TOLD).map(|item| item.with_help(source)).collect();
+        match errors.count().saturating_sub(MAX_TOLD) {
+            0 => {}
+            more => refusals.push(format!("and {more} more")),
+        }
+        refusals
+    }
 }
 
 /// Findings of one site that are told one by one.

@@ -16,7 +16,7 @@ mod takeover;
 mod watch;
 mod without_policy;
 
-pub use origins::{KnownOrigins, OriginKnown, OriginRobotsStatus, PATIENCE};
+pub use origins::{KnownOrigins, OriginKnown, OriginRobotsStatus, PATIENCE, Served};
 pub use pauses::{PauseError, PauseRequest};
 pub use reload::{Outcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
@@ -172,7 +172,11 @@ impl Live {
         let mut status = status::status(&overview.0, &overview.1, now);
         let reports = self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner);
         for site in &mut status.sites {
-            site.origin_robots = reports.get(&site.site).cloned();
+            let entry = overview.1.site_named(&site.site).map(|index| &overview.1.sites()[index]);
+            site.origin_robots = reports.get(&site.site).zip(entry).map(|(report, entry)| {
+                let (served, unavailable_until) = Served::of(&entry.site, now);
+                OriginRobotsStatus { served, unavailable_until, ..report.clone() }
+            });
         }
         status
     }

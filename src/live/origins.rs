@@ -27,7 +27,8 @@ pub enum OriginKnown {
 }
 
 impl OriginKnown {
-    pub(super) fn for_compiling(&self) -> Origin {
+    /// What a site is compiled with that knows this.
+    pub fn for_compiling(&self) -> Origin {
         match self {
             OriginKnown::Copy(file) => Origin::Read(file.clone()),
             OriginKnown::AwaitedSince(since) => Origin::Awaited { until: since.plus(PATIENCE) },
@@ -42,6 +43,8 @@ pub struct KnownOrigins {
     pub copies: BTreeMap<String, OriginKnown>,
     /// The sites that there are while there is no policy; one for every host where none is listed.
     pub without_policy: Vec<WithoutPolicy>,
+    /// By site, why the file that the origin has is held back.
+    pub held_back: BTreeMap<String, String>,
 }
 
 impl KnownOrigins {
@@ -63,6 +66,40 @@ pub struct OriginRobotsStatus {
     pub last_success: Option<Timestamp>,
     /// What is wrong, for a person.
     pub problem: Option<String>,
+    /// What is served meanwhile.
+    #[serde(default)]
+    pub served: Served,
+    /// Until when robots.txt is answered 503, while it is.
+    #[serde(default)]
+    pub unavailable_until: Option<Timestamp>,
+    /// When it is believed that the origin has no rules any more, while that is what it says.
+    #[serde(default)]
+    pub believed_at: Option<Timestamp>,
+}
+
+/// What a site whose policy asks for its origin's robots.txt serves, whatever is the matter with that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Served {
+    /// The policy with the copy of the origin's file, or with the knowledge that there is none.
+    #[default]
+    WithOrigin,
+    /// 503, which crawlers take for all being disallowed.
+    Unavailable,
+    /// The policy alone: without one, that all is allowed.
+    WithoutOrigin,
+}
+
+impl Served {
+    /// What is served of a site at a moment, and until when it is 503.
+    pub fn of(site: &Site, now: Timestamp) -> (Served, Option<Timestamp>) {
+        let awaited_until = site.robots_txt.awaits_origin_until.filter(|until| now < *until);
+        match (&site.origin, awaited_until) {
+            (_, Some(until)) => (Served::Unavailable, Some(until)),
+            (Some(_), None) => (Served::WithOrigin, None),
+            (None, None) => (Served::WithoutOrigin, None),
+        }
+    }
 }
 
 impl Sites {
@@ -108,7 +145,11 @@ impl Sites {
         };
         let source = before.site.policy.source.clone();
         let candidate = self.read_with(name, Ok(source), &Origin::Read(file.clone()));
-        let Some(site) = candidate.site.clone() else { return (Err(candidate.tell().0), false) };
+        let Some(site) = candidate.site.clone() else { return (Err(candidate.refusals()), false) };
+        // The same octets from another URL are no news of the front page.
+        if before.site.origin.as_ref().is_some_and(|known| known.file.bytes() == file.file.bytes()) {
+            site.front_page.go_on_from(&before.site.front_page);
+        }
         self.origins.insert(name.to_owned(), OriginKnown::Copy(file));
         let entry = self.succeed(Some(before), site, now);
         if let Some(place) = self.entry_mut(name) {

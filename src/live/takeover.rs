@@ -8,7 +8,7 @@ use super::origins::OriginKnown;
 use super::reload::Sites;
 use super::state::Superseded;
 use super::succession::{Past, forget_the_oldest, longest_held};
-use super::without_policy::{asked_by, covers};
+use super::without_policy::{asked_by, asked_host, covers};
 use crate::policy::compiled::Held;
 use crate::policy::decode::parse_host;
 use crate::policy::model::HostPattern;
@@ -180,11 +180,21 @@ impl Sites {
         });
         match known {
             Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
+            // The host by which it asked is still the site's: its copy is better than none until another host's is there.
+            Some(OriginKnown::AwaitedSince(_)) | None if of_file && self.keeps_host(site) => None,
             // A copy that has the site's name is of another host.
             Some(OriginKnown::AwaitedSince(_)) | None => {
                 has_copy.then(|| OriginKnown::AwaitedSince(now).for_compiling())
             }
         }
+    }
+
+    /// Whether the host by which a site asked for its origin's file is one of its hosts now.
+    fn keeps_host(&self, site: &Site) -> bool {
+        let before = self.memory.hosts.get(&site.name);
+        before.and_then(|written| asked_host(hosts(written))).is_some_and(|host| {
+            site.policy.hosts.is_empty() || site.policy.hosts.iter().any(|ours| covers(&ours.value, &host))
+        })
     }
 
     /// Who had a host (`None`: every other) until now, or before: the one who named it, else the one for every other host.
@@ -232,7 +242,7 @@ pub(super) fn hosts_of(site: &Site) -> Vec<String> {
 }
 
 /// Patterns as they are remembered.
-fn hosts(written: &[String]) -> impl Iterator<Item = HostPattern> {
+fn hosts(written: &[String]) -> impl Iterator<Item = HostPattern> + Clone {
     written.iter().filter_map(|host| parse_host(host).ok())
 }
 

@@ -85,14 +85,17 @@ pub fn is_no_policy(policy: &Policy) -> bool {
 /// The host by which an origin is asked for a site's robots.txt: the site's first name, else a name below its first
 /// wildcard. A site for every host has none.
 pub fn asked_by(policy: &Policy) -> Option<String> {
-    let hosts = || policy.hosts.iter().map(|host| &host.value);
-    let host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?;
-    let mut exact = host.clone();
-    exact.wildcard = false;
+    asked_host(policy.hosts.iter().map(|host| host.value.clone())).map(|host| host.to_string())
+}
+
+/// The same of hosts as they are.
+pub(super) fn asked_host(hosts: impl Iterator<Item = HostPattern> + Clone) -> Option<HostPattern> {
+    let mut host = hosts.clone().find(|host| !host.wildcard).or_else(|| hosts.clone().next())?;
     if host.wildcard {
-        exact.name = format!("www.{}", exact.name);
+        host.name = format!("www.{}", host.name);
+        host.wildcard = false;
     }
-    Some(exact.to_string())
+    Some(host)
 }
 
 impl Sites {

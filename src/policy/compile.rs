@@ -19,7 +19,7 @@ pub mod tags;
 
 use super::compiled::{FrontPage, RobotsTxt, Site, Version};
 use super::model::{BehindCache, Policy};
-use super::origin::Origin;
+use super::origin::{Origin, OriginFile};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
@@ -69,14 +69,10 @@ pub fn compile_with_origin(
     let synthesis::Synthesis { document, body, group_sources, rule_sources, origin_tokens, left_out } =
         match synthesis::synthesise(&policy, origin_file.map(|file| &**file), registry, at) {
             Ok(synthesis) => synthesis,
-            Err(too_much) => return Err(too_much_to_merge(&policy, too_much)),
+            Err(too_much) => return Err(too_much_to_merge(origin_file.map(|file| &**file), too_much)),
         };
     if body.len() > MAX_BYTES {
-        let span = policy.robots.span.unwrap_or_default();
-        let size = body.len() / 1024;
-        let diagnostic =
-            Diagnostic::error("robots-txt-too-large", span, format!("this robots.txt would have {size} KiB"))
-                .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns");
+        let diagnostic = too_large(&policy, origin_file.map(|file| &**file), body.len());
         return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
     }
     let matcher = Matcher::new(&document);
@@ -128,10 +124,37 @@ pub fn compile_with_origin(
     })
 }
 
-fn too_much_to_merge(policy: &Policy, bounds::TooMuch { rules, crawlers }: bounds::TooMuch) -> CompileError {
+/// Whose doing it is says what helps: what is added to the origin's file is mostly little.
+fn too_large(policy: &Policy, origin: Option<&OriginFile>, size: usize) -> Diagnostic {
+    match origin.filter(|origin| !origin.file.bytes().is_empty()) {
+        Some(origin) => {
+            let theirs = origin.file.bytes().len();
+            let message = format!(
+                "with the origin's robots.txt, {} ({theirs} bytes), this robots.txt would have {size} bytes: more than the \
+                 500 KiB ({MAX_BYTES} bytes) that crawlers read",
+                origin.location
+            );
+            Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER)
+        }
+        None => {
+            let message = format!("this robots.txt would have {size} bytes: more than 500 KiB ({MAX_BYTES} bytes)");
+            Diagnostic::error("robots-txt-too-large", policy.robots.span.unwrap_or_default(), message)
+                .help("crawlers read 500 KiB and may ignore the rest; use fewer, wider patterns")
+        }
+    }
+}
+
+/// What helps where it is the origin's file.
+const FEWER: &str =
+    "have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`";
+
+fn too_much_to_merge(
+    origin: Option<&OriginFile>,
+    bounds::TooMuch { rules, crawlers }: bounds::TooMuch,
+) -> CompileError {
+    let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
     let message =
-        format!("the origin's robots.txt has more rules ({rules}) and tokens ({crawlers}) than can be merged");
-    let diagnostic = Diagnostic::error("robots-txt-too-large", policy.robots.span.unwrap_or_default(), message)
-        .help("have the origin use fewer, wider patterns and fewer groups, or write `robots: { origin: replace }`");
+        format!("the origin's robots.txt{place} has more rules ({rules}) and tokens ({crawlers}) than can be merged");
+    let diagnostic = Diagnostic::whole_file("robots-txt-too-large", message).help(FEWER);
     CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } }
 }

@@ -3,10 +3,10 @@
 
 use crate::clock::Clock;
 use crate::live::{
-    KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, WITHOUT_POLICY, WithoutPolicy, asked_by,
+    KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, Served, WITHOUT_POLICY, WithoutPolicy, asked_by,
     is_no_policy,
 };
-use crate::origin::robots::{Heard, Kept, LOOP, Life, Question, State, Store, Target, Targets, ask};
+use crate::origin::robots::{Copy, Heard, Kept, LOOP, Life, Question, State, Store, Target, Targets, Torn, ask};
 use crate::policy::Policy;
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
@@ -53,7 +53,13 @@ struct Watched {
     /// Whether the copy may be of another host than the one that is asked for next: its validators say nothing there.
     plainly: bool,
     asked: bool,
-    told: Option<(State, Option<String>)>,
+    told: Option<(State, Served, Option<String>)>,
+}
+
+impl Watched {
+    fn kept(&self) -> Kept {
+        Kept { life: self.life.clone(), without_policy: self.no_policy.then(|| self.hosts.clone()) }
+    }
 }
 
 /// One site to be asked for.
@@ -69,6 +75,8 @@ pub struct Errand {
 pub struct Answer {
     site: String,
     heard: Heard,
+    /// The policy that it was asked for.
+    policy: Arc<str>,
 }
 
 impl Errand {
@@ -83,17 +91,30 @@ impl Errand {
                 is_own: &|host| is_own(&self.policy, target, host),
             }),
         };
-        Answer { site: self.site, heard }
+        Answer { site: self.site, heard, policy: self.policy.source.text.clone() }
     }
 }
 
-/// Whether a site goes by the copy of this life, or by none as this life does.
-fn is_in_use(life: &Life, entry: &SiteEntry) -> bool {
-    match (life.copy(), &entry.site.origin) {
-        (Some(copy), Some(file)) => copy.url == file.location && copy.bytes == *file.file.bytes(),
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
-    }
+/// How well a copy fits what a site was compiled with: the same octets are the same copy, from wherever they came; those
+/// from the same URL fit better, for two hosts may have files that are alike.
+fn fits(copy: &Copy, file: &OriginFile) -> Option<bool> {
+    (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
+}
+
+/// What is known of what a site goes by: its own life if that is of it, else one of the others', else the copy alone. A site
+/// that goes by a copy never has a life without one, or the next failure would be kept in the place of the copy. The other way
+/// round a life with a copy is another host's where the site goes by none.
+fn life_of(own: Option<&Life>, others: &[Life], entry: &SiteEntry, now: Timestamp) -> Life {
+    let Some(file) = &entry.site.origin else {
+        // It has waited for as long as the site has, which may be longer than we know of it.
+        let over = entry.site.robots_txt.awaits_origin_until;
+        let since = over.map_or(now, |over| Timestamp(over.0.saturating_sub(PATIENCE.as_secs() as i64)).min(now));
+        return own.filter(|life| life.copy().is_none()).cloned().unwrap_or_else(|| Life::new(since));
+    };
+    let of = |life: &&Life, is_exact| life.copy().and_then(|copy| fits(copy, file)) == Some(is_exact);
+    let each = || own.into_iter().chain(others);
+    let life = each().find(|life| of(life, true)).or_else(|| each().find(|life| of(life, false)));
+    life.cloned().unwrap_or_else(|| Life::going_on(file.location.clone(), file.file.bytes().clone(), now))
 }
 
 /// Whether a host that a redirect names is the site itself. A site for every host has the one that was asked for.
@@ -117,10 +138,13 @@ pub fn known(state: Option<&Path>) -> KnownOrigins {
         None => OriginKnown::AwaitedSince(life.wanted_since()),
     };
     let mut origins = KnownOrigins::default();
-    let torn = |file: &Path| {
-        tracing::warn!(file = %file.display(), "a copy of an origin's robots.txt cannot be understood: it is fetched again");
+    let torn = |file: &Path, reason: &Torn| {
+        tracing::warn!(file = %file.display(), %reason, "a copy of an origin's robots.txt cannot be understood: it is fetched again");
     };
     for (name, kept) in Store::new(state).load(torn) {
+        if kept.life.state(PATIENCE, kept.life.wanted_since()) == State::HeldBack {
+            origins.held_back.insert(name.clone(), kept.life.problem().unwrap_or_default().to_owned());
+        }
         origins.copies.insert(name.clone(), known(&kept.life));
         match kept.without_policy {
             Some(hosts) => origins.without_policy.push(WithoutPolicy { name, hosts }),
@@ -135,9 +159,9 @@ pub fn known(state: Option<&Path>) -> KnownOrigins {
 impl OriginRobots {
     /// For the sites that are live.
     pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>) -> OriginRobots {
-        let store = Store::new(state);
+        let mut store = Store::new(state);
         // Whoever asked what is known has been told of the others.
-        let kept = store.load(|_| ());
+        let kept = store.load(|_, _| ());
         let without_policy = WithoutPolicy::of(origins).into_iter().map(|without| without.name).zip(0..).collect();
         OriginRobots { live, targets: Targets::new(origins), store, without_policy, sites: BTreeMap::new(), kept }
     }
@@ -175,6 +199,13 @@ impl OriginRobots {
     pub fn answered(&mut self, answer: Answer, now: Timestamp, jitter: f64) {
         let Some(watched) = self.sites.get_mut(&answer.site) else { return };
         watched.asked = false;
+        // What another host has, that was asked because of another policy, says nothing here: asked again.
+        let snapshot = self.live.snapshot();
+        let policy = snapshot.site_named(&answer.site).map(|site| &snapshot.sites()[site].site.policy.source.text);
+        if policy.is_none_or(|policy| *policy != answer.policy) {
+            watched.life.ask_now(now);
+            return;
+        }
         // What could not be reached has said nothing about the copy.
         watched.plainly &= matches!(answer.heard, Heard::Unreachable(_));
         // In place of a file a page is garbage; where there never was one, it is what apps of one page answer to everything.
@@ -187,12 +218,10 @@ impl OriginRobots {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
             match self.live.origin_says(&answer.site, file, now) {
                 Ok(()) => watched.life.taken(copy, now),
-                Err(findings) => watched.life.held_back(findings.join("; ")),
+                Err(findings) => watched.life.held_back(format!("{}: {}", copy.url, findings.join("; "))),
             }
         }
-        let kept =
-            Kept { life: watched.life.clone(), without_policy: watched.no_policy.then(|| watched.hosts.clone()) };
-        self.store.keep(&answer.site, &kept);
+        self.store.keep(&answer.site, &watched.kept());
         self.tell(now);
     }
 
@@ -202,6 +231,11 @@ impl OriginRobots {
             return LONGEST_WAIT;
         }
         let due = self.sites.values().filter(|watched| !watched.asked).map(|watched| watched.life.due()).min();
+        // What is told of who waited in vain is told when the waiting is over.
+        let patience = self.sites.values().filter(|watched| watched.life.copy().is_none());
+        let patience =
+            patience.map(|watched| watched.life.wanted_since().plus(PATIENCE)).filter(|over| *over > now).min();
+        let due = due.into_iter().chain(patience).min();
         due.map_or(LONGEST_WAIT, |due| due.since(now)).min(LONGEST_WAIT)
     }
 
@@ -223,8 +257,6 @@ impl OriginRobots {
             .filter(|life| life.copy().is_some())
             .cloned()
             .collect();
-        let inherited =
-            |entry: &SiteEntry| lives.iter().find(|life| life.copy().is_some() && is_in_use(life, entry)).cloned();
         let is_gone = |name: &str, watched: &Watched| match wanted.get(name) {
             // A file that has the name of a site without a policy is another site.
             Some(entry) => watched.no_policy != is_no_policy(&entry.site.policy),
@@ -232,17 +264,12 @@ impl OriginRobots {
         };
         let gone: Vec<String> =
             self.sites.iter().filter(|(name, watched)| is_gone(name, watched)).map(|(name, _)| name.clone()).collect();
-        for name in gone {
-            self.sites.remove(&name);
-            self.store.forget(&name);
-        }
-        // Copies of sites that are no more: whoever took their hosts over has taken them up by now.
-        let unclaimed: Vec<String> =
-            self.kept.keys().filter(|name| !wanted.contains_key(name.as_str())).cloned().collect();
-        for name in unclaimed {
-            self.kept.remove(&name);
-            self.store.forget(&name);
-        }
+        // Their copies stay on the disk until whoever goes on with them has written them down.
+        let mut left: Vec<String> = gone;
+        left.iter().for_each(|name| drop(self.sites.remove(name)));
+        let unclaimed = self.kept.keys().filter(|name| !wanted.contains_key(name.as_str()));
+        left.extend(unclaimed.cloned());
+        left.iter().for_each(|name| drop(self.kept.remove(name)));
         for (name, entry) in wanted {
             let policy = &entry.site.policy.source.text;
             match self.sites.get_mut(name) {
@@ -251,16 +278,22 @@ impl OriginRobots {
                     watched.policy = policy.clone();
                     watched.plainly = true;
                     // It may be for another host now, and go by that one's copy, or by none.
-                    if !is_in_use(&watched.life, entry) {
-                        watched.life = inherited(entry).unwrap_or_else(|| Life::new(now));
+                    let life = life_of(Some(&watched.life), &lives, entry, now);
+                    if life != watched.life {
+                        watched.life = life;
+                        match watched.life.copy() {
+                            Some(_) => self.store.keep(name, &watched.kept()),
+                            None => self.store.forget(name),
+                        }
                     }
                     watched.life.ask_now(now);
                 }
                 None => {
                     // A copy that is not in use is of another host, of a site that once had this name.
-                    let kept = self.kept.remove(name).map(|kept| kept.life).filter(|life| is_in_use(life, entry));
-                    let plainly = kept.is_none();
-                    let mut life = kept.or_else(|| inherited(entry)).unwrap_or_else(|| Life::new(now));
+                    let kept = self.kept.remove(name).map(|kept| kept.life);
+                    let mut life = life_of(kept.as_ref(), &lives, entry, now);
+                    let plainly = kept.as_ref() != Some(&life);
+                    let is_of_another = kept.is_some() && plainly;
                     life.ask_now(now);
                     let no_policy = is_no_policy(&entry.site.policy);
                     let hosts: Vec<String> =
@@ -278,16 +311,24 @@ impl OriginRobots {
                     }
                     let watched =
                         Watched { life, policy: policy.clone(), no_policy, hosts, plainly, asked: false, told: None };
+                    match watched.life.copy() {
+                        Some(_) if plainly => self.store.keep(name, &watched.kept()),
+                        None if is_of_another || left.iter().any(|left| left == name) => self.store.forget(name),
+                        Some(_) | None => {}
+                    }
+                    left.retain(|left| left != name);
                     self.sites.insert(name.to_owned(), watched);
                 }
             }
         }
+        left.iter().for_each(|name| self.store.forget(name));
         self.tell(now);
     }
 
     /// Brings the status up to date, and says in the log what is news.
     fn tell(&mut self, now: Timestamp) {
         let mut reports = BTreeMap::new();
+        let snapshot = self.live.snapshot();
         for (site, watched) in &mut self.sites {
             let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
             let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.as_deref()));
@@ -295,6 +336,8 @@ impl OriginRobots {
             let unnamed = watched.hosts.is_empty() && life.copy().is_some_and(|copy| !copy.exists);
             let helps = |said: &str| watched.no_policy && (unnamed || said.ends_with(LOOP));
             let problem = said.map(|said| if helps(said) { format!("{said}; {REMEDY}") } else { said.to_owned() });
+            let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
+            let (served, unavailable_until) = Served::of(&entry.site, now);
             reports.insert(
                 site.clone(),
                 OriginRobotsStatus {
@@ -302,13 +345,22 @@ impl OriginRobots {
                     url: life.copy().map(|copy| copy.url.clone()),
                     last_success: life.last_success(),
                     problem: problem.clone(),
+                    served,
+                    unavailable_until,
+                    believed_at: life.believed_at(),
                 },
             );
-            let news = Some((state, problem.clone()));
+            let news = Some((state, served, problem.clone()));
             if watched.told == news {
                 continue;
             }
             let reason = problem.unwrap_or_default();
+            let meanwhile = match (served, watched.no_policy) {
+                (Served::WithOrigin, _) => "the last good copy stays",
+                (Served::Unavailable, _) => "ours is answered 503 for up to an hour",
+                (Served::WithoutOrigin, true) => "there is no policy: all is allowed",
+                (Served::WithoutOrigin, false) => "the policy stands alone",
+            };
             match state {
                 State::Absent if watched.no_policy => {
                     tracing::warn!(%site, %reason, "the origin has no robots.txt, and there is no policy: all is allowed");
@@ -318,20 +370,17 @@ impl OriginRobots {
                 }
                 // Not asked yet.
                 State::Awaited | State::Missing if reason.is_empty() => {}
-                State::Awaited => {
-                    tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: ours is answered 503 for up to an hour");
+                State::Kept if life.believed_at().is_some() => {
+                    tracing::warn!(%site, %reason, "the origin has no rules any more, which is not believed yet: {meanwhile}");
                 }
-                State::Kept => {
-                    tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: the last good copy stays");
+                State::Awaited | State::Kept => {
+                    tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: {meanwhile}");
                 }
                 State::HeldBack => {
-                    tracing::error!(%site, %reason, "the origin's robots.txt is held back");
-                }
-                State::Missing if watched.no_policy => {
-                    tracing::error!(%site, %reason, "the origin's robots.txt could never be read, and there is no policy: all is allowed");
+                    tracing::error!(%site, %reason, "the origin's robots.txt is held back: {meanwhile}");
                 }
                 State::Missing => {
-                    tracing::error!(%site, %reason, "the origin's robots.txt could never be read: the policy stands alone");
+                    tracing::error!(%site, %reason, "the origin's robots.txt could never be read: {meanwhile}");
                 }
             }
             watched.told = news;
@@ -373,12 +422,13 @@ fn run(
     let mut ready = Some(ready);
     loop {
         for errand in robots.due(clock.now().into()) {
-            let (site, answers) = (errand.site.clone(), sender.clone());
+            let (site, policy) = (errand.site.clone(), errand.policy.source.text.clone());
+            let answers = sender.clone();
             let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
             let started = thread.spawn(move || drop(answers.send(Message::Answered(errand.run()))));
             if let Err(error) = started {
                 let heard = Heard::Unreachable(format!("no thread can be started: {error}"));
-                robots.answered(Answer { site, heard }, clock.now().into(), 1.0);
+                robots.answered(Answer { site, heard, policy }, clock.now().into(), 1.0);
             }
         }
         if robots.sites.values().all(|watched| !watched.asked || watched.life.copy().is_some())

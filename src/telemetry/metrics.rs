@@ -223,7 +223,7 @@ impl Metrics {
         );
         let indexable = gauges(
             "crawlgate_site_indexable",
-            "Whether Googlebot may fetch / and index it, as it was last sent; by the policy while it was not.",
+            "Whether Googlebot may fetch / and index it, by what is served: as / was last sent; by the policy while it was not.",
             &["site"],
         );
         let front_page = gauges(

@@ -9,6 +9,7 @@ use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::compiled::{RuleSource, Sent, Site, combine};
 use crate::policy::model::OriginTags;
+use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -57,6 +58,9 @@ pub struct Explanation {
     pub effective: Vec<EffectiveReport>,
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
+    /// Until when robots.txt is answered 503, for want of a copy of the origin's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robots_txt_unavailable_until: Option<Timestamp>,
 }
 
 #[allow(missing_docs)]
@@ -265,6 +269,9 @@ fn report_response(
         taken_away: taken_by.map_or_else(Vec::new, |_| theirs.to_vec()),
         taken_by: taken_by.unwrap_or_default(),
         version: site.map(|site| site.robots_txt.version.to_string()),
+        robots_txt_unavailable_until: site
+            .and_then(|site| site.robots_txt.awaits_origin_until)
+            .filter(|until| question.facts.now < *until),
     }
 }
 
@@ -415,6 +422,12 @@ impl Explanation {
             "site",
             &format!("{} ({}), robots.txt version {}", site.name, site.policy.source.name, site.robots_txt.version),
         );
+        if let Some(until) = self.robots_txt_unavailable_until {
+            let said = format!(
+                "answered 503 until {until}, for there is no copy of the origin's own: all counts as disallowed"
+            );
+            line("robots.txt", &said);
+        }
         line(
             "identity",
             match self.identity {

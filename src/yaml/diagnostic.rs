@@ -130,12 +130,39 @@ impl Diagnostic {
 
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
-        let message: String = self.message.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+        let message = on_one_line(&self.message);
         let (name, severity, id) = (&source.name, self.severity.name(), self.id);
         match self.span {
             Some(span) => format!("{name}:{}:{}: {severity}[{id}]: {message}", span.line, span.column),
             None => format!("{name}: {severity}[{id}]: {message}"),
         }
+    }
+
+    /// The same with what is said beside it, and what to do.
+    pub fn with_help(&self, source: &Source) -> String {
+        let beside = self.related.iter().map(|(_, label)| label).chain(&self.label).chain(&self.help);
+        let beside: Vec<String> = beside.map(|text| shortened(&on_one_line(text))).collect();
+        match beside.is_empty() {
+            true => self.one_line(source),
+            false => format!("{} ({})", self.one_line(source), beside.join("; ")),
+        }
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
+}
+
+/// The two ends of what is too long to be read: in between mostly stands a pattern, and what it is about at the ends.
+fn shortened(text: &str) -> String {
+    const END: usize = 250;
+    match text.chars().count() > 2 * END {
+        true => {
+            let begins: String = text.chars().take(END).collect();
+            let last: Vec<char> = text.chars().rev().take(END).collect();
+            format!("{begins} [...] {}", last.iter().rev().collect::<String>())
+        }
+        false => text.to_owned(),
     }
 }
 

@@ -141,10 +141,13 @@ pub struct Life {
     next: Timestamp,
     #[serde(skip)]
     failures: u32,
-    #[serde(skip)]
+    #[serde(default)]
     problem: Option<String>,
-    #[serde(skip)]
+    #[serde(default)]
     held_back: bool,
+    /// When what the origin says in place of rules is believed, while that is weighed.
+    #[serde(default)]
+    believed_at: Option<Timestamp>,
 }
 
 impl Life {
@@ -159,7 +162,15 @@ impl Life {
             failures: 0,
             problem: None,
             held_back: false,
+            believed_at: None,
         }
+    }
+
+    /// Goes on with what a site goes by already, of which nothing else is known. The first fetch is due.
+    pub fn going_on(url: String, bytes: Arc<[u8]>, now: Timestamp) -> Life {
+        let exists = !bytes.is_empty();
+        let copy = Copy { bytes, url, etag: None, last_modified: None, fetched: now, exists, reason: None };
+        Life { copy: Some(copy), ..Life::new(now) }
     }
 
     /// The copy in use.
@@ -187,6 +198,11 @@ impl Life {
     /// What is wrong, for a person.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
+    }
+
+    /// When it is believed that there are no rules any more, while that is what the origin says.
+    pub fn believed_at(&self) -> Option<Timestamp> {
+        self.believed_at
     }
 
     /// When to ask next.
@@ -260,8 +276,8 @@ impl Life {
                 let new = Copy { bytes, url, etag, last_modified, fetched: now, exists: true, reason: None };
                 self.next = now.plus(refresh);
                 match &self.copy {
-                    // A new date is no new file.
-                    Some(copy) if copy.exists && copy.bytes == new.bytes => {
+                    // A new date is no new file. From another URL it is told apart by whoever compiled it.
+                    Some(copy) if copy.exists && copy.bytes == new.bytes && copy.url == new.url => {
                         self.copy = Some(new);
                         self.went_well(now, refresh);
                         None
@@ -286,7 +302,8 @@ impl Life {
     pub fn held_back(&mut self, why: String) {
         self.failures = 0;
         self.held_back = true;
-        self.problem = Some(why);
+        self.believed_at = None;
+        self.problem = Some(bounded(why));
     }
 
     fn went_well(&mut self, now: Timestamp, refresh: Duration) {
@@ -295,6 +312,7 @@ impl Life {
         self.failures = 0;
         self.problem = None;
         self.held_back = false;
+        self.believed_at = None;
         self.next = now.plus(refresh);
     }
 
@@ -303,9 +321,10 @@ impl Life {
         // A little more and never less, or a second would be lost in counting whole ones.
         self.next = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
         self.failures = self.failures.saturating_add(1);
-        self.problem = Some(reason);
+        self.problem = Some(bounded(reason));
         // What it has now is not known.
         self.held_back = false;
+        self.believed_at = None;
         None
     }
 
@@ -319,9 +338,21 @@ impl Life {
             return Some(nothing);
         }
         self.next = believed_at;
-        self.problem = Some(format!("{}: {reason}; believed if it still is so at {believed_at}", nothing.url));
+        self.believed_at = Some(believed_at);
+        self.problem = Some(bounded(format!("{}: {reason}; believed if it still is so at {believed_at}", nothing.url)));
         None
     }
+}
+
+/// What is said in logs, and kept beside the copy: an origin can make it as long as it likes.
+fn bounded(mut text: String) -> String {
+    const LONGEST: usize = 8 * 1024;
+    if text.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" [...]");
+    }
+    text
 }
 
 fn has_rules(file: &File) -> bool {

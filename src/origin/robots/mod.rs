@@ -8,7 +8,7 @@ mod store;
 
 pub use ask::{LOOP, Question, Target, Targets, ask};
 pub use life::{Copy, Heard, Life, State};
-pub use store::{Kept, Store};
+pub use store::{Kept, Store, Torn};
 
 #[cfg(test)]
 mod tests;

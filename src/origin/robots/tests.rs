@@ -155,7 +155,7 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
     let torn = std::cell::RefCell::new(Vec::new());
     let mut kept = Store::new(Some(directory.path()))
-        .load(|path| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
+        .load(|path, _| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
     assert_eq!(torn.into_inner(), ["torn.copy"]);
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
     let mut life = kept.remove("shop").expect("the site").life;
@@ -166,7 +166,7 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     store.forget("shop");
     let of_nobody = Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]) };
     store.keep("origin-any.a.example", &of_nobody);
-    let kept = Store::new(Some(directory.path())).load(|_| ());
+    let kept = Store::new(Some(directory.path())).load(|_, _| ());
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
 }
 
@@ -218,4 +218,77 @@ fn a_page_of_html_is_a_site_without_rules_to_crawlers() {
     for other in [file(RULES), html(RULES), gone(), unreachable(), bytes(b"\xFF\xFEU\0s\0".to_vec())] {
         assert_eq!(other.clone().as_crawlers_read_it(), other);
     }
+}
+
+/// From another URL it is to be put to use anew, so that everybody names one place; the octets stay.
+#[test]
+fn the_same_octets_from_another_url_are_told_to_whoever_uses_them() {
+    let mut life = Life::new(Timestamp(0));
+    let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    life.taken(copy, Timestamp(0));
+    assert_eq!(life.heard(file(RULES), Timestamp(600), 0.5), None, "from the same it is no news");
+    let moved = Heard::File {
+        bytes: RULES.into(),
+        url: "http://origin.test/r1.txt".into(),
+        etag: None,
+        last_modified: None,
+        html: false,
+    };
+    let copy = life.heard(moved, Timestamp(1_200), 0.5).expect("the same copy");
+    assert_eq!((copy.url.as_str(), &*copy.bytes), ("http://origin.test/r1.txt", RULES.as_bytes()));
+    life.taken(copy, Timestamp(1_200));
+    assert_eq!(life.state(HOUR, Timestamp(1_200)), State::Current);
+}
+
+/// Who goes on with a copy has one: whatever fails then leaves it, and that it is gone is weighed.
+#[test]
+fn a_life_that_goes_on_with_a_copy_does_not_lose_it() {
+    for (bytes, state) in [(RULES, State::Current), ("", State::Absent)] {
+        let mut life = Life::going_on(URL.into(), bytes.as_bytes().into(), Timestamp(9));
+        assert_eq!((life.due(), life.state(HOUR, Timestamp(9))), (Timestamp(9), state));
+        assert_eq!(life.heard(unreachable(), Timestamp(9), 0.5), None);
+        assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(bytes.as_bytes()));
+        assert_eq!(life.heard(gone(), Timestamp(20), 0.5).is_some(), bytes.is_empty());
+    }
+}
+
+#[test]
+fn when_a_file_that_is_gone_is_believed_to_be_is_known_only_while_it_is_gone() {
+    let mut life = Life::new(Timestamp(0));
+    let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    life.taken(copy, Timestamp(0));
+    for (at, heard, believed_at) in [
+        (600, gone(), Some(1_200)),
+        (700, unreachable(), None),
+        (800, gone(), Some(1_200)),
+        (900, file(RULES), None),
+        (1_500, file(""), Some(2_100)),
+    ] {
+        life.heard(heard, Timestamp(at), 0.5);
+        assert_eq!(life.believed_at(), believed_at.map(Timestamp), "at {at}");
+    }
+    life.held_back("it closes the site".into());
+    assert_eq!(life.believed_at(), None);
+}
+
+/// What is there and cannot be read may be good: no copy does not take its place, and another copy does.
+#[cfg(unix)]
+#[test]
+fn a_copy_that_could_not_be_read_is_not_given_up_for_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // A directory in its place can be opened and not read, by whomever.
+    let place = directory.path().join("origin-robots/shop.copy");
+    std::fs::create_dir_all(&place).expect("a directory");
+    let mut store = Store::new(Some(directory.path()));
+    let reasons = std::cell::RefCell::new(Vec::new());
+    assert!(store.load(|_, torn| reasons.borrow_mut().push(matches!(torn, Torn::Unread(_)))).is_empty());
+    assert_eq!(reasons.into_inner(), [true]);
+    std::fs::remove_dir(&place).expect("empty");
+    let mut life = Life::new(Timestamp(0));
+    store.keep("shop", &Kept { life: life.clone(), without_policy: None });
+    assert!(!place.exists(), "nothing is written");
+    let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    life.taken(copy, Timestamp(0));
+    store.keep("shop", &Kept { life, without_policy: None });
+    assert!(std::fs::read(&place).expect("written").ends_with(RULES.as_bytes()));
 }

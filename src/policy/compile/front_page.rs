@@ -28,6 +28,12 @@ impl FrontPage {
         self.seen.store(now.0.max(1), Ordering::Relaxed);
     }
 
+    /// Takes up what was seen of the front page before: nothing that bears upon it has changed.
+    pub fn go_on_from(&self, before: &FrontPage) {
+        self.gone_from.store(before.gone_from.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.seen.store(before.seen.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Whether what the last answer said keeps it out of the index at a moment, and when that answer was.
     pub fn last(&self, now: Timestamp) -> Option<(bool, Timestamp)> {
         match self.seen.load(Ordering::Relaxed) {
