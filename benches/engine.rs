@@ -114,8 +114,8 @@ fn tagging(criterion: &mut Criterion) {
 
 const TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// From the path of a request to lines in the header of its answer, with 1,000 rules of which two match, one by its path
-/// and one by the type.
+/// From the path of a request to lines in the header of its answer, with 1,000 rules of which two match, one by its
+/// path and one by the type.
 fn planning(criterion: &mut Criterion) {
     let mut text =
         "robots: { origin: replace }\nindexing:\n  - { types: [application/pdf], tag: noindex }\n".to_owned();
@@ -183,8 +183,8 @@ fn compiling(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What a start or a reload of many sites costs on one core: each file read, compiled, linted, its tests passed, and all
-/// of them indexed by host.
+/// What a start or a reload of many sites costs on one core: each file read, compiled, linted, its tests passed, and
+/// all of them indexed by host.
 fn compiling_many(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("load sites");
     group.sample_size(10);

@@ -1,9 +1,9 @@
-//! What reading and asking a robots.txt costs, beside three other crates, and what a rule set costs alone, in time and in
-//! memory. `cargo bench --no-default-features --bench robots`.
+//! What reading and asking a robots.txt costs, beside three other crates, and what a rule set costs alone, in time and
+//! in memory. `cargo bench --no-default-features --bench robots`.
 //!
 //! The crates differ in what they do: robotstxt, the port of Google's library, keeps nothing of a file and reads it for
-//! each question. texting_robots reads it for one agent, and robotxt too; both then answer any number of questions. Ours
-//! reads it for all agents and prepares the rules of a group when first asked.
+//! each question. texting_robots reads it for one agent, and robotxt too; both then answer any number of questions.
+//! Ours reads it for all agents and prepares the rules of a group when first asked.
 
 use crawlgate::robots::{Dialect, File, Pattern, Reading, Rule, RuleSet, TargetScratch};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};

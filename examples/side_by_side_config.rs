@@ -1,5 +1,5 @@
-//! One policy as nginx and HAProxy configurations, for `benches/side-by-side/run`: so that all proxies of the comparison
-//! keep the same rules. It also writes the policy that they are compared with.
+//! One policy as nginx and HAProxy configurations, for `benches/side-by-side/run`: so that all proxies of the
+//! comparison keep the same rules. It also writes the policy that they are compared with.
 //!
 //! ```sh
 //! cargo run --example side_by_side_config -- policy 1000 > policy.yaml       # 166 crawlers, 1,000 path rules
@@ -9,9 +9,9 @@
 //! The words in capitals after DIRECTORY are addresses with ports. The configurations name their files relative to
 //! DIRECTORY. What cannot be said in them as the policy says it is refused, and not left out.
 //!
-//! They do less than crawlgate: paths are compared as they were sent (not normalised), a crawler is whoever has its mark
-//! anywhere in the user agent (inside a word, or behind `like `), bots in no list pass, and the origin's own X-Robots-Tag is not
-//! united with theirs.
+//! They do less than crawlgate: paths are compared as they were sent (not normalised), a crawler is whoever has its
+//! mark anywhere in the user agent (inside a word, or behind `like `), bots in no list pass, and the origin's own
+//! X-Robots-Tag is not united with theirs.
 
 use crawlgate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crawlgate::policy::Site;
@@ -163,8 +163,8 @@ impl Rules {
 
 const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 
-/// The groups of the policy, each with the marks of the crawlers that it binds by name.
-/// Also the answers to their refusals, each once.
+/// The groups of the policy, each with the marks of the crawlers that it binds by name. Also the answers to their
+/// refusals, each once.
 fn groups(site: &Site, registry: &Registry) -> Result<(Vec<Group>, Vec<Answer>), String> {
     // In a short robots.txt each crawler has its own group, with the same rules again.
     let (mut groups, mut place): (Vec<Group>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -324,8 +324,8 @@ fn paths_of(group: &Group) -> Vec<Vec<Step>> {
 // nginx.
 
 impl Rules {
-    /// As people write it: a line a crawler, a line a path, and a third map that combines the two. It asks both for every
-    /// request, whoever sends it.
+    /// As people write it: a line a crawler, a line a path, and a third map that combines the two. It asks both for
+    /// every request, whoever sends it.
     fn usual_maps(&self) -> String {
         let mut text = "  map $http_user_agent $group {\n    default none;\n".to_owned();
         // Of two marks in one user agent the longer counts, as it does in crawlgate.

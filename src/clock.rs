@@ -1,8 +1,8 @@
 //! The clock of the running server: what time it is, and how much time was lived through. The two differ when somebody
 //! sets the clock, or when the machine slept; whoever judges by hours has to know.
 //!
-//! Knows no request and no policy. A developer's clock file may shift both (`crawlgate run --clock`), so that tests see a
-//! day pass; `server` refuses it unless every listener is on loopback.
+//! Knows no request and no policy. A developer's clock file may shift both (`crawlgate run --clock`), so that tests see
+//! a day pass; `server` refuses it unless every listener is on loopback.
 
 use crate::time::Timestamp;
 use std::fs;
@@ -46,8 +46,8 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass, `set -2h` sets the wall
-    /// clock back. Both may stand in it; what is left out is none. For developers and tests.
+    /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass, `set -2h` sets the
+    /// wall clock back. Both may stand in it; what is left out is none. For developers and tests.
     ///
     /// # Errors
     /// The file cannot be read or understood.

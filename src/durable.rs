@@ -1,5 +1,5 @@
-//! Files that outlive the process: written whole, so that a crash leaves the one before or the new one and never half of
-//! either; and set aside, when nobody can make sense of them, so that nothing is lost.
+//! Files that outlive the process: written whole, so that a crash leaves the one before or the new one and never half
+//! of either; and set aside, when nobody can make sense of them, so that nothing is lost.
 //!
 //! Knows files; knows nothing of what is in them.
 

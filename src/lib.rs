@@ -31,8 +31,8 @@
 //!
 //! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
 //! [`verdict::Facts`] and asks [`verdict::decide`]; `gateway::peer` takes a prepared address from [`origin`];
-//! `gateway::response` asks the policy's tag plan for lines; `gateway::body` has [`html`] write them into pages where the
-//! policy wants it; `gateway::logging` counts and records.
+//! `gateway::response` asks the policy's tag plan for lines; `gateway::body` has [`html`] write them into pages where
+//! the policy wants it; `gateway::logging` counts and records.
 
 #![forbid(unsafe_code)]
 

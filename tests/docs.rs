@@ -50,7 +50,8 @@ fn every_policy_in_the_documentation_is_accepted() {
     }
 }
 
-/// The fields of the JSON schema, each named by the definition or the field that it is in. With a node, those that it has.
+/// The fields of the JSON schema, each named by the definition or the field that it is in. With a node, those that it
+/// has.
 fn fields(schema: &Value, place: &str, node: Option<&Node>, found: &mut BTreeSet<String>) {
     static SCHEMA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(SCHEMA_TEXT).expect("JSON"));
     if let Some(name) = schema["$ref"].as_str().and_then(|at| at.strip_prefix("#/definitions/")) {

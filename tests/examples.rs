@@ -1,5 +1,5 @@
-//! The examples do what they say: the translation of a policy for nginx and HAProxy is held to crawlgate's own decisions
-//! by the real programs, and the bare proxy forwards.
+//! The examples do what they say: the translation of a policy for nginx and HAProxy is held to crawlgate's own
+//! decisions by the real programs, and the bare proxy forwards.
 
 #![cfg(feature = "proxy")]
 
@@ -177,7 +177,8 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
         let proxy = Proxy::start(name, &policy, origin.address);
         let mut connection = Connection::open(proxy.address);
         let (mut refused, mut passed, mut wrong) = (0, 0, Vec::new());
-        // Those that only name another crawler (`like Googlebot`) are taken for it: one of the things that a regex misses.
+        // Those that only name another crawler (`like Googlebot`) are taken for it: one of the things that a regex
+        // misses.
         let marks = || registry.crawlers().iter().flat_map(|crawler| &crawler.marks);
         let likens = |agent: &&str| marks().any(|mark| agent.contains(&format!("like {mark}")));
         let agents = registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref());

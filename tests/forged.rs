@@ -1,5 +1,5 @@
-//! Names that others take: what a forger was given binds no honest crawler, and a list of networks that never verified the
-//! crawler it describes calls nobody an impostor.
+//! Names that others take: what a forger was given binds no honest crawler, and a list of networks that never verified
+//! the crawler it describes calls nobody an impostor.
 
 #![cfg(feature = "proxy")]
 

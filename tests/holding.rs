@@ -1,5 +1,5 @@
-//! Crawlers held to more than paths: pace, traps, impostors, exemptions. Each kind is made with requests against the real
-//! binary, and must be shown alike by the answer, `explain --live`, the event, the metrics and the API.
+//! Crawlers held to more than paths: pace, traps, impostors, exemptions. Each kind is made with requests against the
+//! real binary, and must be shown alike by the answer, `explain --live`, the event, the metrics and the API.
 
 #![cfg(feature = "proxy")]
 

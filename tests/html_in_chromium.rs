@@ -57,8 +57,8 @@ const PAGES: &[(&str, &str)] = &[
 /// One is no document, of the other all is title.
 const WITHOUT_METAS: [&str; 2] = ["fragment", "open-title"];
 
-/// Heads that are read in two ways: scripts run in what a visitor opens, and not in what `DOMParser` or a plain parser makes
-/// of the same page. Both are to have both metas in their head.
+/// Heads that are read in two ways: scripts run in what a visitor opens, and not in what `DOMParser` or a plain parser
+/// makes of the same page. Both are to have both metas in their head.
 const ODD_HEADS: &[(&str, &str)] = &[
     (
         "counted",

@@ -1,5 +1,5 @@
-//! HTTP/2 with prior knowledge on the plain listener: every answer is that of HTTP/1.1, whatever it is about, and clients
-//! that misbehave harm nobody.
+//! HTTP/2 with prior knowledge on the plain listener: every answer is that of HTTP/1.1, whatever it is about, and
+//! clients that misbehave harm nobody.
 
 #![cfg(feature = "proxy")]
 

@@ -1,5 +1,5 @@
-//! An origin behind TLS whose certificate comes from an authority that only this system knows: pages are forwarded from it,
-//! its robots.txt is read, and both only where the authority is known.
+//! An origin behind TLS whose certificate comes from an authority that only this system knows: pages are forwarded from
+//! it, its robots.txt is read, and both only where the authority is known.
 
 #![cfg(feature = "proxy")]
 

@@ -1,4 +1,5 @@
-//! A host that goes to another site and comes back: what crawlers were given there, the first site's ledger does not know.
+//! A host that goes to another site and comes back: what crawlers were given there, the first site's ledger does not
+//! know.
 
 #![cfg(feature = "proxy")]
 

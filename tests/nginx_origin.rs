@@ -102,8 +102,8 @@ fn an_upload_reaches_the_origin_whole() {
     assert_eq!(connection.final_response("POST").text(), body.len().to_string());
 }
 
-/// Pingora 0.9.1 tears an upgraded connection down when the origin's 101 overtakes the end of the request (pingora issue
-/// 946), which on a busy machine happens now and then: one tunnel of five tries is what is asked here.
+/// Pingora 0.9.1 tears an upgraded connection down when the origin's 101 overtakes the end of the request (pingora
+/// issue 946), which on a busy machine happens now and then: one tunnel of five tries is what is asked here.
 #[test]
 fn a_websocket_upgrade_becomes_a_tunnel() {
     let backend = TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -1,5 +1,5 @@
-//! The origin's own robots.txt, from an origin that says what a test wants: through its whole life with a clock of ours,
-//! and with the real binary.
+//! The origin's own robots.txt, from an origin that says what a test wants: through its whole life with a clock of
+//! ours, and with the real binary.
 
 #![cfg(feature = "proxy")]
 
@@ -365,7 +365,8 @@ fn an_origin_that_trickles_is_given_up() {
     assert!(world.problem().contains("broke off"), "{}", world.problem());
 }
 
-/// Apps of one page answer everything with it: where there never was a file there is none, and nobody waits for an hour.
+/// Apps of one page answer everything with it: where there never was a file there is none, and nobody waits for an
+/// hour.
 #[test]
 fn a_page_where_there_never_was_a_file_is_none_and_in_place_of_one_it_is_trouble() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -192,7 +192,8 @@ fn file(path: &[Step], leaf: &str) -> (String, usize) {
     (format!("{before}{leaf}{after}"), before.len())
 }
 
-/// What the decoder says of the value at this path. (That a licence is asked for and the file has none is no fault of it.)
+/// What the decoder says of the value at this path. (That a licence is asked for and the file has none is no fault of
+/// it.)
 fn complaints_at(kind: &Kind, path: &[Step], leaf: &str) -> Vec<Diagnostic> {
     let (text, offset) = file(path, leaf);
     let here = |item: &Diagnostic| {

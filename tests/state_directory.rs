@@ -1,5 +1,5 @@
-//! A state directory that cannot be written for a while, under the real binary: it runs on, and whoever was served what is
-//! not known afterwards is no violator.
+//! A state directory that cannot be written for a while, under the real binary: it runs on, and whoever was served what
+//! is not known afterwards is no violator.
 
 #![cfg(feature = "proxy")]
 

@@ -1,5 +1,5 @@
-//! A 304 hides from a crawler what is said newly about a page. Where that may be, crawlers' conditional requests reach the
-//! origin as plain ones for 30 days; everywhere else a 304 stays one.
+//! A 304 hides from a crawler what is said newly about a page. Where that may be, crawlers' conditional requests reach
+//! the origin as plain ones for 30 days; everywhere else a 304 stays one.
 #![cfg(feature = "proxy")]
 
 mod support;

@@ -1,5 +1,5 @@
-//! Who is called a violator, and who is not: timelines of what a crawler was given and what it did, each told to the real
-//! binary by a clock that the test controls.
+//! Who is called a violator, and who is not: timelines of what a crawler was given and what it did, each told to the
+//! real binary by a clock that the test controls.
 
 #![cfg(feature = "proxy")]
 

@@ -1,5 +1,6 @@
 //! For random policies, tokens and targets the verdict is that of an independent, naive RFC 9309 matcher run over the
-//! rendered bytes; and `explain` says what `decide` does. Nothing of the engine's own matching is used on the other side.
+//! rendered bytes; and `explain` says what `decide` does. Nothing of the engine's own matching is used on the other
+//! side.
 
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::origin::{Origin, OriginFile};
@@ -14,8 +15,8 @@ use std::sync::Arc;
 
 // ---- the naive matcher -------------------------------------------------------------------------------------------------
 
-/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper case. In a target `*` and `$`,
-/// raw or escaped, are the characters that a rule means when it escapes them (figure 6): 1 and 2 here.
+/// RFC 9309 section 2.2.2: unreserved octets decoded, others percent-encoded, escapes in upper case. In a target `*`
+/// and `$`, raw or escaped, are the characters that a rule means when it escapes them (figure 6): 1 and 2 here.
 fn normal(text: &[u8], target: bool) -> Vec<u8> {
     let mut out = Vec::new();
     let mut index = 0;

@@ -1,5 +1,5 @@
-//! The names that the read API may be asked for: sites and crawlers that are there, or were a moment ago. The answer to a
-//! name that nobody has would look like good news.
+//! The names that the read API may be asked for: sites and crawlers that are there, or were a moment ago. The answer to
+//! a name that nobody has would look like good news.
 
 use super::Operations;
 use super::query::{Query, shown};
@@ -8,7 +8,8 @@ use crate::telemetry::{CrawlerCounts, Event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Refuses a `site` or a `crawler` that is nobody's name. What is still listed can be asked for, though its site is gone.
+/// Refuses a `site` or a `crawler` that is nobody's name. What is still listed can be asked for, though its site is
+/// gone.
 ///
 /// # Errors
 /// Which name nobody has, and which one was perhaps meant.

@@ -1,5 +1,5 @@
-//! The query of a request to the read API: what is asked for by a name that is none, or with a value that cannot be meant,
-//! is refused, lest somebody takes the answer to another question for the one to theirs.
+//! The query of a request to the read API: what is asked for by a name that is none, or with a value that cannot be
+//! meant, is refused, lest somebody takes the answer to another question for the one to theirs.
 
 use std::borrow::Cow;
 
@@ -77,8 +77,8 @@ pub fn shown(text: &str) -> String {
     text.chars().take(40).map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
 }
 
-/// `%XX` and `+`, as forms and most clients write them (WHATWG URL, application/x-www-form-urlencoded). A `%` that begins no
-/// octet stands for itself.
+/// `%XX` and `+`, as forms and most clients write them (WHATWG URL, application/x-www-form-urlencoded). A `%` that
+/// begins no octet stands for itself.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);

@@ -1,5 +1,5 @@
-//! The origin's own robots.txt for commands that ask the engine without a server: a file that is named, or the copies that
-//! a running crawlgate keeps. What is assumed where neither is given is said.
+//! The origin's own robots.txt for commands that ask the engine without a server: a file that is named, or the copies
+//! that a running crawlgate keeps. What is assumed where neither is given is said.
 
 use super::{Failure, now, say};
 use crate::live::{KnownOrigins, OriginKnown, Served, WithoutPolicy};

@@ -1,4 +1,5 @@
-//! Policy files for the commands that ask the engine without a server: read from disk, loaded, compared with each other.
+//! Policy files for the commands that ask the engine without a server: read from disk, loaded, compared with each
+//! other.
 
 use super::origin_copy::OriginCopies;
 use super::{Failure, say};

@@ -1,8 +1,8 @@
 //! `schema`: what an editor needs to complete and check the files that people write.
 //!
 //! The schemas are hints for writing and refuse nothing that is accepted (but for a bare `true` or `false` where a name
-//! is wanted); `check` knows more. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one is
-//! a path. `tests/schema.rs` holds them against the decoders.
+//! is wanted); `check` knows more. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one
+//! is a path. `tests/schema.rs` holds them against the decoders.
 
 use super::Failure;
 use crate::{policy, settings};

@@ -1,7 +1,7 @@
 //! Whether a user agent that is in no list says by itself that it is a bot.
 //!
-//! Knows user agents as bytes; knows no list. Strict, because the words alone stand in the strings of people: phones are
-//! called `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused.
+//! Knows user agents as bytes; knows no list. Strict, because the words alone stand in the strings of people: phones
+//! are called `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused.
 
 use super::identify::{ends_with, is_token_byte};
 use std::ops::Range;
@@ -23,8 +23,8 @@ pub fn is_called_bot(token: &[u8]) -> bool {
     WORDS.iter().any(|word| ends_with(token, word))
 }
 
-/// What a bot calls itself: the first word that ends in bot, crawler or spider and is no part of an address, else the word
-/// that it begins with, unless that is every browser's. At most 64 octets of it.
+/// What a bot calls itself: the first word that ends in bot, crawler or spider and is no part of an address, else the
+/// word that it begins with, unless that is every browser's. At most 64 octets of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
     let words = || user_agent.split(|&byte| !is_token_byte(byte));
     let mut start = 0_usize;

@@ -200,9 +200,9 @@ impl TokenMarks {
         TokenMarks { unchecked: tokens.len(), tokens, claims, automaton }
     }
 
-    /// The same, of which only the first so many tokens are the owner's word. The others may be names of browsers and apps
-    /// (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end in bot, crawler or
-    /// spider, or the string says that it is a bot's.
+    /// The same, of which only the first so many tokens are the owner's word. The others may be names of browsers and
+    /// apps (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end in bot,
+    /// crawler or spider, or the string says that it is a bot's.
     pub fn checked_up_to(self, checked: usize) -> TokenMarks {
         TokenMarks { unchecked: checked, ..self }
     }

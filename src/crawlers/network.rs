@@ -6,7 +6,8 @@ use std::net::IpAddr;
 /// Of an IPv4 address in IPv6's clothes so many bits are clothes (RFC 4291 section 2.5.5.2).
 const MAPPED: u8 = 96;
 
-/// A network, or a single address. IPv4 that is mapped into IPv6 is IPv4: so are the addresses that it is compared with.
+/// A network, or a single address. IPv4 that is mapped into IPv6 is IPv4: so are the addresses that it is compared
+/// with.
 pub fn read_network(written: &str) -> Option<IpNet> {
     let network = written.parse().or_else(|_| written.parse::<IpAddr>().map(IpNet::from)).ok()?;
     let mapped = match network {

@@ -1,7 +1,7 @@
 //! Finding which of a few hundred fixed marks stand in a user agent, by looking only where a word begins.
 //!
-//! Knows bytes; knows neither crawlers nor what a mark means. An automaton over all octets takes about twice as long for
-//! a browser's string, and 1.4 MB: nearly all marks begin a word, and a string has some twenty of those.
+//! Knows bytes; knows neither crawlers nor what a mark means. An automaton over all octets takes about twice as long
+//! for a browser's string, and 1.4 MB: nearly all marks begin a word, and a string has some twenty of those.
 
 /// Part of a word: a character of a product token.
 const WORD: u8 = 1;

@@ -2,8 +2,8 @@
 //! response, and the bytes through `crate::html`.
 //!
 //! The origin is asked for whole pages without a coding, on the paths that may be pages only. Whether a response is
-//! rewritten is settled before Pingora frames it (pingora-proxy 0.9.1 makes a response without length chunked between the
-//! two response filters); what its metas say is known when its X-Robots-Tag is. Must not know how a page is read.
+//! rewritten is settled before Pingora frames it (pingora-proxy 0.9.1 makes a response without length chunked between
+//! the two response filters); what its metas say is known when its X-Robots-Tag is. Must not know how a page is read.
 
 use super::Gateway;
 use super::ctx::RequestContext;
@@ -91,8 +91,8 @@ fn has_other_name(target: &[u8]) -> bool {
     NO_PAGES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
 }
 
-/// Browsers say what they fetch something for: a video needs its ranges, whatever it is called, and what a script fetches
-/// is data (no crawler reads the metas of that). Other clients say what they accept.
+/// Browsers say what they fetch something for: a video needs its ranges, whatever it is called, and what a script
+/// fetches is data (no crawler reads the metas of that). Other clients say what they accept.
 fn asked_for_as_other(headers: &HeaderMap) -> bool {
     let pages: [&[u8]; 6] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe"];
     let json = |accept: &HeaderValue| accept.as_bytes().trim_ascii().eq_ignore_ascii_case(b"application/json");
@@ -240,8 +240,9 @@ fn over(gateway: &Gateway, outcome: Outcome, ctx: &mut RequestContext) {
     }
 }
 
-/// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. Whoever asks by
-/// the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section 15.4.5).
+/// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. Whoever asks
+/// by the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section
+/// 15.4.5).
 fn as_the_client_has_it(asked: &HeaderMap, response: &mut ResponseHeader) -> Result<()> {
     let Some(weak) = response.headers.get(header::ETAG).and_then(weakened) else { return Ok(()) };
     let has = |line: &HeaderValue| memchr::memmem::find(line.as_bytes(), weak.as_bytes()).is_some();

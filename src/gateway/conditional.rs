@@ -5,9 +5,9 @@ use http::{HeaderMap, header};
 
 /// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110 section 13.2.2).
 ///
-/// `since` is the date that the client can only have from the version in force; `None` where it can have it from another. A
-/// later date proves nothing: it is that of another site's file, or of a clock that was set back since. So the date
-/// must be the same, as section 13.1.3 lets an origin server ask.
+/// `since` is the date that the client can only have from the version in force; `None` where it can have it from
+/// another. A later date proves nothing: it is that of another site's file, or of a clock that was set back since. So
+/// the date must be the same, as section 13.1.3 lets an origin server ask.
 pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
     if headers.contains_key(header::IF_NONE_MATCH) {
         return same_entity(headers, etag);

@@ -1,5 +1,5 @@
-//! Who is asking, as far as it can be proven, and how it has conducted itself: what the decision is asked with beside the
-//! request itself; and afterwards the event that is evidence of it.
+//! Who is asking, as far as it can be proven, and how it has conducted itself: what the decision is asked with beside
+//! the request itself; and afterwards the event that is evidence of it.
 
 use super::Gateway;
 use super::answers::line;
@@ -46,8 +46,8 @@ pub(super) fn is_event(decision: &Decision) -> bool {
     refused(decision.action) || decision.would.is_some_and(refused)
 }
 
-/// The kind under which it counts as a violation; what only the resolved path disallows, what nobody promised, and what is
-/// merely not proven is none.
+/// The kind under which it counts as a violation; what only the resolved path disallows, what nobody promised, and what
+/// is merely not proven is none.
 pub(super) fn violation(decision: &Decision) -> Option<&'static str> {
     let kind = decision.kind;
     let counts = !matches!(kind, Kind::Ambiguous | Kind::NotBound | Kind::Unverified);

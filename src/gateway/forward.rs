@@ -46,7 +46,8 @@ pub(super) fn request_header(
     forwarding_headers(request, &original.headers, asked_for, ctx)
 }
 
-/// A 304 would hide a new noindex from a crawler that has the page: where what is said changed lately, it gets the page.
+/// A 304 would hide a new noindex from a crawler that has the page: where what is said changed lately, it gets the
+/// page.
 fn whole_pages_for_crawlers(request: &mut RequestHeader, ctx: &RequestContext) {
     let Some((decision, entry)) = ctx.judged() else { return };
     if decision.claim != Claim::Nobody && entry.tags_are_new(&decision.path_rules, ctx.now()) {

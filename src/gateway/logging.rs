@@ -27,8 +27,8 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
     }
 }
 
-/// Notes who got which robots.txt: a copy that was written whole, or word that the one it has is good. HEAD gives nobody a
-/// copy. A 304 to a date is only sent to whom the ledger knows to have the version in force.
+/// Notes who got which robots.txt: a copy that was written whole, or word that the one it has is good. HEAD gives
+/// nobody a copy. A 304 to a date is only sent to whom the ledger knows to have the version in force.
 fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let request = session.req_header();
     let Some((decision, entry)) = ctx.judged().filter(|(decision, _)| decision.robots_txt) else { return };

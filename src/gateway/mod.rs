@@ -1,9 +1,9 @@
 //! The Pingora proxy: one file per phase. Translates between Pingora and the engine; decides nothing itself.
 //!
-//! The order of a request: `early` checks it and settles who is asking, `request` asks for the decision and answers
-//! or lets pass, `peer` takes a prepared address, `forward` writes the request to the origin, `response` attaches
-//! the tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` counts and records. Must not know how a policy
-//! is written, loaded or judged.
+//! The order of a request: `early` checks it and settles who is asking, `request` asks for the decision and answers or
+//! lets pass, `peer` takes a prepared address, `forward` writes the request to the origin, `response` attaches the
+//! tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` counts and records. Must not
+//! know how a policy is written, loaded or judged.
 
 mod answers;
 mod body;

@@ -106,7 +106,8 @@ fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Re
     Ok(Some(reply))
 }
 
-/// Writes an answer of our own, and says whether all of it was written. A client that has gone away is no error of ours.
+/// Writes an answer of our own, and says whether all of it was written. A client that has gone away is no error of
+/// ours.
 async fn send(session: &mut Session, reply: Reply) -> bool {
     settle_body(session);
     if reply.close {

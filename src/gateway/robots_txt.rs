@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// While the origin's own file is awaited: crawlers that hear 503 stay away and come again (RFC 9309 section 2.3.1.4).
 const RETRY_AFTER: u32 = 60;
 
-/// `in_force` says whether the ledger knows that the client was served the version in force on this host: a date alone says
-/// that its copy is good to nobody else, for it may have it from another site's file.
+/// `in_force` says whether the ledger knows that the client was served the version in force on this host: a date alone
+/// says that its copy is good to nobody else, for it may have it from another site's file.
 pub(super) fn reply(entry: &SiteEntry, request: &RequestHeader, now: Timestamp, in_force: bool) -> Result<Reply> {
     if request.method != Method::GET && request.method != Method::HEAD {
         return answers::method_not_allowed("GET, HEAD", request);

@@ -1,5 +1,5 @@
-//! What a site says about the use of its content, on its way out: header lines, `/.well-known/tdmrep.json`, and the answer
-//! that asks for a licence (RSL 1.0). Knows no vocabulary: lines come ready from the compiled policy.
+//! What a site says about the use of its content, on its way out: header lines, `/.well-known/tdmrep.json`, and the
+//! answer that asks for a licence (RSL 1.0). Knows no vocabulary: lines come ready from the compiled policy.
 
 use super::answers::{self, Reply};
 use super::conditional::same_entity;

@@ -7,12 +7,12 @@ use lol_html::{AsciiCompatibleEncoding, HtmlRewriter, Selector};
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much of a page is looked at for its encoding before any of it is passed on: what browsers look at (HTML standard,
-/// section 13.2.3.2).
+/// How much of a page is looked at for its encoding before any of it is passed on: what browsers look at (HTML
+/// standard, section 13.2.3.2).
 pub(super) const LOOKED_AT: usize = 1024;
 
-/// Whether pages of which the Content-Type field says this can be read. An unknown label says nothing: browsers look into
-/// the page then.
+/// Whether pages of which the Content-Type field says this can be read. An unknown label says nothing: browsers look
+/// into the page then.
 pub fn is_readable(label: Option<&[u8]>) -> bool {
     label.and_then(Encoding::for_label).is_none_or(|encoding| AsciiCompatibleEncoding::new(encoding).is_some())
 }
@@ -33,8 +33,8 @@ pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompati
 /// Enough to tell a byte order mark and UTF-16.
 pub(super) const FIRST: usize = 4;
 
-/// Whether what was seen of a page says which encoding it has, so that none of it need be held any longer: a byte order mark,
-/// the field or a meta says it, or the head is over without one.
+/// Whether what was seen of a page says which encoding it has, so that none of it need be held any longer: a byte order
+/// mark, the field or a meta says it, or the head is over without one.
 pub(super) fn is_known(label: Option<&[u8]>, start: &[u8]) -> bool {
     outranks_metas(label, start) || {
         let declared = Declared::in_start(start);
@@ -110,8 +110,8 @@ fn lock(declared: &Mutex<Declared>) -> std::sync::MutexGuard<'_, Declared> {
     declared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether an element leaves the head a head (HTML standard, section 13.2.6.4.4). A template does, with all that is in it,
-/// which is taken for the body here: whatever it holds, nobody waits longer.
+/// Whether an element leaves the head a head (HTML standard, section 13.2.6.4.4). A template does, with all that is in
+/// it, which is taken for the body here: whatever it holds, nobody waits longer.
 pub(super) fn is_of_head(name: &str) -> bool {
     matches!(
         name,

@@ -1,12 +1,13 @@
 //! The head of a page: robots metas that are there are merged, the others are written where the head ends.
 //!
-//! A meta stands in the head as long as nothing of the body was seen (HTML standard, section 13.2.6.4.4: what is no content
-//! of a head ends it, its end tag or not, its start tag or not). So what the page itself says is read first, and what is
-//! missing is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body, whichever comes
-//! first. A `<noscript>` may end the head for parsers without scripting and not for others: from it on the page is held,
-//! and what is missing is written before it once the head is over. At the mere end of the input nothing is written where
-//! that is: it may be the middle of a tag, a comment or a title. Nor is anything written where nothing shows that this is a
-//! document: many a piece of markup or bare value is sent to scripts as text/html, and would not be what they expect.
+//! A meta stands in the head as long as nothing of the body was seen (HTML standard, section 13.2.6.4.4: what is no
+//! content of a head ends it, its end tag or not, its start tag or not). So what the page itself says is read first,
+//! and what is missing is written before `</head>`, `<body>`, `</html>`, or the first element or text of the body,
+//! whichever comes first. A `<noscript>` may end the head for parsers without scripting and not for others: from it on
+//! the page is held, and what is missing is written before it once the head is over. At the mere end of the input
+//! nothing is written where that is: it may be the middle of a tag, a comment or a title. Nor is anything written where
+//! nothing shows that this is a document: many a piece of markup or bare value is sent to scripts as text/html, and
+//! would not be what they expect.
 //!
 //! End tags that close nothing are not shown by the reader: `</br>`, `</body>` and `</html>` would end the head too.
 
@@ -42,8 +43,8 @@ pub(super) struct Head {
     hold: Hold,
 }
 
-/// How much of a page is held at least from a `<noscript>` on. A head that goes on longer gets its metas without what the
-/// page says later.
+/// How much of a page is held at least from a `<noscript>` on. A head that goes on longer gets its metas without what
+/// the page says later.
 const HELD: usize = 64 * 1024;
 
 /// Whether the page is held from a `<noscript>` on.
@@ -80,7 +81,8 @@ impl Head {
         self.missing().into_iter().map(|(scope, missing)| metas::element(metas::name(&scope), &missing)).collect()
     }
 
-    /// No more comes of this page, or none that can be read: what is held goes out, with the metas that belong before it.
+    /// No more comes of this page, or none that can be read: what is held goes out, with the metas that belong before
+    /// it.
     fn close(&mut self) {
         if let Hold::Ends { .. } = std::mem::replace(&mut self.hold, Hold::Over) {
             let missing = self.missing();
@@ -88,7 +90,8 @@ impl Head {
         }
     }
 
-    /// Holds no longer than to what begins here. Whatever the pieces of input are, metas before it count and others do not.
+    /// Holds no longer than to what begins here. Whatever the pieces of input are, metas before it count and others do
+    /// not.
     fn come_to(&mut self, here: usize) {
         let (Hold::Open { start, .. } | Hold::Ends { start }) = self.hold else { return };
         if here > start + HELD {

@@ -27,8 +27,8 @@ const NOT_FOR_BOTS: [&str; 19] = [
     "view-transition",
 ];
 
-/// What metas are to say of what a field says: for everybody, and for bots whose name is that of no other kind of meta. A
-/// scope that is allowed all needs none: that is what no meta says.
+/// What metas are to say of what a field says: for everybody, and for bots whose name is that of no other kind of meta.
+/// A scope that is allowed all needs none: that is what no meta says.
 pub(super) fn of_tags(tags: &Tags) -> Tags {
     let restricts = |directives: &Directives| directives.iter().any(|directive| *directive != Directive::All);
     let mut metas = Tags::default();
@@ -86,8 +86,9 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What the content of a meta says; `None` when it cannot be told for sure. It is read as a field is: `noindex nofollow`
-/// without its comma is one rule that no operator documents, and stays what it was. Unlike a field it has no scopes in it.
+/// What the content of a meta says; `None` when it cannot be told for sure. It is read as a field is:
+/// `noindex nofollow` without its comma is one rule that no operator documents, and stays what it was. Unlike a field
+/// it has no scopes in it.
 pub(super) fn read(content: &str) -> Option<Directives> {
     if content.contains('&') || !content.is_ascii() {
         return None;

@@ -1,10 +1,12 @@
 //! A page on its way to the client: what the X-Robots-Tag field says of it is written into its head as robots metas,
-//! links get `rel`, elements `data-nosnippet`. Bytes in, bytes out, in whatever pieces they come, in bounded memory; all
-//! else stays byte for byte what it was.
+//! links get `rel`, elements `data-nosnippet`. Bytes in, bytes out, in whatever pieces they come, in bounded memory;
+//! all else stays byte for byte what it was.
 //!
-//! A page that cannot be read (its encoding, a tag larger than the memory) passes as it is: the field still says it all.
+//! A page that cannot be read (its encoding, a tag larger than the memory) passes as it is: the field still says it
+//! all.
 //!
-//! This room knows markup and directives: not which response a page belongs to, nor why its directives are what they are.
+//! This room knows markup and directives: not which response a page belongs to, nor why its directives are what they
+//! are.
 
 mod charset;
 mod head;

@@ -1,7 +1,8 @@
 //! What a `<noscript>` in a head does to parsers without scripting.
 //!
-//! With scripting its content is text. Without, it is markup, and all but a few elements end the head there and then (HTML
-//! standard, section 13.2.6.4.5): a picture that counts visitors makes a body, and what comes after it stands in that.
+//! With scripting its content is text. Without, it is markup, and all but a few elements end the head there and then
+//! (HTML standard, section 13.2.6.4.5): a picture that counts visitors makes a body, and what comes after it stands in
+//! that.
 
 use super::charset::transparent;
 use lol_html::html_content::{TextChunk, TextType};

@@ -215,8 +215,8 @@ fn a_meta_of_the_page_keeps_what_is_stricter() {
     );
 }
 
-/// Google adds up what `robots` and `googlebot` say, and Bing goes by the milder of noarchive and nocache: neither the page
-/// nor we may take back what the other says, in whichever metas it stands.
+/// Google adds up what `robots` and `googlebot` say, and Bing goes by the milder of noarchive and nocache: neither the
+/// page nor we may take back what the other says, in whichever metas it stands.
 #[test]
 fn what_softens_a_meta_stays_only_where_both_say_so() {
     for (page, lines, after) in [

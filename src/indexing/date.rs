@@ -1,6 +1,6 @@
 //! The dates of `unavailable_after`, in the forms that Google's page names (RFC 822, RFC 850, ISO 8601) and as people
-//! write them. What could be two moments (`06/07/2030`, a zone that two countries call so) is none. Reads only: dates are
-//! written as [`Timestamp`] writes itself, in ISO 8601.
+//! write them. What could be two moments (`06/07/2030`, a zone that two countries call so) is none. Reads only: dates
+//! are written as [`Timestamp`] writes itself, in ISO 8601.
 
 use super::iso8601;
 use crate::time::Timestamp;

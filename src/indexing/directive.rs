@@ -37,8 +37,8 @@ pub enum ImagePreview {
 
 macro_rules! flags {
     ($($flag:ident $name:literal $about:literal;)*) => {
-        /// The known directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are words
-        /// of the language that stand for others and are not among them.
+        /// The known directives without a value, in the order of emission. `all`, `none`, `index` and `follow` are
+        /// words of the language that stand for others and are not among them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Flag {
             $(#[doc = $about] $flag,)*
@@ -86,9 +86,9 @@ impl Flag {
 /// Keys that take a value; they are never the name of a bot.
 pub(super) const KEYS: [&str; 4] = ["max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"];
 
-/// Pairs of which the second takes back a part of the first: a page with noindex is found where it is embedded, and Bing
-/// goes by nocache alone where it is told noarchive, too (blogs.bing.com, September 2023). Two sources that say one of
-/// each have not agreed on that.
+/// Pairs of which the second takes back a part of the first: a page with noindex is found where it is embedded, and
+/// Bing goes by nocache alone where it is told noarchive, too (blogs.bing.com, September 2023). Two sources that say
+/// one of each have not agreed on that.
 pub(super) const EMBEDDED: (Flag, Flag) = (Flag::NoIndex, Flag::IndexIfEmbedded);
 pub(super) const CACHED: (Flag, Flag) = (Flag::NoArchive, Flag::NoCache);
 const SOFTENED: [(Flag, Flag); 2] = [EMBEDDED, CACHED];
@@ -208,8 +208,8 @@ pub struct Directives {
 }
 
 impl Directives {
-    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`, strictly: a bad value is
-    /// an error, and so is a word that is nearly a known one. Any other word is kept as a custom directive.
+    /// Reads a policy's `noindex, noarchive` or one directive with its value, `max-snippet: 50`, strictly: a bad value
+    /// is an error, and so is a word that is nearly a known one. Any other word is kept as a custom directive.
     ///
     /// # Errors
     /// Says which part is wrong and what to write instead.

@@ -1,5 +1,5 @@
-//! What the operators of crawlers say of X-Robots-Tag: who reads it, and which directives they honour. Each fact has the
-//! page it comes from and the date of it; lints speak by them.
+//! What the operators of crawlers say of X-Robots-Tag: who reads it, and which directives they honour. Each fact has
+//! the page it comes from and the date of it; lints speak by them.
 //!
 //! Knows names of bots as they stand in the field, nothing of user agents.
 

@@ -111,8 +111,9 @@ pub(super) fn begins_scope(member: &str) -> bool {
     scoped(member).0.is_some()
 }
 
-/// Where a line has to stand among others, so that a recipient who joins them (RFC 9110 section 5.3) tells nothing to one
-/// bot that was for everybody: those without a bot's name first, then those that come to one, then those that begin with it.
+/// Where a line has to stand among others, so that a recipient who joins them (RFC 9110 section 5.3) tells nothing to
+/// one bot that was for everybody: those without a bot's name first, then those that come to one, then those that begin
+/// with it.
 pub fn place_of(line: &[u8]) -> u8 {
     let line = text(line);
     let mut members = line.split(',').map(|member| begins_scope(&clean(member)));
@@ -127,8 +128,8 @@ pub(super) fn names_scope(name: &str, member: &str) -> bool {
     scoped(&format!("{name}: {member}")).0 == Some(name)
 }
 
-/// What follows `unavailable_after:`, and how many members it takes beside its own. A date that cannot be read here may be
-/// read by others: it is kept as it was, in its order, with all that no directive and no bot's name parts from it.
+/// What follows `unavailable_after:`, and how many members it takes beside its own. A date that cannot be read here may
+/// be read by others: it is kept as it was, in its order, with all that no directive and no bot's name parts from it.
 fn unavailable_after(value: &str, following: &[&str]) -> (Directive, usize) {
     if let Some((moment, used)) = dated(value, following) {
         let mut rest = following[used..].iter().map(|part| clean(part)).take_while(|next| !ends_date(next));
@@ -175,7 +176,8 @@ pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize
     found
 }
 
-/// Without the blanks of a field (RFC 9110 section 5.6.3): one that only looks like a blank is a part of what it stands at.
+/// Without the blanks of a field (RFC 9110 section 5.6.3): one that only looks like a blank is a part of what it stands
+/// at.
 fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }

@@ -1,8 +1,8 @@
-//! Moments in ISO 8601 as people write them, beyond RFC 3339: the basic forms, offsets in hours, dates by week and by the
-//! day of the year. A day without a time is its midnight, a time without an offset is UTC.
+//! Moments in ISO 8601 as people write them, beyond RFC 3339: the basic forms, offsets in hours, dates by week and by
+//! the day of the year. A day without a time is its midnight, a time without an offset is UTC.
 //!
-//! What could be something else is none: `2030176` (a day of the year without its hyphen, or a slip in `20300176`), `2030-06`
-//! and `2030-W26`, which are no days.
+//! What could be something else is none: `2030176` (a day of the year without its hyphen, or a slip in `20300176`),
+//! `2030-06` and `2030-W26`, which are no days.
 
 use crate::time::Timestamp;
 use chrono::{NaiveDate, NaiveTime, Weekday};

@@ -1,10 +1,10 @@
-//! Octets of a field as text and back: a field value may hold any octet from 0x80 up (RFC 9110 section 5.5, obs-text), and
-//! what is no UTF-8 must come out as it went in.
+//! Octets of a field as text and back: a field value may hold any octet from 0x80 up (RFC 9110 section 5.5, obs-text),
+//! and what is no UTF-8 must come out as it went in.
 
 use std::borrow::Cow;
 
-/// Where octets that are no UTF-8 are kept: the last 128 characters of the second private plane, which nobody writes in a
-/// field; should somebody, their octets are kept in the same way.
+/// Where octets that are no UTF-8 are kept: the last 128 characters of the second private plane, which nobody writes in
+/// a field; should somebody, their octets are kept in the same way.
 const FIRST: u32 = 0x10_FF80;
 
 /// A field value as text.

@@ -38,8 +38,9 @@ impl Tags {
     }
 
     /// Adds all that another source says: per scope united, the most restrictive value wins. What takes back a part of
-    /// something stricter stays only where both sources say so, or the other does not say the stricter one: indexifembedded
-    /// beside noindex, for every bot; nocache beside noarchive, for Bing's sake, which alone goes by it.
+    /// something stricter stays only where both sources say so, or the other does not say the stricter one:
+    /// indexifembedded beside noindex, for every bot; nocache beside noarchive, for Bing's sake, which alone goes by
+    /// it.
     pub fn merge(&mut self, other: &Tags) {
         let scopes = || [Scope::All].into_iter().chain([&*self, other].into_iter().flat_map(Tags::named));
         let unsoftened =
@@ -58,9 +59,9 @@ impl Tags {
         self.scopes.retain(|(_, directives)| !directives.is_empty());
     }
 
-    /// Takes out of what another source says in a scope what takes back a part of something stricter that is said here: the
-    /// same that [`merge`](Tags::merge) takes away, where the other source comes in pieces and what it says to others is
-    /// not known yet.
+    /// Takes out of what another source says in a scope what takes back a part of something stricter that is said here:
+    /// the same that [`merge`](Tags::merge) takes away, where the other source comes in pieces and what it says to
+    /// others is not known yet.
     pub fn harden(&self, scope: &Scope, said: &mut Directives) {
         let bing = Scope::Bot("bingbot".into());
         let reaches = |bot: &Scope| *scope == Scope::All || scope == bot;

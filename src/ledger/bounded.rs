@@ -1,5 +1,5 @@
-//! A table by hash that holds so much at the most: what the ledger remembers of single crawlers and addresses. Where it is
-//! full, what is over goes, and where that is not enough, what is over the soonest.
+//! A table by hash that holds so much at the most: what the ledger remembers of single crawlers and addresses. Where it
+//! is full, what is over goes, and where that is not enough, what is over the soonest.
 //!
 //! Knows hashes and when an entry is over; knows nothing of what the entries are.
 

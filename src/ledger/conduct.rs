@@ -84,10 +84,10 @@ impl Conducts {
         Conducts { traps, ..Conducts::default() }
     }
 
-    /// How the asker has conducted itself, this request included. `lived` is what the clock has lived through, by which a
-    /// pace and the time of a mark are measured: a clock that is set, if only by seconds, makes nobody too fast. Takes a
-    /// lock for as long as a look into a table takes, and that only where the policy has a crawl delay for this crawler, or
-    /// traps.
+    /// How the asker has conducted itself, this request included. `lived` is what the clock has lived through, by which
+    /// a pace and the time of a mark are measured: a clock that is set, if only by seconds, makes nobody too fast.
+    /// Takes a lock for as long as a look into a table takes, and that only where the policy has a crawl delay for this
+    /// crawler, or traps.
     pub fn take_in(
         &self,
         snapshot: &Snapshot,
@@ -138,8 +138,8 @@ impl Conducts {
     }
 
     fn was_shown(&self, subject: &Subject<'_>, registry: &Registry, facts: &Facts<'_>) -> bool {
-        // What was served before under this name may have been served to another one, who was told apart otherwise. What
-        // was served in the time to come was served by a clock that was ahead, nobody knows when.
+        // What was served before under this name may have been served to another one, who was told apart otherwise.
+        // What was served in the time to come was served by a clock that was ahead, nobody knows when.
         let span = subject.entry.names_since..=facts.now.plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
         let showing = |showing: Showing<'_>| self.shown.within(showing, facts.client, span);
         of_the_one_in_force(registry, subject.entry, subject.claim, facts.host, showing).unwrap_or_default()

@@ -40,7 +40,8 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// The versions that anybody may hold where nobody knows who was served what: those that were in force within this time.
+/// The versions that anybody may hold where nobody knows who was served what: those that were in force within this
+/// time.
 pub fn in_force_within(entry: &SiteEntry, reach: Duration, now: Timestamp) -> impl Iterator<Item = Version> {
     let reached = move |held: &&Held| now.since(held.superseded_at) <= reach;
     entry.held.iter().filter(reached).map(|held| held.former.version)
@@ -97,8 +98,8 @@ pub fn holdings<'a>(
     Holdings { versions: &entry.held, held, forgotten, fetched, in_force, watched }
 }
 
-/// Whether it may go by a copy from before the watch for longer: it asked for another one, and could not have it. Of what
-/// was asked around a crash nobody knows who asked: it was this one, if it could have such a copy then.
+/// Whether it may go by a copy from before the watch for longer: it asked for another one, and could not have it. Of
+/// what was asked around a crash nobody knows who asked: it was this one, if it could have such a copy then.
 fn goes_by_unseen(entry: &SiteEntry, asker: Asker<'_>, host: &Host, now: Timestamp) -> bool {
     let window = asker.window(entry);
     // Who was told apart otherwise within the window asked in another's name.

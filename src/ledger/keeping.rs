@@ -57,9 +57,9 @@ pub struct CrawlerVisits {
 }
 
 impl Ledger {
-    /// Reads what is remembered. After a gap, when the clock was set back meanwhile, or when what was served is not known
-    /// because it could not be written, all watches begin now; after a crash
-    /// anybody may have been served what was in force then, or have heard that robots.txt could not be had.
+    /// Reads what is remembered. After a gap, when the clock was set back meanwhile, or when what was served is not
+    /// known because it could not be written, all watches begin now; after a crash anybody may have been served what
+    /// was in force then, or have heard that robots.txt could not be had.
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
         let LedgerOptions { state, new_hosts, versions_missing } = options;
         let now = moment.now;
@@ -152,7 +152,8 @@ impl Ledger {
         self.visits.touch(&key, entry.site.grace, now, |_| ());
     }
 
-    /// robots.txt was asked for and could not be had: a crawler may go on by the copy that it has (RFC 9309 section 2.4).
+    /// robots.txt was asked for and could not be had: a crawler may go on by the copy that it has (RFC 9309 section
+    /// 2.4).
     pub fn unreachable(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(&entry.site.name, host) else { return };
         let asker = Asker::of(claim, registry, entry);
@@ -199,8 +200,8 @@ impl Ledger {
     }
 
     /// Goes by these policies from now on. To be told after each change of them and before the next. Forgets what was
-    /// served on hosts that lead to another site by now, or to none: what crawlers are given there, nobody here knows, and a
-    /// host that comes back is new.
+    /// served on hosts that lead to another site by now, or to none: what crawlers are given there, nobody here knows,
+    /// and a host that comes back is new.
     pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
         // Two threads come here, and the one with the older policies may be the later.
         if self.generation.fetch_max(snapshot.generation, Ordering::Relaxed) > snapshot.generation {
@@ -313,7 +314,8 @@ impl Ledger {
     }
 }
 
-/// Under which names a host leads to a site, a bit for each: the usual ports are one host here, and a policy may name one.
+/// Under which names a host leads to a site, a bit for each: the usual ports are one host here, and a policy may name
+/// one.
 fn ways(snapshot: &Snapshot, site: &[u8], host: &[u8]) -> u8 {
     let leads = |host: &[u8]| {
         let entry = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
@@ -354,7 +356,8 @@ fn served_to_anyone(visits: &Visits, snapshot: &Snapshot, from: Timestamp, now: 
     });
 }
 
-/// Notes for every host of these sites what [`Ledger::unreachable`] notes, as if every crawler had asked for robots.txt now.
+/// Notes for every host of these sites what [`Ledger::unreachable`] notes, as if every crawler had asked for robots.txt
+/// now.
 fn unreachable_for_anyone(visits: &Visits, snapshot: &Snapshot, withheld: &BTreeSet<String>, now: Timestamp) {
     let registry = Registry::builtin();
     let longest = registry.longest_robots_cache();
@@ -378,7 +381,8 @@ fn unreachable_for_anyone(visits: &Visits, snapshot: &Snapshot, withheld: &BTree
                 host.everyone.add(version, now);
             }
         }
-        // It is one moment: whoever went by a copy from before the watch since the last such crash may do so for longer.
+        // It is one moment: whoever went by a copy from before the watch since the last such crash may do so for
+        // longer.
         if let Some(heard) = host.everyone.unseen.replace(now).filter(|heard| now.since(*heard) <= window + cached) {
             host.watch_from(heard);
         }

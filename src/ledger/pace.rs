@@ -1,5 +1,5 @@
-//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, host and address, the
-//! theoretical arrival of its last request. That of the next is not kept: the delay may be another one by then.
+//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, host and address,
+//! the theoretical arrival of its last request. That of the next is not kept: the delay may be another one by then.
 //!
 //! Knows hashes and moments; knows no request.
 
@@ -15,9 +15,9 @@ use std::time::Duration;
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Whether a request is in time. `last` is when the one before was to come at the soonest, as this function said of it;
-/// `None` of the first. The answer is the same of this one, or for how long it comes too soon: after exactly that long it is
-/// in time. A crawler that keeps its delay is never refused, whatever the moment it begins at, and whatever delay there was
-/// before.
+/// `None` of the first. The answer is the same of this one, or for how long it comes too soon: after exactly that long
+/// it is in time. A crawler that keeps its delay is never refused, whatever the moment it begins at, and whatever delay
+/// there was before.
 ///
 /// What lies farther ahead than a request can have put it is of a clock that was set back: it counts for nothing.
 ///
@@ -71,8 +71,8 @@ impl Ends for Arrival {
     }
 }
 
-/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is. Where there are
-/// too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
+/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is. Where there
+/// are too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
 #[derive(Debug, Default)]
 pub struct Pace(Bounded<Arrival>);
 

@@ -1,5 +1,5 @@
-//! What the lists of networks are worth. One that never once verified the crawler it describes proves nothing: as long as
-//! no visit was verified, nobody is called an impostor by it.
+//! What the lists of networks are worth. One that never once verified the crawler it describes proves nothing: as long
+//! as no visit was verified, nobody is called an impostor by it.
 //!
 //! Per site and crawler of its policy that has networks: when a visit was last verified, and when one last was not. A
 //! request reads and writes numbers in a table that is replaced whole when policies change: it takes no lock. Kept in a

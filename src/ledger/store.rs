@@ -1,6 +1,6 @@
-//! The table on disk. Written at most once a second and only when something changed; a stamp beside it says when crawlgate
-//! was last alive, and whether it ended in order. While the table cannot be written there is no stamp: what is served
-//! meanwhile the next start does not know of.
+//! The table on disk. Written at most once a second and only when something changed; a stamp beside it says when
+//! crawlgate was last alive, and whether it ended in order. While the table cannot be written there is no stamp: what
+//! is served meanwhile the next start does not know of.
 
 use super::proofs::Proofs;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
@@ -156,8 +156,8 @@ impl Store {
                 return;
             }
         }
-        // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so: all
-        // that was served before it is written.
+        // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so:
+        // all that was served before it is written.
         let due = self.stamped.as_ref().is_none_or(|stamped| {
             now.0.saturating_sub(stamped.at.0).abs() >= STAMP || stamped.withheld != self.withheld
         });
@@ -176,8 +176,8 @@ impl Store {
         }
     }
 
-    /// What is done from now on is not written, or the end in order is not. Where there is no room to write, a file can be
-    /// taken away all the same; where not even that can be done, the one that is there gets too old.
+    /// What is done from now on is not written, or the end in order is not. Where there is no room to write, a file can
+    /// be taken away all the same; where not even that can be done, the one that is there gets too old.
     fn take_stamp(&mut self) {
         self.stamped = None;
         let _ = fs::remove_file(self.stamp_file());

@@ -1,5 +1,5 @@
-//! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its bounds;
-//! its files.
+//! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its
+//! bounds; its files.
 
 mod crash;
 mod moved;
@@ -290,8 +290,8 @@ struct Obedient {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever happens to crawlgate: restarts, crashes, a state that is lost, a clock that is set; and whoever else fetches
-    /// in its name.
+    /// Whatever happens to crawlgate: restarts, crashes, a state that is lost, a clock that is set; and whoever else
+    /// fetches in its name.
     #[test]
     fn an_obedient_crawler_is_never_called_a_violator(first in version(), before in version(), events in troubled_events()) {
         let directory = tempfile::tempdir().expect("a directory");

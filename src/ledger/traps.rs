@@ -1,5 +1,5 @@
-//! Who stepped into a trap: addresses with the name they gave, for a time. That is time lived through: a clock that is set
-//! ends no mark sooner, and brings none back.
+//! Who stepped into a trap: addresses with the name they gave, for a time. That is time lived through: a clock that is
+//! set ends no mark sooner, and brings none back.
 //!
 //! Knows sites, names and addresses; knows no rule. Remembered through a restart in one file, written whole.
 

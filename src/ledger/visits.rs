@@ -1,5 +1,5 @@
-//! The table of what was served: per site and host, per crawler, each version with the last time. Bounded; the hosts that
-//! nobody asked for the longest are forgotten first, and what is forgotten was never watched.
+//! The table of what was served: per site and host, per crawler, each version with the last time. Bounded; the hosts
+//! that nobody asked for the longest are forgotten first, and what is forgotten was never watched.
 
 use super::bounded::{Prehashed, SHARDS};
 use crate::policy::Version;
@@ -131,8 +131,8 @@ impl Host {
         u64::try_from(self.cached.load(Ordering::Relaxed)).ok().map(Duration::from_secs)
     }
 
-    /// Notes what is before us now. Where that was a cache, or one that kept things for longer, nobody knows what it handed
-    /// out and to whom: the watch begins when it is over. Says whether something is to be written down.
+    /// Notes what is before us now. Where that was a cache, or one that kept things for longer, nobody knows what it
+    /// handed out and to whom: the watch begins when it is over. Says whether something is to be written down.
     pub fn is_behind(&self, cache: Option<Duration>, now: Timestamp) -> bool {
         let cache = cache.map_or(NO_CACHE, seconds);
         let before = self.cached.swap(cache, Ordering::Relaxed);
@@ -187,8 +187,8 @@ impl Host {
         now.since(self.seen()) > silence.max(SILENCE)
     }
 
-    /// Whether it leads to its site under the same names as when this was first asked, by a bit for each. Without any it
-    /// leads elsewhere.
+    /// Whether it leads to its site under the same names as when this was first asked, by a bit for each. Without any
+    /// it leads elsewhere.
     pub fn leads_as_before(&self, ways: u8) -> bool {
         let before = self.ways.compare_exchange(0, ways, Ordering::Relaxed, Ordering::Relaxed);
         ways != 0 && before.map_or_else(|before| before == ways, |_| true)
@@ -286,8 +286,8 @@ impl Visits {
         }
     }
 
-    /// All watches begin now. One that is yet to begin, when a cache before us is over, begins as much later as the clock
-    /// was set by.
+    /// All watches begin now. One that is yet to begin, when a cache before us is over, begins as much later as the
+    /// clock was set by.
     pub fn watch_anew(&self, now: Timestamp, set_by: i64) {
         let later = |since: i64| since.saturating_add(set_by).max(now.0);
         self.each(|_, host| host.since.store(later(host.since().0), Ordering::Relaxed));
@@ -300,8 +300,8 @@ impl Visits {
         last
     }
 
-    /// Moments to come are those of a clock that was ahead, and set back since: what was served then is taken for served
-    /// now, or it would count as held until that clock's time has come.
+    /// Moments to come are those of a clock that was ahead, and set back since: what was served then is taken for
+    /// served now, or it would count as held until that clock's time has come.
     pub fn bound(&self, now: Timestamp) {
         for shard in &self.shards {
             for (_, host) in write(shard).hosts.values_mut() {

@@ -1,5 +1,5 @@
-//! Since when a host is watched: a gap, in which somebody else may have served its robots.txt, ends the watch, and so does
-//! a clock that somebody set. Who is watched for less than a crawler may keep a copy is never called a violator.
+//! Since when a host is watched: a gap, in which somebody else may have served its robots.txt, ends the watch, and so
+//! does a clock that somebody set. Who is watched for less than a crawler may keep a copy is never called a violator.
 
 use crate::clock::Moment;
 use crate::time::Timestamp;
@@ -9,8 +9,8 @@ use std::time::Duration;
 /// A restart that is over within this time is no gap: nobody else has been put in our place.
 const GAP: Duration = Duration::from_secs(60);
 
-/// After a crash: so long after the next stamp was due. Who could not write for longer than that served what nobody knows of,
-/// where not even the stamp could be taken away.
+/// After a crash: so long after the next stamp was due. Who could not write for longer than that served what nobody
+/// knows of, where not even the stamp could be taken away.
 const GAP_AFTER_A_CRASH: Duration = Duration::from_secs(15);
 
 /// How far the clock may be from the time that was lived through: corrections over the network are smaller, and slow.
@@ -45,8 +45,8 @@ fn apart(moment: Moment) -> i64 {
     moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// Whether a watch does not outlast the time from a stop to the next start. A start before the stop is one by a clock that
-/// was set: nobody knows how much time passed.
+/// Whether a watch does not outlast the time from a stop to the next start. A start before the stop is one by a clock
+/// that was set: nobody knows how much time passed.
 pub fn is_gap(stopped: Timestamp, started: Timestamp) -> bool {
     is_longer(GAP, stopped, stopped, started)
 }

@@ -184,8 +184,8 @@ impl Live {
     /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
     ///
     /// # Errors
-    /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests): the
-    /// findings. Everything stays as it was.
+    /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests):
+    /// the findings. Everything stays as it was.
     pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
         self.change(|sites| sites.origin_says(site, file, now))
     }
@@ -206,8 +206,8 @@ impl Live {
         self.versions_missing
     }
 
-    /// Once a second, and at the end: what could not be written is tried again. Waits for no change. To be called after the
-    /// ledger has written down that its watches began anew, if they did: from then on the state directory counts as
+    /// Once a second, and at the end: what could not be written is tried again. Waits for no change. To be called after
+    /// the ledger has written down that its watches began anew, if they did: from then on the state directory counts as
     /// complete.
     pub fn write_again(&self) {
         if !self.behind.load(Ordering::Acquire) {

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Without a copy ever, robots.txt is answered 503 for so long at most: a crawler that gets 5xx stays away, and one that
-/// stays away for longer forgets the site.
+/// Without a copy ever, robots.txt is answered 503 for so long at most: a crawler that gets 5xx stays away, and one
+/// that stays away for longer forgets the site.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// What is known of the robots.txt of a site's origin.
@@ -108,8 +108,8 @@ impl Sites {
         self.origins.get(name).cloned().unwrap_or(OriginKnown::AwaitedSince(now)).for_compiling()
     }
 
-    /// The same for what a file says. Of a site without a policy that happens to have its name it has nothing but what it
-    /// [inherits](Sites::inherited): that may be another host's.
+    /// The same for what a file says. Of a site without a policy that happens to have its name it has nothing but what
+    /// it [inherits](Sites::inherited): that may be another host's.
     pub(super) fn origin_of_file(&self, name: &str, now: Timestamp) -> Origin {
         match self.without_policy.contains_key(name) {
             true => OriginKnown::AwaitedSince(now).for_compiling(),

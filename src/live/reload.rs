@@ -257,9 +257,9 @@ impl Sites {
         Candidate::new(file, site, diagnostics)
     }
 
-    /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them up; of two new claims
-    /// the later name's is refused. A refused file leaves its site as it was, which may put others in the wrong, so this
-    /// is repeated until nobody is.
+    /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them up; of two new
+    /// claims the later name's is refused. A refused file leaves its site as it was, which may put others in the wrong,
+    /// so this is repeated until nobody is.
     fn settle_hosts(&self, candidates: &mut Candidates, now: Timestamp) {
         loop {
             for (name, candidate) in candidates.iter_mut().filter(|(_, candidate)| candidate.needs_copy) {

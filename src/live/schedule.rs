@@ -1,5 +1,5 @@
-//! What changes by the clock without an edit: a policy in force is compiled again for the moment, and follows itself as a
-//! new version would.
+//! What changes by the clock without an edit: a policy in force is compiled again for the moment, and follows itself as
+//! a new version would.
 
 use super::reload::Sites;
 use crate::policy::compile_with_origin;
@@ -7,8 +7,8 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 
 impl Sites {
-    /// Puts every site that is due on its next stage; returns which these are. It is the policy in force that goes on, not
-    /// the file: that may be refused, or changed a moment ago.
+    /// Puts every site that is due on its next stage; returns which these are. It is the policy in force that goes on,
+    /// not the file: that may be refused, or changed a moment ago.
     pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
         let mut switched = Vec::new();
         for name in self.due(now) {

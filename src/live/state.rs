@@ -1,6 +1,6 @@
-//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. While some of
-//! it cannot be written, a file is taken away that says that all of it is there: what is served meanwhile the next start
-//! does not know of, and has to know that it does not.
+//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. While some
+//! of it cannot be written, a file is taken away that says that all of it is there: what is served meanwhile the next
+//! start does not know of, and has to know that it does not.
 
 use super::pauses::Remembered;
 use super::takeover::Left;
@@ -64,7 +64,8 @@ pub struct Superseded {
     pub until: Timestamp,
 }
 
-/// The file that is there while everything is written. Where there is no room to write, it can be taken away all the same.
+/// The file that is there while everything is written. Where there is no room to write, it can be taken away all the
+/// same.
 const MARK: &str = "complete";
 const MARK_SAYS: &str = "Every version that was in force is known here. crawlgate takes this file away while it cannot \
                          write what it serves, and puts it back when it could.\n";
@@ -211,7 +212,8 @@ impl State {
         }
     }
 
-    /// Keeps the bytes of a robots.txt: before they are served, so that no crash leaves a version that nobody can judge by.
+    /// Keeps the bytes of a robots.txt: before they are served, so that no crash leaves a version that nobody can judge
+    /// by.
     pub fn keep_version(&mut self, version: Version, body: &Arc<[u8]>) {
         let Some(file) = self.version_file(version) else { return };
         let is_whole = match self.versions.get(&version) {

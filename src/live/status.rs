@@ -54,15 +54,15 @@ pub struct SiteStatus {
     pub paused_until: Option<Timestamp>,
     /// Superseded versions that may still be held.
     pub held_versions: usize,
-    /// Whether Googlebot may fetch `/` and index it: by robots.txt as it is served, which keeps it off everything while it
-    /// is 503 for want of the origin's, and by the tags that were last sent with it; by those of the policy alone while
-    /// none was sent.
+    /// Whether Googlebot may fetch `/` and index it: by robots.txt as it is served, which keeps it off everything while
+    /// it is 503 for want of the origin's, and by the tags that were last sent with it; by those of the policy alone
+    /// while none was sent.
     pub indexable: bool,
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
     #[serde(default, serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
-    /// Crawlers whose networks, as the policy lists them, verified nobody within seven days while others came under their
-    /// names: nobody is called an impostor by these lists.
+    /// Crawlers whose networks, as the policy lists them, verified nobody within seven days while others came under
+    /// their names: nobody is called an impostor by these lists.
     #[serde(default)]
     pub suspended: Vec<String>,
     /// What is being retired.
@@ -182,8 +182,8 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
     }
 }
 
-/// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far as
-/// the policy goes.
+/// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far
+/// as the policy goes.
 fn indexable(site: &Site, now: Timestamp) -> bool {
     // Who gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section 2.3.1.4).
     if site.robots_txt.awaits_origin(now).is_some() {

@@ -156,8 +156,8 @@ impl Sites {
     }
 }
 
-/// The identity of "the origin's tags are taken away": no digest, and none of a rule's but by an accident that would only
-/// make pages whole.
+/// The identity of "the origin's tags are taken away": no digest, and none of a rule's but by an accident that would
+/// only make pages whole.
 const STRIPPED: u64 = 0;
 
 /// What came before the version that is put in force.
@@ -214,7 +214,8 @@ pub fn forget_what_is_over(entry: &mut SiteEntry, registry: &Registry, now: Time
     (entry.held.len(), entry.forgotten) != before
 }
 
-/// The longest that anybody may go by a copy, and an hour: one may be sent slowly while another version takes its place.
+/// The longest that anybody may go by a copy, and an hour: one may be sent slowly while another version takes its
+/// place.
 pub(super) fn longest_held(site: &Site, registry: &Registry) -> Duration {
     site.grace.max(registry.longest_robots_cache()) + site.behind_cache.unwrap_or_default() + Duration::from_secs(3_600)
 }

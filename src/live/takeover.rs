@@ -1,6 +1,6 @@
-//! Hosts that go from one site to another: crawlers hold the robots.txt that they were given on a host (RFC 9309 section 2.3:
-//! it is the host's), whichever file it was made from. So a site that takes a host over is judged by what the one before it
-//! published there, too, and goes on with its copy of the origin's robots.txt.
+//! Hosts that go from one site to another: crawlers hold the robots.txt that they were given on a host (RFC 9309
+//! section 2.3: it is the host's), whichever file it was made from. So a site that takes a host over is judged by what
+//! the one before it published there, too, and goes on with its copy of the origin's robots.txt.
 //!
 //! Knows whose hosts were whose, through a restart; knows no request and nothing of who was served what.
 
@@ -18,8 +18,8 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Takeovers that are remembered. Beyond that the oldest go: what was published there is not known any more, and a host that
-/// goes to another site is watched anew, so nobody is called a violator by it.
+/// Takeovers that are remembered. Beyond that the oldest go: what was published there is not known any more, and a host
+/// that goes to another site is watched anew, so nobody is called a violator by it.
 const MAX_LEFT: usize = 64;
 
 /// Hosts that a site had and has no more.
@@ -82,8 +82,8 @@ impl Owner<'_> {
 }
 
 impl Sites {
-    /// Compares whose hosts are whose with whose they were, and has sites judged by what was published before them. Called
-    /// when a reload has put all files in their place.
+    /// Compares whose hosts are whose with whose they were, and has sites judged by what was published before them.
+    /// Called when a reload has put all files in their place.
     pub(super) fn settle_takeovers(&mut self, now: Timestamp) {
         let hosts_now: BTreeMap<String, Vec<String>> =
             self.entries().map(|entry| (entry.site.name.clone(), hosts_of(&entry.site))).collect();
@@ -150,9 +150,9 @@ impl Sites {
         self.memory.left.retain(|left| now.since(left.at) <= longest);
     }
 
-    /// What is known of the origin's robots.txt for the host by which a site asks for it, where that host was not the site's
-    /// before: the copy by which it went until now. It is better than none for an hour, should the origin be down just then.
-    /// `None` where the site goes on with what it has.
+    /// What is known of the origin's robots.txt for the host by which a site asks for it, where that host was not the
+    /// site's before: the copy by which it went until now. It is better than none for an hour, should the origin be
+    /// down just then. `None` where the site goes on with what it has.
     pub(super) fn inherited(&self, site: &Site, now: Timestamp) -> Option<Origin> {
         // A file that has the name of a site without a policy is another site.
         let of_file = !self.without_policy.contains_key(&site.name);
@@ -180,7 +180,8 @@ impl Sites {
         });
         match known {
             Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
-            // The host by which it asked is still the site's: its copy is better than none until another host's is there.
+            // The host by which it asked is still the site's: its copy is better than none until another host's is
+            // there.
             Some(OriginKnown::AwaitedSince(_)) | None if of_file && self.keeps_host(site) => None,
             // A copy that has the site's name is of another host.
             Some(OriginKnown::AwaitedSince(_)) | None => {
@@ -197,7 +198,8 @@ impl Sites {
         })
     }
 
-    /// Who had a host (`None`: every other) until now, or before: the one who named it, else the one for every other host.
+    /// Who had a host (`None`: every other) until now, or before: the one who named it, else the one for every other
+    /// host.
     fn former_owners(&self, site: &str, host: Option<&HostPattern>) -> Vec<Owner<'_>> {
         let owner = |site, written: &[String], left| Owner { site, hosts: hosts(written).collect(), left };
         let before = self.memory.hosts.iter().filter(|(name, _)| *name != site);
@@ -277,8 +279,9 @@ pub(super) fn versions(held: &[Held]) -> Vec<Superseded> {
     held.iter().map(superseded).collect()
 }
 
-/// Has a site judged by what was published before it on its hosts, too. Who heard 503 for robots.txt may go by its copy for
-/// longer than since it was superseded, and who that was is not known any more: so may everybody who may have done so.
+/// Has a site judged by what was published before it on its hosts, too. Who heard 503 for robots.txt may go by its copy
+/// for longer than since it was superseded, and who that was is not known any more: so may everybody who may have done
+/// so.
 fn hold(entry: &mut SiteEntry, mut published: Published, now: Timestamp) {
     let own = entry.site.robots_txt.version;
     let lately = |moment: Timestamp| now.since(moment) <= entry.site.grace * 3;

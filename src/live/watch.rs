@@ -26,10 +26,10 @@ struct Watch {
 struct Change;
 
 impl Live {
-    /// Watches the directory in a thread of its own, and its parent too (a deployment replaces the directory, or the link
-    /// to it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets quiet,
-    /// and every half minute. Never watches a file itself: the watch would be lost with the first rename. Where nothing
-    /// can be watched, the look every half minute remains.
+    /// Watches the directory in a thread of its own, and its parent too (a deployment replaces the directory, or the
+    /// link to it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets
+    /// quiet, and every half minute. Never watches a file itself: the watch would be lost with the first rename. Where
+    /// nothing can be watched, the look every half minute remains.
     ///
     /// # Errors
     /// The thread cannot be started.

@@ -173,7 +173,8 @@ fn a_first_policy_for_every_host_follows_all_of_them_and_has_the_copy_for_every_
     assert_eq!(held.len(), 3);
 }
 
-/// It was in force on this host a moment ago, whatever name it was asked for by: it stays until the origin says otherwise.
+/// It was in force on this host a moment ago, whatever name it was asked for by: it stays until the origin says
+/// otherwise.
 #[test]
 fn a_policy_goes_on_with_the_copy_that_was_in_use_on_its_host() {
     let directory = tempfile::tempdir().expect("a directory");

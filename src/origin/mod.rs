@@ -1,8 +1,8 @@
 //! Where requests go: upstream groups by host, their addresses resolved in the background, connections prepared.
 //!
 //! Knows names, addresses and timeouts; knows no request beyond its host, no policy and no metric. Nothing here blocks
-//! a request: what the request path sees are ready [`HttpPeer`]s (`HttpPeer::new` with a name resolves it blockingly and
-//! panics when that fails, pingora issues 570 and 921).
+//! a request: what the request path sees are ready [`HttpPeer`]s (`HttpPeer::new` with a name resolves it blockingly
+//! and panics when that fails, pingora issues 570 and 921).
 
 mod fetch;
 mod hosts;
@@ -72,8 +72,8 @@ impl Origins {
         Origins { hosts: Hosts::new(settings.iter().map(|origin| origin.hosts.as_slice())), groups }
     }
 
-    /// A prepared peer for a Host field value; servers take turns, those without an address are passed over. `None` when
-    /// no group is for this host, or none of its servers has an address.
+    /// A prepared peer for a Host field value; servers take turns, those without an address are passed over. `None`
+    /// when no group is for this host, or none of its servers has an address.
     pub fn peer(&self, host: &[u8]) -> Option<(Box<HttpPeer>, Choice)> {
         let index = self.hosts.find(host)?;
         let group = self.groups.get(index)?;
@@ -153,7 +153,8 @@ impl Server {
 
     /// Pingora sets no timeout by itself (Pingora 0.9.1).
     fn prepare(&self, address: SocketAddr) -> HttpPeer {
-        // With an empty name Pingora's rustls connector switches verification off; an address is verified as an address.
+        // With an empty name Pingora's rustls connector switches verification off; an address is verified as an
+        // address.
         let mut peer = HttpPeer::new(address, self.address.tls, self.address.host.clone());
         peer.options.connection_timeout = Some(self.timeouts.connect);
         peer.options.total_connection_timeout = Some(self.timeouts.connect.saturating_add(Duration::from_secs(2)));

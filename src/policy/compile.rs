@@ -1,7 +1,7 @@
 //! A checked policy into a compiled [`Site`].
 //!
-//! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts cannot
-//! drift apart.
+//! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts
+//! cannot drift apart.
 
 mod beside;
 mod bounds;
@@ -45,12 +45,12 @@ pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, Compile
     compile_at(policy, registry, Timestamp(i64::MIN))
 }
 
-/// Compiles a policy as it is at a moment, until [`Site::next_switch`]: renders its robots.txt, prepares matching, standings, answers and tag plans. Runs neither the
-/// policy's tests nor the interlocks.
+/// Compiles a policy as it is at a moment, until [`Site::next_switch`]: renders its robots.txt, prepares matching,
+/// standings, answers and tag plans. Runs neither the policy's tests nor the interlocks.
 ///
 /// # Errors
-/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's file is
-/// more than can be merged.
+/// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's
+/// file is more than can be merged.
 pub fn compile_at(policy: Arc<Policy>, registry: &Registry, at: Timestamp) -> Result<Site, CompileError> {
     compile_with_origin(policy, &Origin::Unknown, registry, at)
 }

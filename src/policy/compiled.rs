@@ -285,7 +285,8 @@ pub struct SiteEntry {
     pub since: Timestamp,
     /// Versions that came before it, newest first, at most [`SiteEntry::MAX_HELD`].
     pub held: Vec<Held>,
-    /// When the last of those that had to be dropped was superseded: whoever may hold one may hold permission for anything.
+    /// When the last of those that had to be dropped was superseded: whoever may hold one may hold permission for
+    /// anything.
     pub forgotten: Option<Timestamp>,
     /// Since when crawlers are told apart as they are now, by the registry and by the tokens of the policy.
     pub names_since: Timestamp,
@@ -300,8 +301,8 @@ pub struct SiteEntry {
 pub struct TagAges {
     /// By the index of the rule in the plan.
     pub since: Vec<Timestamp>,
-    /// When that last changed on every page: a rule was taken away, and what it said may be remembered for any; or something
-    /// is written into pages, or the origin's tags are taken away, that was not.
+    /// When that last changed on every page: a rule was taken away, and what it said may be remembered for any; or
+    /// something is written into pages, or the origin's tags are taken away, that was not.
     pub everywhere: Option<Timestamp>,
 }
 
@@ -329,8 +330,9 @@ impl SiteEntry {
         paused_until.is_some_and(|until| now < until) || self.site.robots_txt.awaits_origin(now).is_some()
     }
 
-    /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two were
-    /// saved within a second, or after the clock was set back to the same second, or where not all are known any more.
+    /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two
+    /// were saved within a second, or after the clock was set back to the same second, or where not all are known any
+    /// more.
     pub fn is_told_by_its_date(&self) -> bool {
         self.forgotten.is_none() && self.held.iter().all(|held| held.since != self.since)
     }

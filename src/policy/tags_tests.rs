@@ -166,8 +166,8 @@ fn mistakes_of_a_plan_are_shown_in_their_places() {
     }
 }
 
-/// Many origins answer `//drafts/` with what is at `/drafts/`, and crawlers follow bad links: what is said of the one is
-/// said of the other.
+/// Many origins answer `//drafts/` with what is at `/drafts/`, and crawlers follow bad links: what is said of the one
+/// is said of the other.
 #[test]
 fn a_path_is_tagged_as_what_it_resolves_to_as_well() {
     let rules = "  - { paths: /drafts/, tag: noindex }\n  - { path_regex: '^/x/', tag: nofollow }\n  - { paths: /drafts/, not: { paths: /drafts/open/ }, tag: noarchive }\n";

@@ -11,8 +11,8 @@ use memchr::memchr;
 /// Whose reading it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed, tokens may have digits,
-    /// and what lies beyond 500 KiB is not read.
+    /// RFC 9309. Rules and URLs are compared in one normal form, `/robots.txt` is always allowed, tokens may have
+    /// digits, and what lies beyond 500 KiB is not read.
     #[default]
     Rfc9309,
     /// <https://github.com/google/robotstxt> to the letter. Googlebot itself normalises URLs before it asks the library.

@@ -1,5 +1,5 @@
-//! A robots.txt as data: what [`render`](super::render()) writes and a [`Matcher`](super::Matcher) judges by, so that the
-//! bytes that are served and the verdicts that are given cannot drift apart.
+//! A robots.txt as data: what [`render`](super::render()) writes and a [`Matcher`](super::Matcher) judges by, so that
+//! the bytes that are served and the verdicts that are given cannot drift apart.
 
 use super::Pattern;
 use std::time::Duration;

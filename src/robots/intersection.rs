@@ -1,5 +1,5 @@
-//! The URLs that two patterns have in common, written as patterns: what a rule has to say that is to hold where two others
-//! meet.
+//! The URLs that two patterns have in common, written as patterns: what a rule has to say that is to hold where two
+//! others meet.
 
 use super::Pattern;
 use super::overlap::{Step, steps};
@@ -14,8 +14,8 @@ pub struct IntersectionLimits {
 }
 
 impl Pattern {
-    /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it is
-    /// not: a wildcard of the other has to meet one of this.
+    /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it
+    /// is not: a wildcard of the other has to meet one of this.
     pub fn covers(&self, other: &Pattern) -> bool {
         !other.is_empty() && self.matches(&other.as_target())
     }
@@ -30,9 +30,9 @@ impl Pattern {
         target
     }
 
-    /// Patterns that together match what both match and nothing else. `None` where that would pass the limits, or where a
-    /// pattern of it cannot be written: the caller has to do without. Takes from `budget` as [`overlaps`](Pattern::overlaps)
-    /// does.
+    /// Patterns that together match what both match and nothing else. `None` where that would pass the limits, or where
+    /// a pattern of it cannot be written: the caller has to do without. Takes from `budget` as
+    /// [`overlaps`](Pattern::overlaps) does.
     ///
     /// ```
     /// use crawlgate::robots::{IntersectionLimits, Pattern};
@@ -73,8 +73,8 @@ impl Pattern {
         Some(patterns)
     }
 
-    /// The same pattern with a priority of this at least: wildcards are repeated, which RFC 9309 and Google count as any
-    /// octet. `None` where there is none to repeat.
+    /// The same pattern with a priority of this at least: wildcards are repeated, which RFC 9309 and Google count as
+    /// any octet. `None` where there is none to repeat.
     pub fn with_priority(&self, priority: usize) -> Option<Pattern> {
         let missing = priority.saturating_sub(self.priority());
         if missing == 0 {
@@ -126,8 +126,8 @@ struct Ways {
 }
 
 impl Ways {
-    /// Says whether the limits hold. Goes only where both ends can be reached, so that nothing is tried in vain; as deep as
-    /// the two are long, which is bounded by the octets that are written and the wildcards between them.
+    /// Says whether the limits hold. Goes only where both ends can be reached, so that nothing is tried in vain; as
+    /// deep as the two are long, which is bounded by the octets that are written and the wildcards between them.
     fn walk(&mut self, i: usize, j: usize) -> bool {
         if self.written.len() > self.limits.octets {
             return false;

@@ -1,5 +1,5 @@
-//! RFC 9309: request targets, path patterns, rule sets; files as they are found, read in two dialects; and the rendering
-//! of a robots.txt.
+//! RFC 9309: request targets, path patterns, rule sets; files as they are found, read in two dialects; and the
+//! rendering of a robots.txt.
 //!
 //! This room knows bytes only: no policy, no crawler, no request.
 

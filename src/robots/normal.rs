@@ -8,8 +8,9 @@
 //! - A `%` that begins no escape stays `%`; the RFC is silent, and what counts is that both sides agree.
 //!
 //! `*` and `$` are the exception: figure 6 of RFC 9309 makes `%2A` and `%24` of a rule equal to the raw characters of a
-//! URL. A target therefore has one octet for each of them, however it was spelled: `$`, and [`LITERAL_STAR`] in place of the `*`
-//! that means something in a rule. (As escapes of three octets `/menu$` would end in a `4`, which it does not.)
+//! URL. A target therefore has one octet for each of them, however it was spelled: `$`, and [`LITERAL_STAR`] in place
+//! of the `*` that means something in a rule. (As escapes of three octets `/menu$` would end in a `4`, which it does
+//! not.)
 
 /// How `*` and `$` are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +31,8 @@ const fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Octets that stand for themselves on both sides: all that can be seen but for `#`, `*`, `%`. (`"<>\^`{|}` are no characters of
-/// a URL, and browsers send some of them all the same; the RFC has neither them nor their escapes changed.)
+/// Octets that stand for themselves on both sides: all that can be seen but for `#`, `*`, `%`.
+/// (`"<>\^`{|}` are no characters of a URL, and browsers send some of them all the same; the RFC has neither them nor their escapes changed.)
 const VERBATIM: [bool; 256] = {
     let mut table = [false; 256];
     let mut octet = 0;
@@ -89,8 +90,9 @@ pub(super) fn is_normal_target(text: &[u8]) -> bool {
     true
 }
 
-/// Appends the normal form of `text` to `out`: ASCII without controls (but for [`LITERAL_STAR`] in a target), blanks and `#`, at most
-/// three times as long. Normalising a pattern again changes nothing, nor a target, with its [`LITERAL_STAR`]s made `*` again.
+/// Appends the normal form of `text` to `out`: ASCII without controls (but for [`LITERAL_STAR`] in a target), blanks
+/// and `#`, at most three times as long. Normalising a pattern again changes nothing, nor a target, with its
+/// [`LITERAL_STAR`]s made `*` again.
 pub(super) fn normalise_into(text: &[u8], side: Side, out: &mut Vec<u8>) {
     // Where in `out` the last `%` that begins no escape stands.
     let mut stray: Option<usize> = None;

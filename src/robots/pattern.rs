@@ -10,8 +10,8 @@ use memchr::{memchr, memmem};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pattern {
     normalised: Box<str>,
-    /// The spelling that is compared where it differs from `normalised`: the characters `*` and `$`, written `%2A` and `%24`,
-    /// as targets spell them. Kept apart because the priority counts the octets that were written.
+    /// The spelling that is compared where it differs from `normalised`: the characters `*` and `$`, written `%2A` and
+    /// `%24`, as targets spell them. Kept apart because the priority counts the octets that were written.
     respelled: Option<Box<[u8]>>,
     /// Octets before the first `*`, or before the end.
     prefix: usize,

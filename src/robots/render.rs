@@ -10,16 +10,16 @@ pub const MAX_BYTES: usize = 500 * 1024;
 
 /// Writes the document. Each group gets an explicit rule: without one, weak parsers glue it to the next.
 ///
-/// A group without rules gets `Allow: /`. An empty `Disallow:` would say the same, but parsers that skip lines without a
-/// value would still glue the group to the next one, and its crawlers would be bound by foreign rules.
+/// A group without rules gets `Allow: /`. An empty `Disallow:` would say the same, but parsers that skip lines without
+/// a value would still glue the group to the next one, and its crawlers would be bound by foreign rules.
 ///
 /// Text cannot leave its line: in comments, agents and sitemaps control characters and line separators are replaced.
 /// A group with no agent left is not written, or its rules would join the group above.
 pub fn render(document: &Document) -> String {
     let mut out = String::new();
     write_comments(&mut out, &document.comments);
-    // Before all groups: a `License` below a User-agent line is for that agent alone (RSL 1.0), and a blank line ends no
-    // group (RFC 9309 section 2.1).
+    // Before all groups: a `License` below a User-agent line is for that agent alone (RSL 1.0), and a blank line ends
+    // no group (RFC 9309 section 2.1).
     let extensions: Vec<(String, String)> = document.extensions.iter().filter_map(extension).collect();
     if !extensions.is_empty() {
         begin_block(&mut out);
@@ -97,8 +97,8 @@ fn agent(name: &str) -> String {
     name.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()
 }
 
-/// A line that stays one line and is read as no rule; `None` when there is no key to write, or it is one that has its own
-/// place in a document and would change the verdicts there.
+/// A line that stays one line and is read as no rule; `None` when there is no key to write, or it is one that has its
+/// own place in a document and would change the verdicts there.
 fn extension(extension: &Extension) -> Option<(String, String)> {
     let clean = |text: &str| -> String {
         text.trim().chars().map(|c| if breaks_lines(c) || c == '#' { '_' } else { c }).collect()

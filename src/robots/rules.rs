@@ -156,7 +156,8 @@ fn first_octets(text: &[u8]) -> u128 {
     u128::from_be_bytes(octets)
 }
 
-/// Parts ranks in order of their beginnings: those that stay, and those that fit the other index and begin like too many.
+/// Parts ranks in order of their beginnings: those that stay, and those that fit the other index and begin like too
+/// many.
 fn part_crowded(ranks: Vec<u32>, alike: impl Fn(u32, u32) -> bool, fits: impl Fn(u32) -> bool) -> (Vec<u32>, Vec<u32>) {
     let (mut stay, mut crowded) = (Vec::with_capacity(ranks.len()), Vec::new());
     for same in ranks.chunk_by(|a, b| alike(*a, *b)) {

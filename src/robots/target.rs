@@ -36,8 +36,8 @@ impl TargetScratch {
         TargetScratch { sent: Vec::with_capacity(room), resolved: Vec::with_capacity(room) }
     }
 
-    /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A fragment
-    /// is dropped, a missing slash added. What is normal already is borrowed, not copied.
+    /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A
+    /// fragment is dropped, a missing slash added. What is normal already is borrowed, not copied.
     pub fn normalise<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
         let TargetScratch { sent: buffer, resolved } = self;
         let raw = &raw[..memchr(b'#', raw).unwrap_or(raw.len())];

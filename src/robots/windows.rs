@@ -1,9 +1,10 @@
 //! Finding the patterns that a target may match by something they contain.
 //!
-//! Patterns that begin alike (`/*?sort=`, `/*.pdf$`, ... all begin with `/`) cannot be told apart by their beginnings. Each
-//! is filed under one **window**: up to four octets in a row of its text after the first wildcard, the rarest there is
-//! among the patterns. A target that matches contains the window. So one walk over the target, asking a small bit set at
-//! each octet, meets every pattern that can match. Memory is linear in the number of patterns; there is no automaton.
+//! Patterns that begin alike (`/*?sort=`, `/*.pdf$`, ... all begin with `/`) cannot be told apart by their beginnings.
+//! Each is filed under one **window**: up to four octets in a row of its text after the first wildcard, the rarest
+//! there is among the patterns. A target that matches contains the window. So one walk over the target, asking a small
+//! bit set at each octet, meets every pattern that can match. Memory is linear in the number of patterns; there is no
+//! automaton.
 
 use super::Pattern;
 
@@ -150,8 +151,8 @@ impl Windows {
         found
     }
 
-    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once. Takes time linear in the
-    /// target and in the patterns; allocates nothing.
+    /// Calls `candidate` with the ranks of all patterns that may match, of some more than once. Takes time linear in
+    /// the target and in the patterns; allocates nothing.
     pub fn each(&self, target: &[u8], mut candidate: impl FnMut(u32)) {
         let (mut tries, mut octets) = (0, 0u32);
         for (place, octet) in target.iter().enumerate().take_while(|_| !self.all.is_empty()) {

@@ -1,8 +1,8 @@
-//! A client's connection as Pingora sees it: what is written is gathered, so that a head and its body leave in one system
-//! call, and what comes first is looked at, so that HTTP/2 is told from HTTP/1 before either is spoken.
+//! A client's connection as Pingora sees it: what is written is gathered, so that a head and its body leave in one
+//! system call, and what comes first is looked at, so that HTTP/2 is told from HTTP/1 before either is spoken.
 //!
-//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection; and
-//! it looks at 24 octets or none, for as long as a client pleases to send fewer (Pingora 0.9.1).
+//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection;
+//! and it looks at 24 octets or none, for as long as a client pleases to send fewer (Pingora 0.9.1).
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;

@@ -1,8 +1,10 @@
-//! What a client speaks on a listener: HTTP/1, or HTTP/2 from the first octet on ("prior knowledge", RFC 9113 section 3.3).
+//! What a client speaks on a listener: HTTP/1, or HTTP/2 from the first octet on ("prior knowledge", RFC 9113 section
+//! 3.3).
 //!
-//! HTTP/1 is Pingora's own affair. Its way with HTTP/2 is not fit for the public (Pingora 0.9.1): it waits without end for a
-//! preface that does not come and, at a stop, for a client that does not answer, and closes idle connections without a
-//! word. So connections are led from here, and only requests are handed over. Must not know what a request is about.
+//! HTTP/1 is Pingora's own affair. Its way with HTTP/2 is not fit for the public (Pingora 0.9.1): it waits without end
+//! for a preface that does not come and, at a stop, for a client that does not answer, and closes idle connections
+//! without a word. So connections are led from here, and only requests are handed over. Must not know what a request is
+//! about.
 
 use super::connection::PREFACE;
 use crate::settings::Limits;
@@ -40,7 +42,8 @@ pub(super) struct Http<A> {
 impl<A> Http<A> {
     pub(super) fn new(app: Arc<A>, limits: &Limits) -> Http<A> {
         let mut options = default_h2_options();
-        // HTTP/2 counts 32 octets more a field, and its own answer to more than this has no body: ours is to come first.
+        // HTTP/2 counts 32 octets more a field, and its own answer to more than this has no body: ours is to come
+        // first.
         let list = limits.headers.saturating_mul(2).saturating_add(limits.target.saturating_mul(2));
         options
             .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))

@@ -1,5 +1,5 @@
-//! The thread that keeps the ledger: once a second, and once more at the end. So often, too, what could not be written to
-//! the state directory is tried again.
+//! The thread that keeps the ledger: once a second, and once more at the end. So often, too, what could not be written
+//! to the state directory is tried again.
 
 use crate::clock::Clock;
 use crate::ledger::Ledger;

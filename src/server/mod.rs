@@ -34,8 +34,8 @@ use std::time::Duration;
 use stop::{Drain, Open, Stop};
 use tokio::sync::watch;
 
-/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error, and h2 warns
-/// of each that floods it; what matters of these is in the access log and the metrics.
+/// What is logged when nobody says otherwise. Pingora logs each failed connection of each client as an error, and h2
+/// warns of each that floods it; what matters of these is in the access log and the metrics.
 pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error";
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
@@ -91,9 +91,9 @@ impl ServerError {
     }
 }
 
-/// Runs until it is told to stop: SIGTERM and SIGQUIT end with the last request or after `limits.drain`, SIGINT at once,
-/// SIGHUP reads the policies again. Calls `announce` when all addresses are bound and all policies loaded, before the
-/// first request is taken.
+/// Runs until it is told to stop: SIGTERM and SIGQUIT end with the last request or after `limits.drain`, SIGINT at
+/// once, SIGHUP reads the policies again. Calls `announce` when all addresses are bound and all policies loaded, before
+/// the first request is taken.
 ///
 /// # Errors
 /// A busy address fails at once; for the rest see [`ServerError`].

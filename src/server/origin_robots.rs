@@ -1,5 +1,5 @@
-//! The origins' own robots.txt files, brought to the sites that ask for them: who is due is asked in a thread of its own,
-//! a few at a time, and what is heard is put into force or held back. No request waits for any of it.
+//! The origins' own robots.txt files, brought to the sites that ask for them: who is due is asked in a thread of its
+//! own, a few at a time, and what is heard is put into force or held back. No request waits for any of it.
 
 use crate::clock::Clock;
 use crate::live::{
@@ -95,15 +95,15 @@ impl Errand {
     }
 }
 
-/// How well a copy fits what a site was compiled with: the same octets are the same copy, from wherever they came; those
-/// from the same URL fit better, for two hosts may have files that are alike.
+/// How well a copy fits what a site was compiled with: the same octets are the same copy, from wherever they came;
+/// those from the same URL fit better, for two hosts may have files that are alike.
 fn fits(copy: &Copy, file: &OriginFile) -> Option<bool> {
     (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
 }
 
-/// What is known of what a site goes by: its own life if that is of it, else one of the others', else the copy alone. A site
-/// that goes by a copy never has a life without one, or the next failure would be kept in the place of the copy. The other way
-/// round a life with a copy is another host's where the site goes by none.
+/// What is known of what a site goes by: its own life if that is of it, else one of the others', else the copy alone. A
+/// site that goes by a copy never has a life without one, or the next failure would be kept in the place of the copy.
+/// The other way round a life with a copy is another host's where the site goes by none.
 fn life_of(own: Option<&Life>, others: &[Life], entry: &SiteEntry, now: Timestamp) -> Life {
     let Some(file) = &entry.site.origin else {
         // It has waited for as long as the site has, which may be longer than we know of it.
@@ -208,7 +208,8 @@ impl OriginRobots {
         }
         // What could not be reached has said nothing about the copy.
         watched.plainly &= matches!(answer.heard, Heard::Unreachable(_));
-        // In place of a file a page is garbage; where there never was one, it is what apps of one page answer to everything.
+        // In place of a file a page is garbage; where there never was one, it is what apps of one page answer to
+        // everything.
         let has_file = watched.life.copy().is_some_and(|copy| copy.exists);
         let heard = match watched.no_policy || !has_file {
             true => answer.heard.as_crawlers_read_it(),
@@ -248,7 +249,8 @@ impl OriginRobots {
             .filter(|entry| entry.site.policy.reads_origin())
             .map(|entry| (entry.site.name.as_str(), entry))
             .collect();
-        // Who takes over hosts takes over the copy that is in use there, with what is known of it: it was compiled with it.
+        // Who takes over hosts takes over the copy that is in use there, with what is known of it: it was compiled with
+        // it.
         let lives: Vec<Life> = self
             .sites
             .values()

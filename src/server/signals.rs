@@ -13,8 +13,8 @@ pub(super) fn catch() -> io::Result<Signals> {
     Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
 }
 
-/// Acts on them as long as the process lives. `hang_up` runs in a thread of its own, so that a long one does not hold up
-/// a stop; signals that come meanwhile are one.
+/// Acts on them as long as the process lives. `hang_up` runs in a thread of its own, so that a long one does not hold
+/// up a stop; signals that come meanwhile are one.
 pub(super) fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + Send + 'static) -> io::Result<()> {
     let (wake, woken) = sync_channel(1);
     let reload = move || {

@@ -1,5 +1,5 @@
-//! A graceful stop that ends with the last request. Pingora's own sleeps for its whole grace period, even when idle, and
-//! does not wait for requests after it (Pingora 0.9.1).
+//! A graceful stop that ends with the last request. Pingora's own sleeps for its whole grace period, even when idle,
+//! and does not wait for requests after it (Pingora 0.9.1).
 
 use crate::admin::Operations;
 use crate::gateway::Gateway;
@@ -106,7 +106,8 @@ impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(Request::Graceful).await;
         self.operations.set_ready(false);
-        // Idle connections end; those with a request end with it. First, so that whoever sees the listeners closed is told so.
+        // Idle connections end; those with a request end with it. First, so that whoever sees the listeners closed is
+        // told so.
         self.proxy.http_cleanup().await;
         self.closing.send_replace(true);
         if request == Request::Graceful {

@@ -1,6 +1,6 @@
-//! The access log: one JSON line a request. Lines are put together on the worker, gathered in a buffer, and written by a
-//! thread of its own several times a second: waking it for each line would cost more than everything else. A full buffer
-//! drops lines and counts them; a request never waits for a disk.
+//! The access log: one JSON line a request. Lines are put together on the worker, gathered in a buffer, and written by
+//! a thread of its own several times a second: waking it for each line would cost more than everything else. A full
+//! buffer drops lines and counts them; a request never waits for a disk.
 
 use super::log_file::{LogFile, Lost};
 use crate::policy::Version;

@@ -1,8 +1,8 @@
-//! Evidence: an event for each request that is refused, or would be under enforce. The latest are kept in memory for the
-//! API; all of them may go to a log, as JSON lines.
+//! Evidence: an event for each request that is refused, or would be under enforce. The latest are kept in memory for
+//! the API; all of them may go to a log, as JSON lines.
 //!
-//! Above a rate only some are taken in, of every crawler some, and the next one says how many were left out. Taking one in
-//! costs a short lock and no waiting: lines are gathered and written as those of the access log are.
+//! Above a rate only some are taken in, of every crawler some, and the next one says how many were left out. Taking one
+//! in costs a short lock and no waiting: lines are gathered and written as those of the access log are.
 
 use super::access::{AccessLog, Output, moment};
 use super::log_file::{LogFile, Rotation};

@@ -1,9 +1,9 @@
-//! The file of a log: lines are appended whole, and where it has a size it makes way for a new one before it grows beyond:
-//! `events.log`, `events.log.1`, `events.log.2`.
+//! The file of a log: lines are appended whole, and where it has a size it makes way for a new one before it grows
+//! beyond: `events.log`, `events.log.1`, `events.log.2`.
 //!
-//! A file whose name was taken away is made anew. One that cannot make way grows on. A line that was torn, by a disk that
-//! is full, is ended before the next one, and what is lost is known to the line. Knows lines and files; knows nothing of
-//! what is in them.
+//! A file whose name was taken away is made anew. One that cannot make way grows on. A line that was torn, by a disk
+//! that is full, is ended before the next one, and what is lost is known to the line. Knows lines and files; knows
+//! nothing of what is in them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -47,8 +47,8 @@ impl LogFile {
         Ok(LogFile { name, file, path: path.to_owned(), rotation, size, torn, stuck: None })
     }
 
-    /// Writes whole lines; no line is torn between two files. Lines that belong into the file as it is, because it is to
-    /// be opened again, are written without a look at its name.
+    /// Writes whole lines; no line is torn between two files. Lines that belong into the file as it is, because it is
+    /// to be opened again, are written without a look at its name.
     pub(super) fn write_lines(&mut self, lines: &[u8], as_it_is: bool) -> Result<(), Lost> {
         let told = self.stuck.take().is_some();
         let mut may_rotate = !as_it_is;

@@ -1,5 +1,5 @@
-//! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or
-//! an address. Series are made on first use, capped, and removed with their site.
+//! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent
+//! or an address. Series are made on first use, capped, and removed with their site.
 
 mod by_crawler;
 
@@ -376,8 +376,8 @@ impl Metrics {
         self.violations.count(&[site, crawler, kind]);
     }
 
-    /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay when
-    /// sites go, so they must be few.
+    /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
+    /// when sites go, so they must be few.
     pub fn identity(&self, crawler: &str, outcome: &'static str) {
         self.identity.count(&[crawler, outcome]);
     }
@@ -478,8 +478,8 @@ impl Metrics {
         }
     }
 
-    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}` of the
-    /// sites whose policies ask for it: site, the name of the state, the moment.
+    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
+    /// of the sites whose policies ask for it: site, the name of the state, the moment.
     pub fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
         let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         self.origin_robots.reset();

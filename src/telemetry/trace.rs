@@ -3,8 +3,8 @@
 use tracing_log::AsLog;
 use tracing_subscriber::EnvFilter;
 
-/// Starts it: text on standard error (JSON with `json`), filtered by `RUST_LOG` or else
-/// `default_filter`, lines of the `log` crate bridged. Does nothing when it was started before.
+/// Starts it: text on standard error (JSON with `json`), filtered by `RUST_LOG` or else `default_filter`, lines of the
+/// `log` crate bridged. Does nothing when it was started before.
 pub fn start_tracing(default_filter: &str, json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
     // What nobody wants to hear is not handed over: Pingora says a lot of every request.

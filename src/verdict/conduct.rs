@@ -16,9 +16,9 @@ pub struct Conduct {
     pub too_fast: Option<Duration>,
     /// Its address stepped into a trap under the same name, and the time for that is not over.
     pub trapped: bool,
-    /// It was shown the version in force on this host, as far as that is proven: the fetch was verified, or came from the
-    /// same address. What may be held otherwise is not known on a host that was not watched for long enough, and a name can
-    /// be anybody's: nobody is held to a delay there who was not shown it.
+    /// It was shown the version in force on this host, as far as that is proven: the fetch was verified, or came from
+    /// the same address. What may be held otherwise is not known on a host that was not watched for long enough, and a
+    /// name can be anybody's: nobody is held to a delay there who was not shown it.
     pub shown: bool,
 }
 
@@ -43,8 +43,8 @@ impl Asker {
     }
 }
 
-/// What the policy's own lists of addresses prove of a claim. `may_accuse` is `false` where the address may be that of a
-/// proxy that nobody declared: it proves nothing against anybody then. Nor does an address of a private network.
+/// What the policy's own lists of addresses prove of a claim. `may_accuse` is `false` where the address may be that of
+/// a proxy that nobody declared: it proves nothing against anybody then. Nor does an address of a private network.
 pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
     let address = facts.client;
     match address.and_then(|address| site.holds_address(claim, address)) {
@@ -54,7 +54,8 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
     }
 }
 
-/// Loopback, private networks, link-local addresses, and those that carriers share out (RFC 1918, 3927, 4193, 4291, 6598).
+/// Loopback, private networks, link-local addresses, and those that carriers share out (RFC 1918, 3927, 4193, 4291,
+/// 6598).
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -72,7 +73,8 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a request of this standing is looked at beyond its rules. What the gate itself hands out is free for everybody.
+/// Whether a request of this standing is looked at beyond its rules. What the gate itself hands out is free for
+/// everybody.
 pub fn conduct_counts(site: &Site, standing: &Standing, target: &[u8]) -> bool {
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
     let free = path == b"/robots.txt" || site.signals.has_at(path);

@@ -184,9 +184,9 @@ fn held_to(
     found
 }
 
-/// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks the
-/// trap in what it says to this crawler. Where it may hold one from before the watch, none springs: whoever was shown the
-/// one in force may go by that other one all the same.
+/// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks
+/// the trap in what it says to this crawler. Where it may hold one from before the watch, none springs: whoever was
+/// shown the one in force may go by that other one all the same.
 fn springs(
     registry: &Registry,
     facts: &Facts<'_>,
@@ -210,8 +210,8 @@ fn springs(
     })
 }
 
-/// The crawl delay that a crawler is held to: the shortest of all versions that it may hold, and none where one of them has
-/// none. Where a version from before the watch may be held, only whoever was `shown` the one in force is held to a
+/// The crawl delay that a crawler is held to: the shortest of all versions that it may hold, and none where one of them
+/// has none. Where a version from before the watch may be held, only whoever was `shown` the one in force is held to a
 /// delay, and what is sooner is not called a violation.
 pub fn pace(
     registry: &Registry,
@@ -279,8 +279,8 @@ fn judge_by(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Judged {
         let outcome = if allows(rule) { Outcome::Allowed } else { Outcome::Disallowed };
         return Judged { outcome, rule: reference(Some(rule)) };
     }
-    // Many origins resolve dot segments and doubled slashes; where only that makes the path disallowed, the crawler kept
-    // to the letter of the RFC and still gets at what the owner closed.
+    // Many origins resolve dot segments and doubled slashes; where only that makes the path disallowed, the crawler
+    // kept to the letter of the RFC and still gets at what the owner closed.
     match target.resolved.and_then(|resolved| rules.find(resolved)) {
         Some(rule) if !allows(rule) => Judged { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
         _ => Judged { outcome: Outcome::Allowed, rule: reference(None) },
@@ -324,7 +324,8 @@ fn binding_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Si
     former.binding(registry, claim_in(registry, facts, claim, current, former), binds)
 }
 
-/// A token's index is its policy's own: the same crawler may have another one, or be known otherwise, in another version.
+/// A token's index is its policy's own: the same crawler may have another one, or be known otherwise, in another
+/// version.
 fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Claim {
     let theirs = former.tokens.tokens();
     let token = match claim {

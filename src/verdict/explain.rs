@@ -275,7 +275,8 @@ fn report_response(
     }
 }
 
-/// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says which.
+/// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says
+/// which.
 fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
     match decision.action {
         Action::Pass => site.signals.fields(decision.signals).map(|(name, value)| format!("{name}: {value}")).collect(),

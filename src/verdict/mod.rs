@@ -56,8 +56,8 @@ pub enum Identity {
     Suspended,
 }
 
-/// What a crawler may hold of a site's robots.txt, besides the version in force: the versions that it was served on this
-/// host within the time that it may go by a copy. The default is what is known without a ledger: nothing.
+/// What a crawler may hold of a site's robots.txt, besides the version in force: the versions that it was served on
+/// this host within the time that it may go by a copy. The default is what is known without a ledger: nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holdings<'a> {
     /// Superseded versions, as the snapshot's entry has them.
@@ -68,15 +68,16 @@ pub struct Holdings<'a> {
     pub forgotten: bool,
     /// Whether it was served any version at all.
     pub fetched: bool,
-    /// Whether it itself was served the version in force on this host. Never of bots that no list knows, who share a name,
-    /// nor behind a cache.
+    /// Whether it itself was served the version in force on this host. Never of bots that no list knows, who share a
+    /// name, nor behind a cache.
     pub in_force: bool,
     /// Whether the host was watched without a gap for the whole time, so that nothing it holds is unknown.
     pub watched: bool,
 }
 
 impl<'a> Holdings<'a> {
-    /// What anyone may hold of a site when nobody knows who was served what: every version in force within the grace time.
+    /// What anyone may hold of a site when nobody knows who was served what: every version in force within the grace
+    /// time.
     pub fn of_anyone(entry: &'a SiteEntry, now: Timestamp) -> Holdings<'a> {
         let within = |moment: Timestamp| now.since(moment) <= entry.site.grace;
         let held = bits(&entry.held, |held| within(held.superseded_at));
@@ -277,7 +278,8 @@ pub struct Decision {
     pub action: Action,
     /// What enforce would do, where observe does not.
     pub would: Option<Action>,
-    /// The request asks for a trap that it could know of: its address and claim are to be marked, unless it is verified.
+    /// The request asks for a trap that it could know of: its address and claim are to be marked, unless it is
+    /// verified.
     pub sprung: bool,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,

@@ -1,5 +1,5 @@
-//! Alerts and dashboard: Prometheus accepts every expression, and everything they ask for is in the metrics of the running
-//! binary.
+//! Alerts and dashboard: Prometheus accepts every expression, and everything they ask for is in the metrics of the
+//! running binary.
 
 use super::files::{json, path, says, text, texts, yaml};
 use crate::support::{BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};

@@ -1,5 +1,5 @@
-//! The part of JSON Schema that Kubernetes' own schemas use. `kubernetes-1.30.json` has those of the kinds that we ship:
-//! the strict ones (no unknown fields) of the Python package kubernetes-validate 1.37.0, descriptions left out.
+//! The part of JSON Schema that Kubernetes' own schemas use. `kubernetes-1.30.json` has those of the kinds that we
+//! ship: the strict ones (no unknown fields) of the Python package kubernetes-validate 1.37.0, descriptions left out.
 
 use serde_json::Value;
 

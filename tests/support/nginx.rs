@@ -29,7 +29,8 @@ impl Nginx {
     }
 
     fn start_with(upgrade_backend: Option<SocketAddr>, certificate: Option<(&str, &str)>) -> Nginx {
-        // nginx cannot report a port that the kernel chose, so one is picked and tried; another test may take it in between.
+        // nginx cannot report a port that the kernel chose, so one is picked and tried; another test may take it in
+        // between.
         for _ in 0..10 {
             if let Some(nginx) = Nginx::try_start(upgrade_backend, certificate) {
                 return nginx;
@@ -127,8 +128,9 @@ http {{
 
     /// The paths of nginx's access log: which requests reached the origin.
     ///
-    /// nginx answers first and writes its log afterwards, so that the client may look too early. It does one thing after
-    /// the other, though: once a request of this function's own is in the log, so is everything that was answered before.
+    /// nginx answers first and writes its log afterwards, so that the client may look too early. It does one thing
+    /// after the other, though: once a request of this function's own is in the log, so is everything that was answered
+    /// before.
     pub fn requests(&self) -> Vec<String> {
         const MARK: &str = "/last-line-of-the-log";
         let before = self.logged().iter().filter(|path| *path == MARK).count();

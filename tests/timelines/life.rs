@@ -1,6 +1,6 @@
-//! Random lives of the real binary: edits of the policy, fetches, clocks, crashes, and crawlers that keep to the rules by
-//! any copy that they hold. None of them is ever called a violator; somebody else in their name, who asks for what all
-//! copies close, always is. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
+//! Random lives of the real binary: edits of the policy, fetches, clocks, crashes, and crawlers that keep to the rules
+//! by any copy that they hold. None of them is ever called a violator; somebody else in their name, who asks for what
+//! all copies close, always is. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
 //!
 //! `CRAWLGATE_SEED` plays one life, `CRAWLGATE_STEPS` makes all of them longer.
 

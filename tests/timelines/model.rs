@@ -1,5 +1,5 @@
-//! What a crawler that keeps to the rules knows: the robots.txt that it read, for how long it goes by it, with whom it shares
-//! it. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
+//! What a crawler that keeps to the rules knows: the robots.txt that it read, for how long it goes by it, with whom it
+//! shares it. Knows the words of docs/semantics.md, and nothing of how crawlgate remembers.
 
 use super::cast::*;
 use crate::support::BINGBOT;

@@ -1,5 +1,5 @@
-//! Pace: which delay counts against whom, from which address, for how long. Delays are of minutes and hours, so that the
-//! time that the test itself takes is none.
+//! Pace: which delay counts against whom, from which address, for how long. Delays are of minutes and hours, so that
+//! the time that the test itself takes is none.
 
 use super::cast::*;
 use super::stage::Event::*;

@@ -1,5 +1,5 @@
-//! How a timeline is told to the real binary: what an owner, a crawler, the clock and an operator can do, one event at a
-//! time, and what the access log calls each request. Knows nothing of what is right.
+//! How a timeline is told to the real binary: what an owner, a crawler, the clock and an operator can do, one event at
+//! a time, and what the access log calls each request. Knows nothing of what is right.
 
 use super::cast::*;
 use crate::support::{Gate, Origin, Response, Setup, eventually, read};
@@ -324,8 +324,8 @@ impl Stage {
         find_record(&self.gate, target)
     }
 
-    /// Reads the beginning of robots.txt and goes. Segments and windows are small, so that the rest is not in the system's
-    /// buffers by then.
+    /// Reads the beginning of robots.txt and goes. Segments and windows are small, so that the rest is not in the
+    /// system's buffers by then.
     fn hang_up(&mut self, agent: &str, host: &str) {
         use socket2::{Domain, Protocol, Socket, Type};
         self.asked += 1;

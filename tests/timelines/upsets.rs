@@ -1,4 +1,5 @@
-//! What befalls a life: pauses, stops, crashes, a state that is lost, clocks that are set; and what crawlgate can know then.
+//! What befalls a life: pauses, stops, crashes, a state that is lost, clocks that are set; and what crawlgate can know
+//! then.
 
 use super::*;
 

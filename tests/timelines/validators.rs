@@ -69,8 +69,8 @@ pub fn timelines() -> Vec<Timeline> {
                 day(),
                 Fetch(BINGBOT, APEX),
                 Fetch(BINGBOT, WWW),
-                // Its copy is of another site's file: by its date nobody can tell, but by its bytes. (Time passes, or two files
-                // would have one date, and nobody could tell at all.)
+                // Its copy is of another site's file: by its date nobody can tell, but by its bytes. (Time passes, or
+                // two files would have one date, and nobody could tell at all.)
                 Wait(5),
                 Moves(WWW, OPEN),
                 Revalidate(BINGBOT, WWW, 200),

@@ -1,5 +1,5 @@
-//! What a crash takes with it beside visits: word that robots.txt could not be had. And what was noted by a clock that was
-//! ahead.
+//! What a crash takes with it beside visits: word that robots.txt could not be had. And what was noted by a clock that
+//! was ahead.
 
 use super::*;
 use crate::policy::compiled::ActivePause;

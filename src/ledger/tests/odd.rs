@@ -1,5 +1,5 @@
-//! Combinations that nobody has on a common day: a cache before us that goes while copies of it are held, a pause behind
-//! one, names that change around a restart, moments to the second.
+//! Combinations that nobody has on a common day: a cache before us that goes while copies of it are held, a pause
+//! behind one, names that change around a restart, moments to the second.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What cannot be written for a while, and how long a stamp is believed: who was served what then, the next start does not
-//! know.
+//! What cannot be written for a while, and how long a stamp is believed: who was served what then, the next start does
+//! not know.
 
 use super::*;
 use std::fs;

@@ -77,8 +77,8 @@ pub enum Heard {
 }
 
 impl Heard {
-    /// What crawlers would make of it: a page of HTML is a file without rules. For a site that has no policy and so passes on
-    /// what the origin says; apps of one page answer everything so.
+    /// What crawlers would make of it: a page of HTML is a file without rules. For a site that has no policy and so
+    /// passes on what the origin says; apps of one page answer everything so.
     pub fn as_crawlers_read_it(self) -> Heard {
         match self {
             Heard::File { bytes, url, html, .. } if is_page(&File::parse(bytes.as_slice()), html) => {

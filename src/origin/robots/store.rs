@@ -1,5 +1,5 @@
-//! Copies on disk: one file a site in the state directory, a line of JSON and then the octets, whose length and digest the
-//! line says: a rule less is a file like any other, and nobody would see it.
+//! Copies on disk: one file a site in the state directory, a line of JSON and then the octets, whose length and digest
+//! the line says: a rule less is a file like any other, and nobody would see it.
 
 use super::Life;
 use crate::durable::write_whole;

@@ -27,8 +27,8 @@ fn unreachable() -> Heard {
     Heard::Unreachable("the answer is 503".into())
 }
 
-/// One day of an origin: when it is asked, what it says, the state and the text that follow, and how long until the next
-/// fetch. What is to be used is held back where it closes the site.
+/// One day of an origin: when it is asked, what it says, the state and the text that follow, and how long until the
+/// next fetch. What is to be used is held back where it closes the site.
 struct Row(i64, Heard, State, Option<&'static str>, i64);
 
 fn live_through(life: &mut Life, rows: Vec<Row>) {

@@ -1,7 +1,8 @@
 //! An Allow of the origin beside the policy's Disallow rules: what it takes that none of them is defeated.
 //!
-//! The longest rule decides, and of equals Allow (RFC 9309 section 2.2.2), so an Allow defeats what is no longer than itself
-//! where the two meet. There the Disallow is said again, longer than the Allow: the rest of what the Allow opens stays open.
+//! The longest rule decides, and of equals Allow (RFC 9309 section 2.2.2), so an Allow defeats what is no longer than
+//! itself where the two meet. There the Disallow is said again, longer than the Allow: the rest of what the Allow opens
+//! stays open.
 
 use super::bounds::Bounds;
 use crate::policy::compiled::RuleSource;
@@ -56,8 +57,8 @@ impl<'a> Ours<'a> {
         Ours { disallows, allows: of_policy.iter().map(|(rule, _)| rule).filter(|rule| rule.allow).collect(), shortest }
     }
 
-    /// What it takes that `allow` defeats none of the Disallow rules. Where the policy itself allows something against one
-    /// of them, that must stay allowed.
+    /// What it takes that `allow` defeats none of the Disallow rules. Where the policy itself allows something against
+    /// one of them, that must stay allowed.
     pub fn beside(&self, allow: &Rule, bounds: &mut Bounds) -> Beside<'a> {
         let theirs = &allow.pattern;
         // Of many rules most are shorter than all that they could defeat, or cannot be looked at any more.

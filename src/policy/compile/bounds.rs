@@ -1,8 +1,8 @@
-//! What the origin's file may cost when a site is compiled: nobody has checked that file, and a reload of all sites waits for
-//! each of them.
+//! What the origin's file may cost when a site is compiled: nobody has checked that file, and a reload of all sites
+//! waits for each of them.
 //!
-//! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would take
-//! more octets than crawlers read is not taken at all.
+//! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would
+//! take more octets than crawlers read is not taken at all.
 
 use super::synthesis::Draft;
 use crate::robots::{Extension, MAX_BYTES, Rule};

@@ -1,7 +1,8 @@
 //! The policy's groups and the origin's made into one file.
 //!
 //! For each token that either side names: the effective rules of both (the group that names it, else the group of a
-//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds (`beside.rs`). Nothing that the origin disallows goes away unsaid.
+//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds (`beside.rs`).
+//! Nothing that the origin disallows goes away unsaid.
 
 use super::beside::{Beside, Ours};
 use super::bounds::{Bounds, TooMuch, octets_of};
@@ -15,8 +16,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments fill
-/// the file.
+/// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments
+/// fill the file.
 pub(super) const NOTED: usize = 20;
 
 /// What names rules in comments: the file is public, an address of the origin is not.
@@ -40,8 +41,8 @@ pub fn only(origin: &OriginRules) -> Vec<Draft> {
     drafts.drafts
 }
 
-/// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share a
-/// group: however many there are, it is made once.
+/// The policy's groups, given one for each token, and the origin's. Tokens whose rules are the same on both sides share
+/// a group: however many there are, it is made once.
 pub fn merge(
     policy: Vec<Draft>,
     origin: &OriginRules,
@@ -82,8 +83,8 @@ pub fn merge(
     Ok(merged.drafts)
 }
 
-/// Groups, each made once for all tokens that it is for. `*` stays alone: its comments are its own, and parsers that know
-/// one agent per group must find it.
+/// Groups, each made once for all tokens that it is for. `*` stays alone: its comments are its own, and parsers that
+/// know one agent per group must find it.
 #[derive(Default)]
 struct Shared {
     drafts: Vec<Draft>,
@@ -238,7 +239,8 @@ impl<'a> Sides<'a> {
         Pair { policy: self.find(&self.of_policy, token), origin: self.find(&self.of_origin, token) }
     }
 
-    /// The group of one side that binds a token. `*` does not bind the crawlers whose operators say so: naming them would.
+    /// The group of one side that binds a token. `*` does not bind the crawlers whose operators say so: naming them
+    /// would.
     fn find(&self, side: &HashMap<String, usize>, token: &str) -> Option<usize> {
         let token = token.to_ascii_lowercase();
         let crawler = self.crawlers.get(&token).copied();
@@ -292,8 +294,8 @@ fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut B
         }
         _ => {}
     }
-    // Lines with a key that the policy has for the whole site are gone by now (`OriginRules::leave_out`). Nothing is said
-    // about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+    // Lines with a key that the policy has for the whole site are gone by now (`OriginRules::leave_out`). Nothing is
+    // said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
     let among =
         |keys: &[&'static str], line: &Extension| keys.iter().copied().find(|key| line.key.eq_ignore_ascii_case(key));
     let (mut kept, mut own) = (Vec::new(), Vec::new());

@@ -1,4 +1,5 @@
-//! The origin's robots.txt as groups of its tokens, the way RFC 9309 binds them: what `merge.rs` puts beside the policy.
+//! The origin's robots.txt as groups of its tokens, the way RFC 9309 binds them: what `merge.rs` puts beside the
+//! policy.
 //!
 //! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
 
@@ -82,8 +83,8 @@ impl OriginRules {
         TooMuch { rules: self.rules, crawlers: self.tokens.len() + usize::from(self.star.is_some()) }
     }
 
-    /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two answers
-    /// would contradict each other. Says which there were.
+    /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two
+    /// answers would contradict each other. Says which there were.
     pub fn leave_out(&mut self, keys: &[&'static str]) -> Vec<&'static str> {
         let mut found = Vec::new();
         let all = self.groups.iter_mut().map(|group| &mut group.extensions).chain([&mut self.extensions]);
@@ -127,8 +128,8 @@ impl OriginRules {
     }
 }
 
-/// Octets that are no UTF-8 escaped, as they are in a rule: whoever fetches the URL escapes them too, and a sign in their
-/// place would make it another one.
+/// Octets that are no UTF-8 escaped, as they are in a rule: whoever fetches the URL escapes them too, and a sign in
+/// their place would make it another one.
 fn in_utf8(octets: &[u8]) -> String {
     let mut out = String::with_capacity(octets.len());
     for chunk in octets.utf8_chunks() {

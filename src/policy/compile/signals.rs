@@ -1,9 +1,9 @@
 //! What a site says about the use of its content, ready to be sent: lines of robots.txt, header lines, and
 //! `/.well-known/tdmrep.json`. Which headers a response gets is decided by the path when the request comes.
 //!
-//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05 and
-//! draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C Community
-//! Group Final Report of 2024-05-10.
+//! Sources: contentsignals.org and draft-romm-aipref-contentsignals-00 (`Content-Signal`), draft-ietf-aipref-attach-05
+//! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
+//! Community Group Final Report of 2024-05-10.
 
 use crate::policy::compiled::Version;
 use crate::policy::decode::url_mistake;
@@ -267,7 +267,8 @@ impl SignalPlan {
             // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05 section 3.1).
             usage: self.usage_paths.find(path).and_then(place),
             license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
-            // The first match is the one that counts in the file of the site (TDMRep section 5.2); headers say the same.
+            // The first match is the one that counts in the file of the site (TDMRep section 5.2); headers say the
+            // same.
             tdm: self.tdm.iter().position(|rule| matches(&rule.paths)).and_then(place),
         }
     }
@@ -298,8 +299,8 @@ impl SignalPlan {
         .flatten()
     }
 
-    /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the path,
-    /// else the one that covers the path. An answer for one crawler need not be the same for all, as a page is.
+    /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the
+    /// path, else the one that covers the path. An answer for one crawler need not be the same for all, as a page is.
     pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
         let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
         told.or_else(|| self.licenses.get(usize::from(said.license()?)))

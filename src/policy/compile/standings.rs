@@ -1,4 +1,5 @@
-//! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which answers.
+//! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which
+//! answers.
 
 use super::own::Corrected;
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, lookalikes};
@@ -41,12 +42,12 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 /// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
-/// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far longer. The
-/// others name nobody.
+/// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far
+/// longer. The others name nobody.
 const LOOKED_AT: usize = 300;
 
-/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents of
-/// people, or is no token at all, names nobody.
+/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents
+/// of people, or is no token at all, names nobody.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));

@@ -35,8 +35,8 @@ pub struct Synthesis {
 #[derive(Clone)]
 pub struct Draft {
     pub agents: Vec<String>,
-    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose place
-    /// is that of the group.
+    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose
+    /// place is that of the group.
     pub places: Vec<(usize, RuleSource)>,
     pub rules: Vec<(Rule, RuleSource)>,
     pub crawl_delay: Option<Duration>,

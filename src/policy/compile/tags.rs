@@ -67,8 +67,8 @@ impl TagLines {
 
 #[derive(Debug)]
 struct Rule {
-    /// What tells it apart, whatever stands around it in the file: the upper half for which responses, the lower what is
-    /// said of them.
+    /// What tells it apart, whatever stands around it in the file: the upper half for which responses, the lower what
+    /// is said of them.
     identity: u64,
     when: Compiled,
     unless: Option<Compiled>,
@@ -160,8 +160,8 @@ impl Compiled {
 }
 
 impl TagPlan {
-    /// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else, and
-    /// so does what is being retired.
+    /// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else,
+    /// and so does what is being retired.
     pub fn new(policy: &Policy, at: Timestamp) -> TagPlan {
         let mut rules: Vec<Rule> = Vec::with_capacity(policy.indexing.len() + 1);
         let mut noindex = Tags::default();
@@ -207,7 +207,8 @@ impl TagPlan {
         self.rules.iter().map(|rule| rule.identity)
     }
 
-    /// Whether two rules, of which these are the identities, are for the very same responses, whatever they say of them.
+    /// Whether two rules, of which these are the identities, are for the very same responses, whatever they say of
+    /// them.
     pub fn are_for_the_same(one: u64, other: u64) -> bool {
         one >> 32 == other >> 32
     }
@@ -264,8 +265,8 @@ impl TagPlan {
         self.patterns.each(target.sent, |pattern| select(self.owners[pattern]));
     }
 
-    /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of what
-    /// it confirms. Then there must be none at all: they would stand in the place of the stored ones.
+    /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of
+    /// what it confirms. Then there must be none at all: they would stand in the place of the stored ones.
     pub fn is_hidden(&self, rules: &PathRules, status: u16) -> bool {
         let typed = |rule: &Rule| {
             !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())

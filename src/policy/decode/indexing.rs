@@ -165,7 +165,8 @@ fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions 
     }
 }
 
-/// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of all.
+/// A condition that is a list. One that names nothing would not restrict, and what is meant for some pages be said of
+/// all.
 pub fn listed<T>(
     fields: &mut Fields<'_>,
     name: &str,

@@ -139,7 +139,8 @@ fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
     } else if text.contains('*') {
         format!("`{text}`: `*` is a token only by itself")
     } else if let Some((name, _)) = text.split_once('/') {
-        // Crawlers look for their name alone, and a name with a version would be found in their user agents all the same.
+        // Crawlers look for their name alone, and a name with a version would be found in their user agents all the
+        // same.
         decoder.error("bad-token", agent.span, format!("`{text}` has a version; a product token has none")).help =
             Some(format!("write `{name}`"));
         return false;

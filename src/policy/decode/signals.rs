@@ -1,5 +1,5 @@
-//! `content_signal`, `content_usage`, `license`, `signals` and `unlicensed`, and the section `tdm`. What is accepted here
-//! can leave neither its line of robots.txt nor its header.
+//! `content_signal`, `content_usage`, `license`, `signals` and `unlicensed`, and the section `tdm`. What is accepted
+//! here can leave neither its line of robots.txt nor its header.
 
 use super::robots::patterns;
 use crate::policy::model::{
@@ -314,8 +314,9 @@ fn required_url(
     url_is_valid(&url, decoder).then_some(url)
 }
 
-/// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a Link field, and by itself
-/// in a header; nothing that could end one of them is let in, nor a fragment, which robots.txt takes for a comment.
+/// An absolute URL in printable ASCII. It stands in lines of robots.txt, between `<` and `>` in a Link field, and by
+/// itself in a header; nothing that could end one of them is let in, nor a fragment, which robots.txt takes for a
+/// comment.
 fn url_is_valid(url: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
     let Some((message, help)) = url_mistake(&url.value) else { return true };
     decoder.error("bad-url", url.span, message).help = Some(help.into());

@@ -1,7 +1,8 @@
 //! A robots.txt that exists already, as a policy: written as a person would write it, with its comments, and with the
 //! same verdict for every token and target.
 //!
-//! Text in, text out: knows no file system. What a policy cannot say is said in a comment in its place and in the notes.
+//! Text in, text out: knows no file system. What a policy cannot say is said in a comment in its place and in the
+//! notes.
 
 mod comments;
 mod groups;

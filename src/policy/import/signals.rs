@@ -1,5 +1,5 @@
-//! What the lines of a group say about the use of content, as a policy says it: `Content-Signal` (contentsignals.org) and
-//! `Content-Usage` (draft-ietf-aipref-attach-05). Part by part: what a policy cannot name is handed back.
+//! What the lines of a group say about the use of content, as a policy says it: `Content-Signal` (contentsignals.org)
+//! and `Content-Usage` (draft-ietf-aipref-attach-05). Part by part: what a policy cannot name is handed back.
 
 use super::yaml::{line, scalar};
 use crate::policy::decode::{MAX_PATTERN, is_category};

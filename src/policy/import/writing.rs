@@ -116,8 +116,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Licences, wherever they stand: RSL has them for the whole file, and who appends one to a file below the last group
-    /// means no other.
+    /// Licences, wherever they stand: RSL has them for the whole file, and who appends one to a file below the last
+    /// group means no other.
     fn licenses(&mut self, out: &mut String) {
         let mut urls: Vec<String> = Vec::new();
         for found in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {

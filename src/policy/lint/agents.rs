@@ -90,8 +90,8 @@ pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> 
 /// What many names end with: what is left of two of them tells one from the other.
 const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
 
-/// Whether one name, in lower case, is the other misspelt: by one letter or two where there are many. Short names are near
-/// to each other by chance: of these only letters that changed places, or one too many or too few.
+/// Whether one name, in lower case, is the other misspelt: by one letter or two where there are many. Short names are
+/// near to each other by chance: of these only letters that changed places, or one too many or too few.
 fn is_nearly(written: &str, known: &str) -> bool {
     let both = ENDINGS.iter().find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
     let (one, other) = both.unwrap_or((written, known));

@@ -1,5 +1,5 @@
-//! Lints: what the language allows and still is not what an owner wants. Each has an id, a severity, a place, a fix, and
-//! a section in `docs/lints.md`.
+//! Lints: what the language allows and still is not what an owner wants. Each has an id, a severity, a place, a fix,
+//! and a section in `docs/lints.md`.
 //!
 //! What can be said of any robots.txt (`agents.rs`, `rules.rs`, `sitemaps.rs`) looks at a `Subject` (`subject.rs`),
 //! which a compiled policy and a file that was found both can be.

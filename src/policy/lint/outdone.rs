@@ -1,5 +1,5 @@
-//! Rules of `indexing` that change nothing, because another one holds wherever they do: every rule that matches contributes
-//! and the strictest wins. Either they say the same, or they loosen it.
+//! Rules of `indexing` that change nothing, because another one holds wherever they do: every rule that matches
+//! contributes and the strictest wins. Either they say the same, or they loosen it.
 
 use super::catalogue as lints;
 use super::tags::covers;

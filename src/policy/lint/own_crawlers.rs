@@ -1,5 +1,5 @@
-//! Lints of `crawlers`: names, marks and networks by which one crawler would be taken for another; and of traps that some
-//! have to walk into.
+//! Lints of `crawlers`: names, marks and networks by which one crawler would be taken for another; and of traps that
+//! some have to walk into.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};
@@ -12,7 +12,8 @@ use ipnet::IpNet;
 /// Words that stand in place of a token in answers, events and metrics.
 const TAKEN: [&str; 2] = ["other", "overflow"];
 
-/// Networks of one file that are held against each other, so that the time does not grow with the square of their number.
+/// Networks of one file that are held against each other, so that the time does not grow with the square of their
+/// number.
 const MAX_NETWORKS: usize = 512;
 
 /// What is fetched by machines that renew certificates and cannot be told from others (RFC 8555 section 8.3).

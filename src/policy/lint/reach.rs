@@ -1,9 +1,9 @@
-//! Whether there is a URL at all for which a rule's conditions on the path hold: its patterns and its expression, and not
-//! those of its `not`.
+//! Whether there is a URL at all for which a rule's conditions on the path hold: its patterns and its expression, and
+//! not those of its `not`.
 //!
 //! A search through what the pieces can tell apart: the states of the expressions' automata, and the places in the
-//! patterns. It knows URLs in their normal form and nothing of status and type. It is exact where it ends; what would take
-//! long is let be.
+//! patterns. It knows URLs in their normal form and nothing of status and type. It is exact where it ends; what would
+//! take long is let be.
 
 use crate::policy::model::Conditions;
 use crate::robots::{LITERAL_STAR, Pattern};
@@ -316,8 +316,8 @@ impl Side {
     }
 }
 
-/// Octets, one of each kind that this search tells apart. Beside patterns every sign is a kind of its own: a pattern may
-/// name it, its escape, or a digit of that.
+/// Octets, one of each kind that this search tells apart. Beside patterns every sign is a kind of its own: a pattern
+/// may name it, its escape, or a digit of that.
 fn representatives(when: &Side, unless: Option<&Side>) -> Vec<u8> {
     let mut kinds = HashMap::new();
     let has_patterns = !when.patterns.is_empty() || unless.is_some_and(|side| !side.patterns.is_empty());

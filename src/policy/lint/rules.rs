@@ -42,7 +42,8 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     if needless.items.is_empty() {
         return origin_ignores_case(subject, diagnostics);
     }
-    // A rule that several groups have, by `extends` or by a list of agents, is needless only if it is so in all of them.
+    // A rule that several groups have, by `extends` or by a list of agents, is needless only if it is so in all of
+    // them.
     let count = |of: &mut dyn Iterator<Item = Option<Span>>| {
         of.fold(HashMap::<Option<Span>, usize>::new(), |mut counts, span| {
             *counts.entry(span).or_default() += 1;

@@ -1,7 +1,8 @@
 //! Signals that say something else than the rules of the site, than each other, or than anybody reads.
 //!
-//! A signal is about use, a rule about fetching, and most pairs of the two go together: `ai-train: no` for crawlers that may
-//! fetch is the very thing signals are for. What is found here are the pairs of which one makes the other pointless.
+//! A signal is about use, a rule about fetching, and most pairs of the two go together: `ai-train: no` for crawlers
+//! that may fetch is the very thing signals are for. What is found here are the pairs of which one makes the other
+//! pointless.
 
 use super::catalogue as lints;
 use super::licenses;
@@ -107,7 +108,8 @@ fn closed_groups(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A grant to everybody, and groups that shut out the crawlers that come for what it grants: all of them, or some by name.
+/// A grant to everybody, and groups that shut out the crawlers that come for what it grants: all of them, or some by
+/// name.
 fn grants_to_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (category, purpose) in ONLY_FOR {
         // Said of `purposes` above.

@@ -1,4 +1,5 @@
-//! What only a policy can get wrong: interlocks against mistakes that cost a site its place in search, tags and answers.
+//! What only a policy can get wrong: interlocks against mistakes that cost a site its place in search, tags and
+//! answers.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, TokenMarks};

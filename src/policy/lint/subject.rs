@@ -1,4 +1,5 @@
-//! What lints of a robots.txt look at, with the place of everything: in the policy that it follows from, or in the file.
+//! What lints of a robots.txt look at, with the place of everything: in the policy that it follows from, or in the
+//! file.
 
 use super::site::span_of;
 use crate::policy::compiled::{RuleSource, Site};
@@ -73,8 +74,8 @@ impl SubjectGroup {
     }
 }
 
-/// One group where several have the same rules of the same places, as those of a list of agents, or those that the origin
-/// names and the policy does not: looked at once.
+/// One group where several have the same rules of the same places, as those of a list of agents, or those that the
+/// origin names and the policy does not: looked at once.
 fn joined(groups: impl Iterator<Item = SubjectGroup>) -> Vec<SubjectGroup> {
     let mut joined: Vec<SubjectGroup> = Vec::new();
     let mut known: HashMap<Vec<(Span, bool)>, usize> = HashMap::new();

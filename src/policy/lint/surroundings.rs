@@ -1,4 +1,5 @@
-//! Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens a test site to search.
+//! Whether a policy's environment fits its hosts: a copy of the wrong file closes a site, or opens a test site to
+//! search.
 
 use super::catalogue as lints;
 use crate::policy::compiled::Site;

@@ -1,5 +1,5 @@
-//! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that nothing
-//! can match.
+//! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that
+//! nothing can match.
 
 use super::reach::{self, Among, Wanted};
 use super::{agents, catalogue as lints, outdone};

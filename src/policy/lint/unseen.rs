@@ -98,7 +98,8 @@ fn keeping_off(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     }
 }
 
-/// The Disallow that matches all that a pattern with wildcards does. Where an Allow may take some of it back there is none.
+/// The Disallow that matches all that a pattern with wildcards does. Where an Allow may take some of it back there is
+/// none.
 fn covering(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
     let set = site.matcher.rules(group);
     let (rules, path) = (set.rules(), Pattern::new(path));

@@ -54,7 +54,8 @@ proptest! {
 
 // ---- time --------------------------------------------------------------------------------------------------------------
 
-/// What takes time in proportion to the square of a megabyte takes hours; what is linear takes a moment even unoptimised.
+/// What takes time in proportion to the square of a megabyte takes hours; what is linear takes a moment even
+/// unoptimised.
 #[test]
 fn a_megabyte_of_anything_is_read_in_linear_time() {
     const MEGABYTE: usize = 1 << 20;

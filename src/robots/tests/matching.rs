@@ -212,7 +212,8 @@ fn many_wildcards_take_linear_time() {
     assert!(Pattern::new(&format!("/{}$", "*a".repeat(1_000))).matches(target.as_bytes()));
 }
 
-/// Were a rule tried wherever something of it stands in the target, these would take hours: that this ends is what is tested.
+/// Were a rule tried wherever something of it stands in the target, these would take hours: that this ends is what is
+/// tested.
 #[test]
 fn a_target_made_of_what_the_rules_contain_takes_linear_time() {
     let rules: Vec<Rule> = (0..1_000)

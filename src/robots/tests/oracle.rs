@@ -261,9 +261,9 @@ fn google_path(url: &[u8]) -> Vec<u8> {
 
 // ---- RFC 9309 ----------------------------------------------------------------------------------------------------------
 
-/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in upper case. A `*` or `$` of a
-/// URL, raw or escaped, is what a rule means by its escape (figure 6): one character, 1 or 2 here. Decoding must not make an
-/// escape that was not there.
+/// Section 2.2.2: unreserved octets decoded, what is no character of a URL encoded, escapes in upper case. A `*` or `$`
+/// of a URL, raw or escaped, is what a rule means by its escape (figure 6): one character, 1 or 2 here. Decoding must
+/// not make an escape that was not there.
 fn normal(text: &[u8], url: bool) -> Vec<u8> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let mut at = 0;

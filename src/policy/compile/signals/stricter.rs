@@ -1,5 +1,5 @@
-//! What is said about a path that origins resolve to another one: `/open/../x` is `/x` to many. It is read as sent and as
-//! resolved, and of what the two say the stricter counts, as it does for tags. Knows indexes and values; no header.
+//! What is said about a path that origins resolve to another one: `/open/../x` is `/x` to many. It is read as sent and
+//! as resolved, and of what the two say the stricter counts, as it does for tags. Knows indexes and values; no header.
 
 use super::{Tdm, Usage};
 use std::borrow::Cow;
@@ -28,7 +28,8 @@ impl PathSignals {
     }
 }
 
-/// Of each category what denies more: a "no" of either, a "yes" only of both. What one of them does not speak of is unknown.
+/// Of each category what denies more: a "no" of either, a "yes" only of both. What one of them does not speak of is
+/// unknown.
 pub(super) fn usage<'a>(sent: Option<&'a Usage>, resolved: Option<&'a Usage>) -> Option<Cow<'a, str>> {
     let (sent, resolved) = match (sent, resolved) {
         (Some(sent), Some(resolved)) if sent.value == resolved.value => return Some(Cow::Borrowed(&sent.value)),

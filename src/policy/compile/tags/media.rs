@@ -1,5 +1,5 @@
-//! What a response may be, by its head: mostly one type, sometimes one of several, or one that only the body tells. Knows
-//! nothing of rules.
+//! What a response may be, by its head: mostly one type, sometimes one of several, or one that only the body tells.
+//! Knows nothing of rules.
 
 /// What is known of the type of a response.
 #[derive(Clone, Copy, Debug)]
