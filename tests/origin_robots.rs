@@ -728,7 +728,7 @@ fn a_copy_that_was_damaged_is_not_used() {
     assert!(line.as_object_mut().expect("an object").remove("octets").is_some());
     fs::write(&copy, format!("{line}\n{octets}")).expect("written");
     let (world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
-    assert_eq!((world.served(), log.as_str()), (served, ""));
+    assert_eq!((world.served(), log.matches("shop.copy").count()), (served, 0), "{log}");
 }
 
 /// Whatever is the matter with the origin's file, what is served meanwhile is said beside it.
@@ -816,7 +816,7 @@ fn a_reason_without_end_is_cut_and_costs_no_copy() {
     let now = world.now;
     drop(world);
     let (world, log) = logged(|| World::new(directory.path(), &origin, &policy, now));
-    assert_eq!((world.served(), log.as_str()), (served, ""));
+    assert_eq!((world.served(), log.matches("shop.copy").count()), (served, 0), "{log}");
 }
 
 /// Before anybody has answered, what was known before the restart is what is known.
