@@ -16,7 +16,7 @@ use super::metas;
 use super::noscript;
 use super::output::Output;
 use crate::indexing::{Directives, Scope, Tags, is_bots_name};
-use lol_html::html_content::{ContentType, Doctype, EndTag, StreamingHandlerSink, TextChunk, TextType};
+use lol_html::html_content::{Comment, ContentType, Doctype, EndTag, StreamingHandlerSink, TextChunk, TextType};
 use lol_html::send::{DocumentContentHandlers, Element, ElementContentHandlers, Settings};
 use lol_html::{HandlerResult, Selector};
 use std::borrow::Cow;
@@ -46,6 +46,9 @@ pub(super) struct Head {
 /// How much of a page is held at least from a `<noscript>` on. A head that goes on longer gets its metas without what
 /// the page says later.
 const HELD: usize = 64 * 1024;
+/// How much is held at most, and a piece of input more: end tags that close nothing are not shown by the reader, and
+/// there can be any number of them.
+const MOST_HELD: usize = 2 * HELD;
 
 /// Whether the page is held from a `<noscript>` on.
 #[derive(Debug)]
@@ -199,6 +202,14 @@ pub(super) fn close(head: &SharedHead) {
     lock(head).close();
 }
 
+/// To be asked after each piece of input: what is held has an end, whatever the page is made of.
+pub(super) fn bound(head: &SharedHead) {
+    let mut head = lock(head);
+    if head.output.held() > MOST_HELD {
+        head.come_to(usize::MAX);
+    }
+}
+
 /// Whether the rest of the page can pass as it is.
 pub(super) fn is_done(head: &SharedHead) -> bool {
     lock(head).done
@@ -219,6 +230,13 @@ pub(super) fn with_handlers<'s>(
             let head = head.clone();
             move |text: &mut TextChunk<'_>| {
                 at_text(&head, text);
+                Ok(())
+            }
+        })
+        .comments({
+            let head = head.clone();
+            move |comment: &mut Comment<'_>| {
+                lock(&head).come_to(comment.source_location().bytes().start);
                 Ok(())
             }
         })

@@ -35,6 +35,12 @@ impl Output {
         }
     }
 
+    /// How much is held.
+    pub(super) fn held(&self) -> usize {
+        let written = self.lock();
+        written.held_from.map_or(0, |place| written.octets.len() - place)
+    }
+
     /// What is not held.
     pub(super) fn take(&self) -> Vec<u8> {
         let mut written = self.lock();

@@ -169,7 +169,12 @@ impl Page {
             return piece.to_vec();
         };
         let read = match head.as_mut() {
-            Some((reading, _)) => self.through(reading, piece),
+            Some((reading, head)) => {
+                let mut read = self.through(reading, piece);
+                head::bound(head);
+                read.extend(reading.output.take());
+                read
+            }
             None => piece.to_vec(),
         };
         let mut out = match marks.as_mut() {

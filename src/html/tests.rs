@@ -136,6 +136,26 @@ fn a_head_that_does_not_end_says_all_that_it_said() {
     assert_eq!(with_metas(open, &["noindex"]), open);
 }
 
+/// Comments end no head, and end tags that close nothing are not even shown by the reader.
+#[test]
+fn a_head_without_end_is_held_in_bounds_whatever_it_is_made_of() {
+    let start = "<html><head><noscript><img></noscript>";
+    for filler in ["<!---->", "</x>", " ", "<link>", "<meta name=a>", "<style></style>", "<noscript></noscript>"] {
+        let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
+        let mut released = page.write(start.as_bytes());
+        let piece = filler.repeat(4_096 / filler.len());
+        let mut written = start.len();
+        for _ in 0..200 {
+            released.extend(page.write(piece.as_bytes()));
+            written += piece.len();
+            assert!(written < released.len() + 140_000, "{filler}: {} of {written}", released.len());
+        }
+        released.extend(page.end());
+        let expected = format!("<html><head>{NOINDEX}<noscript><img></noscript>{}", piece.repeat(200));
+        assert!(released == expected.as_bytes(), "{filler}");
+    }
+}
+
 /// What an origin sends after that is held until the head is over, but not for ever.
 #[test]
 fn a_long_head_is_held_no_longer_than_it_must() {
