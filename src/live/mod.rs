@@ -5,6 +5,7 @@
 
 mod files;
 mod hosts;
+mod moved;
 mod origins;
 mod pauses;
 mod reload;
