@@ -245,6 +245,8 @@ impl Live {
 }
 
 #[cfg(test)]
+mod moved_tests;
+#[cfg(test)]
 mod schedule_tests;
 #[cfg(test)]
 mod takeover_tests;
