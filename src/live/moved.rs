@@ -43,7 +43,7 @@ impl Moved {
     }
 
     /// Forgets what no crawler is sent whole pages for any more, and hosts that nobody names.
-    fn forget_what_is_over(&mut self, named: &BTreeSet<String>, now: Timestamp) {
+    pub(super) fn forget_what_is_over(&mut self, named: &BTreeSet<String>, now: Timestamp) {
         for since in self.hosts.values_mut() {
             *since = since.filter(|moment| now.since(*moment) < SiteEntry::TAGS_NEW_FOR);
         }
