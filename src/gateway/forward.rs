@@ -4,6 +4,7 @@ use super::Gateway;
 use super::ctx::RequestContext;
 use super::request::host;
 use crate::crawlers::Claim;
+use crate::policy::SiteEntry;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use pingora_core::Result;
@@ -42,16 +43,22 @@ pub(super) fn request_header(
             request.insert_header(header::HOST, authority)?;
         }
     }
-    whole_pages_for_crawlers(request, ctx);
+    whole_pages_for_crawlers(request, asked_for, ctx);
     forwarding_headers(request, &original.headers, asked_for, ctx)
 }
 
 /// A 304 would hide a new noindex from a crawler that has the page: where what is said changed lately, it gets the
-/// page.
-fn whole_pages_for_crawlers(request: &mut RequestHeader, ctx: &RequestContext) {
-    let Some((decision, entry)) = ctx.judged() else { return };
-    if decision.claim != Claim::Nobody && entry.tags_are_new(&decision.path_rules, ctx.now()) {
-        for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
+/// page. So where the host came from another site lately, though it be at none now.
+fn whole_pages_for_crawlers(request: &mut RequestHeader, asked_for: &[u8], ctx: &RequestContext) {
+    let names = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+    let Some(decision) = ctx.decision.as_ref().filter(|decision| decision.claim != Claim::Nobody) else { return };
+    if !names.iter().any(|name| request.headers.contains_key(name)) {
+        return;
+    }
+    let now = ctx.now();
+    let changed = |entry: &SiteEntry| entry.tags_are_new(&decision.path_rules, now);
+    if ctx.judged().is_some_and(|(_, entry)| changed(entry)) || ctx.snapshot.moved().lately(asked_for, now) {
+        for name in names {
             request.remove_header(&name);
         }
     }

@@ -5,6 +5,7 @@
 
 mod files;
 mod hosts;
+mod moved;
 mod origins;
 mod pauses;
 mod reload;
@@ -243,6 +244,8 @@ impl Live {
     }
 }
 
+#[cfg(test)]
+mod moved_tests;
 #[cfg(test)]
 mod schedule_tests;
 #[cfg(test)]

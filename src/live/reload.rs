@@ -144,6 +144,7 @@ impl Sites {
             problem: None,
         };
         sites.recall_left();
+        sites.recall_moved(now);
         let (report, _) = sites.reload(now);
         if let Some(problem) = report.problem {
             return Err(StartError::Io(problem));
@@ -204,6 +205,7 @@ impl Sites {
         let mut changed = self.settle_without_policy(now) | !switched.is_empty();
         changed |=
             outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
+        self.settle_moved(now);
         self.settle_takeovers(now);
         for entry in self.without_policy.values_mut() {
             changed |= forget_what_is_over(entry, self.registry, now);
@@ -376,7 +378,7 @@ impl Sites {
         let entries = entries.chain(self.without_policy.values());
         let entries =
             entries.map(|entry| SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }).collect();
-        Snapshot::new(entries, self.generation)
+        Snapshot::new(entries, self.generation).with_moved(self.memory.moved.index())
     }
 
     /// Writes down what must survive a restart.
@@ -389,6 +391,7 @@ impl Sites {
             let version = entry.site.robots_txt.version.to_string();
             self.memory.since.insert(entry.site.name.clone(), (version, entry.since));
         }
+        self.remember_telling(now);
         self.remember_versions();
         self.state.remember(&self.memory);
     }

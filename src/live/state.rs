@@ -2,6 +2,7 @@
 //! of it cannot be written, a file is taken away that says that all of it is there: what is served meanwhile the next
 //! start does not know of, and has to know that it does not.
 
+use super::moved::Moved;
 use super::pauses::Remembered;
 use super::takeover::Left;
 use crate::durable::{set_aside, write_anew};
@@ -37,6 +38,8 @@ pub struct Memory {
     pub tag_rules: BTreeMap<String, BTreeMap<u64, Timestamp>>,
     /// Per site: when what is said last changed on every page, as when a rule of its tag plan is taken away.
     pub tag_rule_removed: BTreeMap<String, Timestamp>,
+    /// Which hosts went to other sites lately, and who told crawlers something.
+    pub moved: Moved,
     /// Pauses.
     pub pauses: Remembered,
 }
@@ -171,6 +174,11 @@ impl State {
     /// Whether versions may have been in force before the start that nobody knows of.
     pub fn is_incomplete(&self) -> bool {
         self.incomplete
+    }
+
+    /// Whether something was remembered that cannot be understood.
+    pub fn has_lost_track(&self) -> bool {
+        self.set_aside.is_some()
     }
 
     /// What is wrong with the state, for a person.

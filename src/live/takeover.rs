@@ -244,7 +244,7 @@ pub(super) fn hosts_of(site: &Site) -> Vec<String> {
 }
 
 /// Patterns as they are remembered.
-fn hosts(written: &[String]) -> impl Iterator<Item = HostPattern> + Clone {
+pub(super) fn hosts(written: &[String]) -> impl Iterator<Item = HostPattern> + Clone {
     written.iter().filter_map(|host| parse_host(host).ok())
 }
 

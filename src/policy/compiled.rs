@@ -1,6 +1,7 @@
 //! What the request path sees: policies compiled, nothing left to parse or to allocate.
 
 use super::model::{Audience, HostPattern, Mode, OriginTags, Policy, Unverified};
+use super::moved::MovedHosts;
 use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Binds, Claim, TokenMarks};
 use crate::robots::{Document, Matcher, Pattern, RuleSet};
@@ -351,6 +352,7 @@ impl SiteEntry {
 pub struct Snapshot {
     sites: Vec<SiteEntry>,
     hosts: super::compile::hosts::HostIndex,
+    moved: MovedHosts,
     /// Counts replacements.
     pub generation: u64,
 }
@@ -361,7 +363,17 @@ impl Snapshot {
         let hosts = super::compile::hosts::HostIndex::new(
             sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)),
         );
-        Snapshot { sites, hosts, generation }
+        Snapshot { sites, hosts, moved: MovedHosts::default(), generation }
+    }
+
+    /// With what is known of hosts that went from one site to another.
+    pub fn with_moved(self, moved: MovedHosts) -> Snapshot {
+        Snapshot { moved, ..self }
+    }
+
+    /// Hosts that lately went from one site to another.
+    pub fn moved(&self) -> &MovedHosts {
+        &self.moved
     }
 
     /// All sites.

@@ -11,6 +11,7 @@ pub(crate) mod decode;
 mod former;
 pub mod import;
 pub mod lint;
+pub mod moved;
 pub mod origin;
 pub mod retire;
 

@@ -87,6 +87,13 @@ indexing:
     assert_eq!(said("/x", 200, "multipart/byteranges"), "", "a 200 is what it says");
     assert_eq!(said("/not/x", 200, "text/html, text/html; charset=utf-8"), "", "twice the same is one type");
     assert_eq!(said("/x", 206, "text/html"), "");
+    let quoted = r#"text/html; charset="a, application/pdf""#;
+    assert_eq!([said("/x", 200, quoted), said("/not/x", 200, quoted)], ["", ""], "a comma in quotes parts no types");
+    assert_eq!(
+        said("/x", 200, r#"text/html; charset="a, application/pdf"#),
+        "noindex",
+        "a quote without an end is none"
+    );
 }
 
 #[test]
