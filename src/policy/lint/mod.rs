@@ -6,6 +6,7 @@
 
 mod agents;
 mod catalogue;
+mod extent;
 mod file;
 mod licenses;
 mod outdone;
@@ -21,6 +22,7 @@ mod subject;
 mod surroundings;
 mod tags;
 mod unseen;
+mod words;
 
 #[cfg(test)]
 mod reach_tests;

@@ -2,7 +2,6 @@
 
 use super::catalogue as lints;
 use super::site::span_of;
-use super::tags::literal_start;
 use crate::indexing::{Directives, Scope};
 use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::Environment;
