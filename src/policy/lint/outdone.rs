@@ -10,32 +10,36 @@ use crate::yaml::Diagnostics;
 
 /// Comparisons of patterns, types and status codes in all rules of a policy: the time this takes does not grow with the
 /// square of their number.
-const COMPARISONS: usize = 300_000;
+pub(super) const COMPARISONS: usize = 300_000;
 
-pub(super) fn lint(rules: &[IndexingRule], diagnostics: &mut Diagnostics) {
+pub(super) fn lint(rules: &[IndexingRule], left: &mut usize, diagnostics: &mut Diagnostics) {
     let extents: Vec<Extent<'_>> = rules.iter().map(|rule| Extent::of(&rule.when)).collect();
-    let mut left = COMPARISONS;
     for (place, (rule, extent)) in rules.iter().zip(&extents).enumerate() {
-        let others = rules.iter().zip(&extents).enumerate().filter(|(other, (wider, _))| {
-            *other != place && wider.unless.is_none()
-        });
-        let wider: Vec<_> = others.filter(|(_, (_, wider))| wider.covers(extent, &mut left)).collect();
+        let others = rules
+            .iter()
+            .zip(&extents)
+            .enumerate()
+            .filter(|(other, (wider, _))| *other != place && wider.unless.is_none());
+        let wider: Vec<_> = others.filter(|(_, (_, wider))| wider.covers(extent, left)).collect();
         if loosened(rule, || wider.iter().map(|(_, (wider, _))| *wider), diagnostics) {
             continue;
         }
         let found = wider.iter().find(|(other, (wider, theirs))| {
             // Of two that are the same the later one.
-            (*other < place || !extent.covers(theirs, &mut left)) && left > 0 && says_it_all(wider, rule)
+            (*other < place || !extent.covers(theirs, left)) && *left > 0 && says_it_all(wider, rule)
         });
         if let Some((_, (wider, _))) = found {
             let says = if wider.tags == rule.tags { "says the same" } else { "restricts no less" };
             diagnostics.push(
                 lints::REDUNDANT_TAG
-                    .at(rule.span, format!("this changes nothing: another rule holds wherever this one does, and {says}"))
+                    .at(
+                        rule.span,
+                        format!("this changes nothing: another rule holds wherever this one does, and {says}"),
+                    )
                     .related(wider.span, "it is said here"),
             );
         }
-        if left == 0 {
+        if *left == 0 {
             return;
         }
     }

@@ -2,7 +2,7 @@
 //! nothing can match.
 
 use super::extent::Extent;
-use super::reach::{self, Among, Wanted};
+use super::reach::{self, Among, Searches, Wanted};
 use super::{agents, catalogue as lints, outdone, words};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
@@ -12,10 +12,10 @@ use crate::policy::model::IndexingRule;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, nearest};
 
-pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let mut budget = reach::STEPS_OF_A_POLICY;
+pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnostics: &mut Diagnostics) {
+    let mut comparisons = outdone::COMPARISONS;
     for rule in &site.policy.indexing {
-        never_matches(rule, &mut budget, diagnostics);
+        never_matches(rule, searches, &mut comparisons, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
@@ -28,7 +28,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
             );
         }
     }
-    outdone::lint(&site.policy.indexing, diagnostics);
+    outdone::lint(&site.policy.indexing, &mut comparisons, diagnostics);
 }
 
 /// Names that nobody goes by and that are nearly those of crawlers.
@@ -102,7 +102,10 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         };
         diagnostics.push(
             lints::HEADER_UNREAD
-                .at(word.written.text.span, format!("of `{name}` {} documents {only} only, not this header", bot.operator))
+                .at(
+                    word.written.text.span,
+                    format!("of `{name}` {} documents {only} only, not this header", bot.operator),
+                )
                 .help(format!("{help} ({}, {})", bot.source, bot.as_of)),
         );
     }
@@ -154,7 +157,7 @@ fn each_directive(
     }
 }
 
-fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diagnostics) {
+fn never_matches(rule: &IndexingRule, searches: &mut Searches, comparisons: &mut usize, diagnostics: &mut Diagnostics) {
     if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
@@ -165,20 +168,20 @@ fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diag
     let paths = reach::patterns(&rule.when);
     let path_regex = rule.when.path_regex.as_ref();
     let when = Wanted { paths: &paths, path_regex: path_regex.map(|regex| regex.value.as_str()), unless: None };
-    let matches = reach::any(when, Among::All, budget);
+    let matches = reach::any(when, Among::All, searches);
     if let (Some(regex), Some(text)) = (path_regex, when.path_regex)
-        && let Some((message, help)) = of_expression(text, when, matches, budget)
+        && let Some((message, help)) = of_expression(text, when, matches, searches)
     {
         diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
     let Some(unless) = rule.unless.as_ref().filter(|_| matches != Some(false)) else { return };
     let (excluding, extent) = (Extent::of(unless), Extent::of(&rule.when));
-    let excludes = excluding.lists_cover(&extent, budget) && {
+    let excludes = excluding.lists_cover(&extent, comparisons) && {
         let excluded = reach::patterns(unless);
         let expression = unless.path_regex.as_ref().map(|regex| regex.value.as_str());
-        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, budget);
+        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, searches);
         // What was not found out their text may tell.
-        left.map_or_else(|| excluding.covers(&extent, budget), |left| !left)
+        left.map_or_else(|| excluding.covers(&extent, comparisons), |left| !left)
     };
     if excludes {
         diagnostics.push(
@@ -191,9 +194,14 @@ fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diag
 
 /// What is wrong with an expression that holds for no path, or only for such as nobody means, and what to do. `matches`
 /// is whether the rule does.
-fn of_expression(regex: &str, when: Wanted<'_>, matches: Option<bool>, budget: &mut usize) -> Option<(String, String)> {
+fn of_expression(
+    regex: &str,
+    when: Wanted<'_>,
+    matches: Option<bool>,
+    searches: &mut Searches,
+) -> Option<(String, String)> {
     let alone = Wanted { path_regex: Some(regex), ..Wanted::default() };
-    let mut is_none = |among| reach::any(alone, among, budget) == Some(false);
+    let mut is_none = |among| reach::any(alone, among, searches) == Some(false);
     if matches == Some(false) && is_none(Among::All) {
         if is_none(Among::AnyText) {
             return Some((

@@ -19,7 +19,9 @@ pub struct Word<'r> {
 /// What is written to somebody, in its order.
 pub fn of<'r>(rule: &'r IndexingRule, scope: &Scope) -> Vec<Word<'r>> {
     let of_scope = rule.written.iter().filter(|written| written.scope == *scope);
-    of_scope.flat_map(|written| split(&written.text.value).map(move |(text, said)| Word { written, text, said })).collect()
+    of_scope
+        .flat_map(|written| split(&written.text.value).map(move |(text, said)| Word { written, text, said }))
+        .collect()
 }
 
 /// The directives of a text. A date may hold commas: what says nothing alone is read with what follows.

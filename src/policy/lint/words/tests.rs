@@ -105,13 +105,21 @@ fn every_pair_is_what_it_says() {
             let expected = match are {
                 Fine => assert!(messages.is_empty(), "{way}: {messages:?}"),
                 Opposite => {
-                    let value = |text: &str| text.replace("2099-01-01", "2099-01-01T00:00:00Z").replace("2099-01-02", "2099-01-02T00:00:00Z");
+                    let value = |text: &str| {
+                        text.replace("2099-01-01", "2099-01-01T00:00:00Z").replace("2099-01-02", "2099-01-02T00:00:00Z")
+                    };
                     let message = format!("`{}` has no effect beside `{}`", value(one), value(other));
                     assert_eq!(messages, [("contradictory-tag", message.as_str())], "{way}");
                     let help = found[0].help.as_deref().unwrap_or_default();
-                    assert!(help.starts_with(&format!("remove `{}`, and what is sent stays the same", value(one))), "{help}");
+                    assert!(
+                        help.starts_with(&format!("remove `{}`, and what is sent stays the same", value(one))),
+                        "{help}"
+                    );
                 }
-                Needless => assert!(matches!(messages[..], [("redundant-tag", said)] if said.contains(&format!("`{one}`")) ), "{way}: {messages:?}"),
+                Needless => assert!(
+                    matches!(messages[..], [("redundant-tag", said)] if said.contains(&format!("`{one}`")) ),
+                    "{way}: {messages:?}"
+                ),
             };
             let () = expected;
         }
@@ -140,9 +148,18 @@ fn what_is_common_is_let_be() {
 
 #[test]
 fn a_word_is_said_twice_only_if_it_is() {
-    for (tag, times) in [("[noindex, noindex]", 1), ("[index, index]", 1), ("'max-snippet: 5, max-snippet:5'", 1), ("[index, follow]", 0)] {
+    for (tag, times) in [
+        ("[noindex, noindex]", 1),
+        ("[index, index]", 1),
+        ("'max-snippet: 5, max-snippet:5'", 1),
+        ("[index, follow]", 0),
+    ] {
         let found = said(&format!("tag: {tag}"));
-        assert_eq!(found.iter().filter(|item| item.message.ends_with("is said twice")).count(), times, "{tag}: {found:?}");
+        assert_eq!(
+            found.iter().filter(|item| item.message.ends_with("is said twice")).count(),
+            times,
+            "{tag}: {found:?}"
+        );
         assert_eq!(found.len(), times, "{tag}: {found:?}");
     }
 }
@@ -172,7 +189,9 @@ fn what_one_is_told_beside_everybody_is_told_as_it_is() {
         let found = said(&format!("tags: {{ '*': {all}, googlebot: {one} }}"));
         match (expected, &found[..]) {
             (None, []) => {}
-            (Some((id, words)), [only]) => assert!(only.id == id && only.message.contains(words), "{all}, {one}: {only:?}"),
+            (Some((id, words)), [only]) => {
+                assert!(only.id == id && only.message.contains(words), "{all}, {one}: {only:?}")
+            }
             _ => panic!("{all}, {one}: {found:?}"),
         }
     }
@@ -199,7 +218,10 @@ fn a_rule_that_loosens_another_is_told_by_its_words() {
         let found = said(wider, one);
         match word {
             None => assert_eq!(found, Vec::<String>::new(), "{wider}, {one}"),
-            Some(word) => assert!(found.len() == 1 && found[0].starts_with(&format!("`{word}` has no effect: ")), "{wider}, {one}: {found:?}"),
+            Some(word) => assert!(
+                found.len() == 1 && found[0].starts_with(&format!("`{word}` has no effect: ")),
+                "{wider}, {one}: {found:?}"
+            ),
         }
     }
 }
@@ -216,7 +238,9 @@ fn a_rule_is_within_another_s_reach_as_patterns_are() {
         ("/*.pdf", "/x/*.pdf$", true),
         ("/*.pdf$", "/x/*.pdf", false),
     ] {
-        let found = said(&format!("tag: noindex }}\n  - {{ paths: '{wider}', tag: noai }}\n  - {{ paths: '{narrower}', tag: noai"));
+        let found = said(&format!(
+            "tag: noindex }}\n  - {{ paths: '{wider}', tag: noai }}\n  - {{ paths: '{narrower}', tag: noai"
+        ));
         assert_eq!(found.len(), usize::from(within), "{wider}, {narrower}: {found:?}");
     }
 }
