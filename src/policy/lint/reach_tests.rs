@@ -127,6 +127,53 @@ fn expressions_that_are_too_much_are_let_be() {
     }
 }
 
+/// What building an automaton takes counts as what searching it does, and the next rule of the same asks for nothing.
+#[test]
+fn what_all_expressions_of_a_policy_take_is_bounded() {
+    let mut searches = reach::Searches::of_a_policy();
+    let mut answered = 0;
+    for rule in 0..1_000 {
+        let text = format!(r"(?i)^/x{rule}/\w+/y");
+        let wanted = Wanted { path_regex: Some(&text), ..Wanted::default() };
+        answered += usize::from(reach::any(wanted, Among::All, &mut searches).is_some());
+        let left = searches.left;
+        let again = reach::any(wanted, Among::All, &mut searches);
+        assert!(
+            left == 0 || again.is_none() || left - searches.left < 1_000,
+            "{} steps for {text}",
+            left - searches.left
+        );
+    }
+    assert!(searches.left == 0 && (40..900).contains(&answered), "{answered} answered, {} left", searches.left);
+}
+
+/// What people write is looked at whole.
+#[test]
+fn a_hundred_ordinary_rules_are_all_looked_at() {
+    let mut text =
+        "robots: { origin: replace, groups: [{ agents: '*', disallow: [/hidden/, /x], allow: /x/y }] }\nindexing:\n"
+            .to_owned();
+    for rule in 0..100 {
+        text += &format!(
+            "  - {{ path_regex: '^/a{rule}/[a-z]+/.*[.]html$', not: {{ paths: '/a{rule}/b/' }}, tag: noindex }}\n"
+        );
+    }
+    text +=
+        "  - { path_regex: '^events/', tag: noai }\n  - { path_regex: '^/hidden', paths: /hidden/, tag: noindex }\n";
+    text += "  - { paths: /c, tag: nofollow }\n  - { paths: /c/d, tag: nofollow }\n";
+    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
+    let (policy, found) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
+    let at = Timestamp::parse("2026-11-21").expect("a day");
+    let site = compile_at(Arc::new(policy), Registry::builtin(), at).expect("compiles");
+    let mut found = Diagnostics::default();
+    super::lint(&site, Registry::builtin(), &mut found);
+    let ids: Vec<_> = found.items.iter().map(|item| item.id).filter(|id| !id.contains("token")).collect();
+    for id in ["noindex-unseen", "rule-never-matches", "redundant-tag"] {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
+    }
+}
+
 /// Expressions of a few pieces that meet in few ways.
 fn expressions() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

@@ -165,6 +165,9 @@ fn never_matches(rule: &IndexingRule, searches: &mut Searches, comparisons: &mut
                 .help("write `%23` if it is a part of the path, or leave out what begins with `#`"),
         );
     }
+    if searches.left == 0 {
+        return;
+    }
     let paths = reach::patterns(&rule.when);
     let path_regex = rule.when.path_regex.as_ref();
     let when = Wanted { paths: &paths, path_regex: path_regex.map(|regex| regex.value.as_str()), unless: None };

@@ -21,6 +21,9 @@ pub fn lint(site: &Site, searches: &mut Searches, diagnostics: &mut Diagnostics)
     }
     let mut looking = Looking::new(site, searches);
     for rule in &site.policy.indexing {
+        if looking.searches.overlaps == 0 {
+            break;
+        }
         let scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
         let unseen = scopes.filter_map(|scope| unseen_by(scope, rule, &mut looking)).next();
         let Some((place, found, who)) = unseen else { continue };
@@ -147,11 +150,8 @@ impl<'s> Looking<'s> {
         let allowed = meeting.iter().filter(|(rule, _)| rule.allow).map(|(rule, _)| rule.pattern.priority()).max();
         let covering = |rule: &Rule| rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
         let covering = meeting.iter().find(|(rule, _)| !rule.allow && covering(rule));
-        let meets_nothing = |searches: &mut Searches| reach::any(wanted, Among::All, searches) != Some(true);
         if let Some((_, source)) = covering {
-            // What is never said needs no seeing.
-            let is_plain = wanted.path_regex.is_none() && wanted.unless.is_none();
-            return if !is_plain && meets_nothing(self.searches) { None } else { found(source, false) };
+            return found(source, false);
         }
         let rules: Vec<&Rule> = meeting.iter().map(|(rule, _)| *rule).collect();
         let plainly = reach::kept_off(wanted, &rules, Among::Plain, self.searches)?;

@@ -244,3 +244,20 @@ fn a_rule_is_within_another_s_reach_as_patterns_are() {
         assert_eq!(found.len(), usize::from(within), "{wider}, {narrower}: {found:?}");
     }
 }
+
+/// Rules are held against each other as long as there is something left of what that may take.
+#[test]
+fn comparisons_end_where_they_are_used_up() {
+    let rules = |paths: usize| {
+        let list = (0..paths).map(|path| format!("'/{path}/*x'")).collect::<Vec<_>>().join(", ");
+        let rule = format!("  - {{ paths: [{list}], tag: noai }}\n");
+        let text = format!("robots: {{ origin: replace }}\nindexing:\n{}", rule.repeat(200));
+        let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
+        read("shop", &source).0.expect("a policy").indexing
+    };
+    for (paths, all) in [(1, true), (100, false)] {
+        let (rules, mut left, mut found) = (rules(paths), super::super::outdone::COMPARISONS, Diagnostics::default());
+        super::super::outdone::lint(&rules, &mut left, &mut found);
+        assert_eq!((found.items.len() == 199, left > 0), (all, all), "{paths}: {} found", found.items.len());
+    }
+}
