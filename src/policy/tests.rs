@@ -354,3 +354,15 @@ fn a_selector_that_asks_for_what_comes_later_is_refused_with_what_can_be_asked()
     assert!(error.message.starts_with("`p + b` cannot be used as a selector: "), "{}", error.message);
     assert!(error.help.as_deref().is_some_and(|help| help.contains("`.class`")));
 }
+
+/// Parameters are not told apart, and not taken as if they were.
+#[test]
+fn a_type_with_parameters_is_told_to_leave_them_out() {
+    let text = "robots: { origin: replace }\nindexing:\n  - { types: 'text/html; charset=utf-8', tag: noindex }\n";
+    let source = Source { name: "shop.yaml".into(), text: text.into() };
+    let (policy, found) = read("shop", &source);
+    assert!(policy.is_none());
+    let only = &found.items[0];
+    assert_eq!(only.message, "`text/html; charset=utf-8` is a media type with parameters");
+    assert_eq!(only.help.as_deref(), Some("leave the parameters out: `text/html` matches with any charset"));
+}

@@ -207,13 +207,18 @@ fn types(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
         let token = |part: &str| {
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+!#$&^".contains(&byte))
         };
-        let valid = media
-            .value
-            .split_once('/')
-            .is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)));
-        if !valid {
+        let is_type = |text: &str| {
+            text.split_once('/').is_some_and(|(kind, subtype)| token(kind) && (subtype == "*" || token(subtype)))
+        };
+        let valid = is_type(&media.value);
+        let bare = media.value.split_once(';').map(|(bare, _)| bare.trim()).filter(|bare| is_type(bare));
+        if let Some(bare) = bare {
+            // Taken as it is it would promise to tell one charset from another.
+            decoder.error("bad-type", media.span, format!("`{}` is a media type with parameters", media.value)).help =
+                Some(format!("leave the parameters out: `{bare}` matches with any charset"));
+        } else if !valid {
             decoder.error("bad-type", media.span, format!("`{}` is not a media type", media.value)).help =
-                Some("write `application/pdf` or \"image/*\"; parameters such as charset are ignored".into());
+                Some("write `application/pdf` or \"image/*\", without parameters such as charset".into());
         }
         valid
     });

@@ -6,6 +6,7 @@
 
 mod agents;
 mod catalogue;
+mod extent;
 mod file;
 mod licenses;
 mod outdone;
@@ -21,6 +22,7 @@ mod subject;
 mod surroundings;
 mod tags;
 mod unseen;
+mod words;
 
 #[cfg(test)]
 mod reach_tests;
@@ -42,9 +44,10 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
     own_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
-    unseen::lint(site, diagnostics);
+    let mut searches = reach::Searches::of_a_policy();
+    unseen::lint(site, &mut searches, diagnostics);
     surroundings::lint(site, diagnostics);
-    tags::lint(site, registry, diagnostics);
+    tags::lint(site, registry, &mut searches, diagnostics);
     passed_on::lint(site, diagnostics);
     selectors::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);

@@ -2,31 +2,56 @@
 //! contributes and the strictest wins. Either they say the same, or they loosen it.
 
 use super::catalogue as lints;
-use super::tags::covers;
-use crate::indexing::{Directive, Scope};
+use super::extent::Extent;
+use super::words;
+use crate::indexing::Scope;
 use crate::policy::model::IndexingRule;
 use crate::yaml::Diagnostics;
 
-/// Rules that are looked at, so that the time this takes does not grow with the square of their number.
-const LOOKED_AT: usize = 256;
+/// Comparisons of patterns, types and status codes in all rules of a policy: the time this takes does not grow with the
+/// square of their number.
+pub(super) const COMPARISONS: usize = 250_000;
 
-pub(super) fn lint(rules: &[IndexingRule], diagnostics: &mut Diagnostics) {
-    for (place, rule) in rules.iter().enumerate().take(LOOKED_AT) {
-        let wider = || {
-            let others = rules.iter().enumerate().filter(move |(other, _)| *other != place);
-            others.filter(|(_, wider)| wider.unless.is_none() && covers(&wider.when, &rule.when))
-        };
-        if loosened(rule, || wider().map(|(_, wider)| wider), diagnostics) {
+/// What reading a pattern takes of them.
+const PATTERN: usize = 8;
+
+pub(super) fn lint(rules: &[IndexingRule], left: &mut usize, diagnostics: &mut Diagnostics) {
+    let mut extents = Vec::new();
+    for rule in rules {
+        // Reading a pattern takes as long as some comparisons do.
+        *left = left.saturating_sub(PATTERN * rule.when.paths.len());
+        if *left == 0 {
+            break;
+        }
+        extents.push(Extent::of(&rule.when));
+    }
+    for (place, (rule, extent)) in rules.iter().zip(&extents).enumerate() {
+        let others = rules
+            .iter()
+            .zip(&extents)
+            .enumerate()
+            .filter(|(other, (wider, _))| *other != place && wider.unless.is_none());
+        let wider: Vec<_> = others.filter(|(_, (_, wider))| wider.covers(extent, left)).collect();
+        if loosened(rule, || wider.iter().map(|(_, (wider, _))| *wider), diagnostics) {
             continue;
         }
-        // Of two that are the same the later one.
-        let mut counts = wider().filter(|(other, wider)| *other < place || !covers(&rule.when, &wider.when));
-        if let Some((_, wider)) = counts.find(|(_, wider)| says_it_all(wider, rule)) {
+        let found = wider.iter().find(|(other, (wider, theirs))| {
+            // Of two that are the same the later one.
+            (*other < place || !extent.covers(theirs, left)) && *left > 0 && says_it_all(wider, rule)
+        });
+        if let Some((_, (wider, _))) = found {
+            let says = if wider.tags == rule.tags { "says the same" } else { "restricts no less" };
             diagnostics.push(
                 lints::REDUNDANT_TAG
-                    .at(rule.span, "this changes nothing: another rule holds wherever this one does, and says the same")
+                    .at(
+                        rule.span,
+                        format!("this changes nothing: another rule holds wherever this one does, and {says}"),
+                    )
                     .related(wider.span, "it is said here"),
             );
+        }
+        if *left == 0 {
+            return;
         }
     }
 }
@@ -52,44 +77,26 @@ fn loosened<'r, I: Iterator<Item = &'r IndexingRule>>(
     diagnostics: &mut Diagnostics,
 ) -> bool {
     let mut any = false;
-    for (scope, said) in rule.tags.iter() {
-        let mut looser = said.iter().filter(|directive| has_stricter(directive));
-        let found = looser.find_map(|directive| {
-            let wider = wider().find(|wider| outdoes(wider, scope, directive))?;
-            Some((directive, wider))
+    for (scope, _) in rule.tags.iter() {
+        let words = words::of(rule, scope);
+        let found = words.iter().filter(|word| word.may_loosen()).find_map(|word| {
+            let wider = wider().find(|wider| {
+                let said = [Scope::All, scope.clone()].into_iter().filter_map(|scope| wider.tags.of(&scope));
+                said.into_iter().any(|said| word.undone_by(said).is_some())
+            })?;
+            Some((word, wider))
         });
-        let Some((directive, wider)) = found else { continue };
+        let Some((word, wider)) = found else { continue };
         any = true;
-        let written = rule.written.iter().find(|written| written.scope == *scope);
-        let place = written.map_or(rule.span, |written| written.text.span);
         diagnostics.push(
             lints::CONTRADICTORY_TAG
                 .at(
-                    place,
-                    format!("`{directive}` has no effect: another rule holds wherever this one does, and says more"),
+                    word.written.text.span,
+                    format!("`{}` has no effect: another rule holds wherever this one does, and says more", word.text),
                 )
                 .related(wider.span, "every rule that matches contributes, and the strictest wins")
-                .help("take these paths out of the other rule with `not`, or remove this one"),
+                .help("remove it, and nothing changes; to restrict these pages less, take them out of the other rule with `not`"),
         );
     }
     any
-}
-
-/// Whether there is something stricter of its kind.
-fn has_stricter(directive: &Directive) -> bool {
-    use Directive::{All, MaxImagePreview, MaxSnippet, MaxVideoPreview, UnavailableAfter};
-    matches!(directive, All | MaxSnippet(_) | MaxImagePreview(_) | MaxVideoPreview(_) | UnavailableAfter(_))
-}
-
-/// Whether a wider rule says something of the same kind to the same bots, and more strictly.
-fn outdoes(wider: &IndexingRule, scope: &Scope, directive: &Directive) -> bool {
-    let mut said = wider.tags.of(scope).cloned().unwrap_or_default();
-    said.extend(&wider.tags.of(&Scope::All).cloned().unwrap_or_default());
-    let restricts = |known: &Directive| match directive {
-        Directive::All => *known != Directive::All,
-        _ => known.name() == directive.name() && known != directive,
-    };
-    let mut both = said.clone();
-    both.insert(directive.clone());
-    said.iter().any(restricts) && both == said
 }

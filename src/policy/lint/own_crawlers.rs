@@ -16,6 +16,9 @@ const TAKEN: [&str; 2] = ["other", "overflow"];
 /// number.
 const MAX_NETWORKS: usize = 512;
 
+/// The first address of what is given out of IPv6.
+const GIVEN_OUT: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0);
+
 /// What is fetched by machines that renew certificates and cannot be told from others (RFC 8555 section 8.3).
 const FOR_MACHINES: &str = "/.well-known/acme-challenge/token";
 
@@ -28,7 +31,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         if let Some(network) = own.networks.iter().find(|network| is_of_everybody(network)) {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
-                    .at(own.token.span, format!("`{network}` holds the addresses of half the world or more"))
+                    .at(own.token.span, format!("`{network}` holds half of the addresses that anybody has, or more"))
                     .label("whoever calls itself so is verified")
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
@@ -107,9 +110,13 @@ fn marks(
     }
 }
 
-/// Whether nobody is outside of it, or hardly anybody.
+/// Whether nobody is outside of it, or hardly anybody. All that was ever given out of IPv6 stands in the lower half of
+/// its 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
 fn is_of_everybody(network: &IpNet) -> bool {
-    network.prefix_len() <= 1
+    match network {
+        IpNet::V4(network) => network.prefix_len() <= 1,
+        IpNet::V6(network) => network.prefix_len() <= 4 && network.contains(&GIVEN_OUT),
+    }
 }
 
 /// Networks that prove two crawlers, whose operators are not known to be one.

@@ -13,12 +13,21 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+mod kept_off;
+pub use kept_off::kept_off;
 
 /// Steps of one search; what people write takes a few hundred.
 const MAX_STEPS: usize = 20_000;
 /// Steps of all searches of a policy: a check and a reload take no longer for it, whatever the expressions are.
-pub const STEPS_OF_A_POLICY: usize = 300_000;
+const STEPS_OF_A_POLICY: usize = 250_000;
+/// Comparisons of octets where patterns are held against each other, in all of a policy.
+const OVERLAPS_OF_A_POLICY: usize = 500_000;
+/// Steps that building an automaton costs, for each state that the expression has before it is one.
+const STEPS_OF_A_STATE: usize = 4;
+/// Automata that are kept: a rule's, and its `not`'s.
+const KEPT: usize = 2;
 /// Memory of one expression's automaton, while it is searched.
 const CACHE_BYTES: usize = 1 << 20;
 /// Octets of all patterns of a rule; their places are kept in 16 bits.
@@ -33,6 +42,8 @@ pub enum Among {
     WithoutQuestionMark,
     /// Those whose path has no escape left once its escapes are decoded: it was `%25C3`.
     WithoutDoubleEscape,
+    /// Those without an escape that could be left out: `/` and not `%2F`, where a path goes on.
+    Plain,
     /// Texts that begin with anything, not only with `/`. There are no such URLs: it tells why none matches.
     AnyText,
 }
@@ -46,27 +57,69 @@ pub struct Wanted<'c> {
     pub unless: Option<(&'c [Pattern], Option<&'c str>)>,
 }
 
+/// What all searches of a policy may still take, and what they have built.
+#[derive(Debug)]
+pub struct Searches {
+    /// Steps.
+    pub left: usize,
+    /// Comparisons in [`Pattern::overlaps`].
+    pub overlaps: usize,
+    built: VecDeque<(String, Option<DFA>)>,
+}
+
+impl Searches {
+    pub fn of_a_policy() -> Searches {
+        Searches { left: STEPS_OF_A_POLICY, overlaps: OVERLAPS_OF_A_POLICY, built: VecDeque::new() }
+    }
+
+    /// The automaton of an expression; `None` where it would be too large, or too much was built already.
+    fn automaton(&mut self, text: &str) -> Option<DFA> {
+        if let Some((_, known)) = self.built.iter().find(|(known, _)| known == text) {
+            return known.clone();
+        }
+        if self.left == 0 {
+            return None;
+        }
+        let automaton = automaton(text);
+        let states = automaton.as_ref().map_or(CACHE_BYTES / 64, |automaton| automaton.get_nfa().states().len());
+        self.left = self.left.saturating_sub(states * STEPS_OF_A_STATE);
+        self.built.truncate(KEPT - 1);
+        self.built.push_front((text.to_owned(), automaton.clone()));
+        automaton
+    }
+}
+
 /// The patterns of conditions.
 pub fn patterns(conditions: &Conditions) -> Vec<Pattern> {
     conditions.paths.iter().map(|path| Pattern::new(&path.value)).collect()
 }
 
-/// Whether some URL is what is wanted; `None` where that was not found out. Takes its steps from `budget`.
-pub fn any(wanted: Wanted<'_>, among: Among, budget: &mut usize) -> Option<bool> {
-    let mut left = MAX_STEPS.min(*budget);
-    let given = left;
-    let found = search(wanted, among, &mut left);
-    *budget -= given - left;
+/// Whether some URL is what is wanted; `None` where that was not found out. Takes its steps from `searches`.
+pub fn any(wanted: Wanted<'_>, among: Among, searches: &mut Searches) -> Option<bool> {
+    let (when, unless) = sides(wanted, searches)?;
+    let given = MAX_STEPS.min(searches.left);
+    let mut left = given;
+    let found = search(when, unless, among, &mut left);
+    searches.left -= given - left;
     found
 }
 
-fn search(wanted: Wanted<'_>, among: Among, left: &mut usize) -> Option<bool> {
-    let mut when = Side::new(wanted.paths, wanted.path_regex)?;
-    let mut unless = match wanted.unless {
-        Some((paths, path_regex)) => Some(Side::new(paths, path_regex)?),
+/// The conditions of a rule and those of its `not`, ready to be searched.
+fn sides(wanted: Wanted<'_>, searches: &mut Searches) -> Option<(Side, Option<Side>)> {
+    let when = Side::new(wanted.paths, wanted.path_regex, searches)?;
+    let unless = match wanted.unless {
+        Some((paths, path_regex)) => Some(Side::new(paths, path_regex, searches)?),
         None => None,
     };
-    let octets = representatives(&when, unless.as_ref());
+    // Finding the octets that are told apart looks at each pattern, and at each octet.
+    let octets = |side: &Side| 128 + side.patterns.iter().map(Vec::len).sum::<usize>();
+    let cost = octets(&when) + unless.as_ref().map_or(0, octets);
+    searches.left = searches.left.saturating_sub(cost);
+    (searches.left > 0).then_some((when, unless))
+}
+
+fn search(mut when: Side, mut unless: Option<Side>, among: Among, left: &mut usize) -> Option<bool> {
+    let octets = representatives(&when, unless.as_ref(), &[]);
     let mut known = HashSet::new();
     let first = State {
         when: when.start()?,
@@ -179,7 +232,7 @@ fn tokens(octet: u8, from: Place, among: Among) -> SmallVec<[(Token, Place); 2]>
             if octet != b'?' || from.at == At::Query {
                 out.push((Token::from_slice(&[octet]), place));
             }
-            if !unreserved || hex && from.stray > 0 {
+            if among != Among::Plain && !unreserved || hex && from.stray > 0 {
                 out.push((escaped(), place));
             }
         }
@@ -218,9 +271,9 @@ enum Places {
 }
 
 impl Side {
-    fn new(paths: &[Pattern], path_regex: Option<&str>) -> Option<Side> {
+    fn new(paths: &[Pattern], path_regex: Option<&str>, searches: &mut Searches) -> Option<Side> {
         let expression = match path_regex {
-            Some(text) => Some(Expression::new(text)?),
+            Some(text) => Some(Expression::new(searches.automaton(text)?)),
             None => None,
         };
         let mut patterns: Vec<Vec<u8>> = paths.iter().filter(|path| !path.is_empty()).map(Pattern::as_target).collect();
@@ -307,27 +360,34 @@ impl Side {
         }
     }
 
-    /// What tells this octet from others, where two of the same kind lead to the same places.
-    fn kind(&self, octet: u8) -> (u8, bool) {
-        let class = self.expression.as_ref().map_or(0, |expression| expression.dfa.byte_classes().get(octet));
-        let stands = |text: &[u8]| self.patterns.iter().any(|pattern| pattern.windows(text.len()).any(|w| w == text));
-        let named = !self.patterns.is_empty() && (stands(&[octet]) || stands(format!("%{octet:02X}").as_bytes()));
-        (class, named)
+    /// The kind of an octet to the expression.
+    fn class(&self, octet: u8) -> u8 {
+        self.expression.as_ref().map_or(0, |expression| expression.dfa.byte_classes().get(octet))
     }
 }
 
-/// Octets, one of each kind that this search tells apart. Beside patterns every sign is a kind of its own: a pattern
-/// may name it, its escape, or a digit of that.
-fn representatives(when: &Side, unless: Option<&Side>) -> Vec<u8> {
+/// Octets, one of each kind that this search tells apart: those that lead to the same places are of one kind. Beside
+/// patterns every sign is a kind of its own: one may name it, its escape, or a digit of that.
+fn representatives(when: &Side, unless: Option<&Side>, beside: &[Vec<u8>]) -> Vec<u8> {
+    let patterns = || when.patterns.iter().chain(unless.into_iter().flat_map(|side| &side.patterns)).chain(beside);
+    let mut named = [false; 256];
+    for pattern in patterns() {
+        pattern.iter().for_each(|octet| named[usize::from(*octet)] = true);
+        for escape in pattern.windows(3).filter(|text| text[0] == b'%') {
+            let digit = |octet: u8| char::from(octet).to_digit(16);
+            if let (Some(high), Some(low)) = (digit(escape[1]), digit(escape[2])) {
+                named[(high * 16 + low) as usize] = true;
+            }
+        }
+    }
+    let has_patterns = patterns().next().is_some();
     let mut kinds = HashMap::new();
-    let has_patterns = !when.patterns.is_empty() || unless.is_some_and(|side| !side.patterns.is_empty());
     for octet in 0..=u8::MAX {
-        let (class, named) = when.kind(octet);
-        let (other, named_there) = unless.map_or((0, false), |side| side.kind(octet));
-        let itself = named || named_there || b"/?%*$#".contains(&octet);
+        let itself = named[usize::from(octet)] || b"/?%*$#".contains(&octet);
         let own = itself || has_patterns && !octet.is_ascii_alphanumeric();
         let spelling = (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), octet.is_ascii_hexdigit());
-        kinds.entry((class, other, spelling, own.then_some(octet))).or_insert(octet);
+        let classes = (when.class(octet), unless.map_or(0, |side| side.class(octet)));
+        kinds.entry((classes, spelling, own.then_some(octet))).or_insert(octet);
     }
     let mut octets: Vec<u8> = kinds.into_values().collect();
     octets.sort_unstable();
@@ -340,23 +400,26 @@ struct Expression {
     cache: Cache,
 }
 
+fn automaton(text: &str) -> Option<DFA> {
+    DFA::builder()
+        // Rather no answer than states forgotten and made again.
+        .configure(
+            DFA::config()
+                .cache_capacity(CACHE_BYTES)
+                .skip_cache_capacity_check(true)
+                .minimum_cache_clear_count(Some(0)),
+        )
+        // Read as it is when it is used: on octets, which need be no UTF-8.
+        .syntax(syntax::Config::new().utf8(false))
+        .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(CACHE_BYTES)))
+        .build(text)
+        .ok()
+}
+
 impl Expression {
-    fn new(text: &str) -> Option<Expression> {
-        let dfa = DFA::builder()
-            // Rather no answer than states forgotten and made again.
-            .configure(
-                DFA::config()
-                    .cache_capacity(CACHE_BYTES)
-                    .skip_cache_capacity_check(true)
-                    .minimum_cache_clear_count(Some(0)),
-            )
-            // Read as it is when it is used: on octets, which need be no UTF-8.
-            .syntax(syntax::Config::new().utf8(false))
-            .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(CACHE_BYTES)))
-            .build(text)
-            .ok()?;
+    fn new(dfa: DFA) -> Expression {
         let cache = dfa.create_cache();
-        Some(Expression { dfa, cache })
+        Expression { dfa, cache }
     }
 
     fn start(&mut self) -> Option<LazyStateID> {

@@ -118,8 +118,59 @@ fn rules_that_match_what_nobody_means_are_told_as_that() {
 #[test]
 fn expressions_that_are_too_much_are_let_be() {
     for regex in [r"^events\b", "^a.*x.{60}y.{60}z.{60}$", "(a|b|c)*a(a|b|c){30}^"] {
-        let answer = reach::any(Wanted { path_regex: Some(regex), ..Wanted::default() }, Among::All, &mut 1_000_000);
+        let answer = reach::any(
+            Wanted { path_regex: Some(regex), ..Wanted::default() },
+            Among::All,
+            &mut reach::Searches::of_a_policy(),
+        );
         assert_ne!(answer, Some(true), "{regex}");
+    }
+}
+
+/// What building an automaton takes counts as what searching it does, and the next rule of the same asks for nothing.
+#[test]
+fn what_all_expressions_of_a_policy_take_is_bounded() {
+    let mut searches = reach::Searches::of_a_policy();
+    let mut answered = 0;
+    for rule in 0..1_000 {
+        let text = format!(r"(?i)^/x{rule}/\w+/y");
+        let wanted = Wanted { path_regex: Some(&text), ..Wanted::default() };
+        answered += usize::from(reach::any(wanted, Among::All, &mut searches).is_some());
+        let left = searches.left;
+        let again = reach::any(wanted, Among::All, &mut searches);
+        assert!(
+            left == 0 || again.is_none() || left - searches.left < 1_000,
+            "{} steps for {text}",
+            left - searches.left
+        );
+    }
+    assert!(searches.left == 0 && (40..900).contains(&answered), "{answered} answered, {} left", searches.left);
+}
+
+/// What people write is looked at whole.
+#[test]
+fn a_hundred_ordinary_rules_are_all_looked_at() {
+    let mut text =
+        "robots: { origin: replace, groups: [{ agents: '*', disallow: [/hidden/, /x], allow: /x/y }] }\nindexing:\n"
+            .to_owned();
+    for rule in 0..100 {
+        text += &format!(
+            "  - {{ path_regex: '^/a{rule}/[a-z]+/.*[.]html$', not: {{ paths: '/a{rule}/b/' }}, tag: noindex }}\n"
+        );
+    }
+    text +=
+        "  - { path_regex: '^events/', tag: noai }\n  - { path_regex: '^/hidden', paths: /hidden/, tag: noindex }\n";
+    text += "  - { paths: /c, tag: nofollow }\n  - { paths: /c/d, tag: nofollow }\n";
+    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
+    let (policy, found) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
+    let at = Timestamp::parse("2026-11-21").expect("a day");
+    let site = compile_at(Arc::new(policy), Registry::builtin(), at).expect("compiles");
+    let mut found = Diagnostics::default();
+    super::lint(&site, Registry::builtin(), &mut found);
+    let ids: Vec<_> = found.items.iter().map(|item| item.id).filter(|id| !id.contains("token")).collect();
+    for id in ["noindex-unseen", "rule-never-matches", "redundant-tag"] {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
     }
 }
 
@@ -221,6 +272,124 @@ proptest! {
                 nothing || query || escapes
             });
             prop_assert!(false_here.is_none(), "{}{}: {:?} is matched, and said is {:?}", when, not, url, said);
+        }
+    }
+}
+
+/// What is said of a noindex that robots.txt hides, in a policy with these groups and conditions.
+fn hidden(rules: &str, conditions: &str) -> (Site, Vec<String>) {
+    let text = format!(
+        "acknowledge: [site_disallowed]\nrobots: {{ origin: replace, groups: [{{ agents: '*', {rules} }}] }}\nindexing:\n  \
+         - {{ {conditions}, tag: noindex }}\n"
+    );
+    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
+    let (policy, found) = read("shop", &source);
+    let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
+    let at = Timestamp::parse("2026-11-21").expect("a day");
+    let site = compile_at(Arc::new(policy), Registry::builtin(), at).expect("compiles");
+    let mut found = Diagnostics::default();
+    super::lint(&site, Registry::builtin(), &mut found);
+    let here = found.items.into_iter().filter(|item| item.id == "noindex-unseen");
+    let messages = here.map(|item| item.message).collect();
+    (site, messages)
+}
+
+/// Whether a crawler that follows `*` may fetch it.
+fn may_be_fetched(site: &Site, target: &str) -> bool {
+    let star = site.matcher.star().expect("a group of `*`");
+    let rules = site.matcher.rules(star);
+    let mut scratch = TargetScratch::default();
+    rules.find(scratch.normalise(target.as_bytes()).sent).is_none_or(|rule| rules.rules()[rule].allow)
+}
+
+#[test]
+fn a_noindex_that_is_seen_somewhere_is_let_be() {
+    for (rules, conditions, seen) in [
+        ("disallow: '/old$'", "paths: /old", "/old/a"),
+        ("disallow: '/$'", "types: text/html", "/a"),
+        ("disallow: /shop/, allow: /shop/help/", "paths: /shop/", "/shop/help/"),
+        ("disallow: '/private$'", "path_regex: '^/private'", "/private/"),
+        ("disallow: /private/", "path_regex: '^/private'", "/privateer"),
+        ("disallow: /a, allow: '/*b$'", "paths: /a, not: { paths: /a/b }", "/ab"),
+        ("disallow: '/*.pdf$'", "paths: '/*.pdf'", "/a.pdf?b"),
+        ("disallow: '/a?'", "paths: /a", "/a"),
+    ] {
+        let (site, said) = hidden(rules, conditions);
+        assert!(is_tagged(&site, seen) && may_be_fetched(&site, seen), "{rules}, {conditions}: {seen}");
+        assert_eq!(said, Vec::<String>::new(), "{rules}, {conditions}");
+    }
+}
+
+#[test]
+fn a_noindex_that_nobody_may_fetch_is_told() {
+    let plainly = "unless their URLs are spelled with escapes";
+    for (rules, conditions, reserve) in [
+        ("disallow: /old", "paths: /old", false),
+        ("disallow: /old", "paths: /old/", false),
+        ("disallow: /shop/, allow: /shop", "paths: /shop/", false),
+        ("disallow: [/a, /b]", "path_regex: '^/[ab]'", false),
+        ("disallow: ['/a$', '/a?', /a/]", "paths: ['/a$', '/a/']", false),
+        ("disallow: [/a, /b], allow: /a/c", "paths: /a, not: { paths: /a/c }", false),
+        ("disallow: [/x/1, /x/2]", "path_regex: '^/x/[12]'", true),
+        ("disallow: /private/", "path_regex: '^/private/a'", true),
+        ("disallow: '/*.pdf'", "path_regex: '[.]pdf$'", false),
+        ("disallow: /", "path_regex: 'a'", false),
+    ] {
+        let (_, said) = hidden(rules, conditions);
+        let only = said.first().unwrap_or_else(|| panic!("{rules}, {conditions}"));
+        assert!(
+            only.starts_with("this noindex is never seen: ") && only.contains(plainly) == reserve,
+            "{conditions}: {said:?}"
+        );
+    }
+}
+
+fn short_urls() -> Vec<String> {
+    let pieces = ["/", "a", "b", "%2F", "?", "%41", "*", "1"];
+    let mut urls = vec!["/".to_owned()];
+    let mut from = 0;
+    for _ in 0..3 {
+        let to = urls.len();
+        let longer: Vec<_> =
+            urls[from..to].iter().flat_map(|url| pieces.map(|piece| format!("{url}{piece}"))).collect();
+        from = to;
+        urls.extend(longer);
+    }
+    urls
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Of a noindex that somebody may fetch it is never said that it is never seen.
+    #[test]
+    fn never_seen_is_never_false(
+        disallow in proptest::collection::vec(paths(), 1..4),
+        allow in proptest::collection::vec(paths(), 0..3),
+        listed in proptest::option::of(paths()),
+        regex in proptest::option::weighted(0.4, expressions()),
+        not in proptest::option::weighted(0.3, paths()),
+        urls in proptest::collection::vec(urls(), 40),
+    ) {
+        prop_assume!(regex.as_ref().is_none_or(|text| regex::bytes::Regex::new(text).is_ok()));
+        let list = |paths: &[String]| paths.iter().map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
+        let mut conditions = vec!["status: 200".to_owned()];
+        conditions.extend(listed.map(|path| format!("paths: '{path}'")));
+        conditions.extend(regex.map(|regex| format!("path_regex: '{regex}'")));
+        conditions.extend(not.map(|path| format!("not: {{ paths: '{path}' }}")));
+        let allow = if allow.is_empty() { String::new() } else { format!(", allow: [{}]", list(&allow)) };
+        let (rules, conditions) = (format!("disallow: [{}]{allow}", list(&disallow)), conditions.join(", "));
+        let (site, said) = hidden(&rules, &conditions);
+        if let Some(said) = said.first() {
+            let plainly = said.contains("unless");
+            for url in short_urls().iter().chain(&urls) {
+                let mut scratch = TargetScratch::default();
+                let resolved = scratch.normalise(url.as_bytes()).resolved.is_some();
+                let needless = ["%2F", "%2f", "%2A", "%34", "%41", "%24"].iter().any(|escape| url.contains(escape));
+                if resolved || plainly && needless {
+                    continue;
+                }
+                prop_assert!(!is_tagged(&site, url) || !may_be_fetched(&site, url), "{}; {}: {} is seen: {}", rules, conditions, url, said);
+            }
         }
     }
 }

@@ -1,20 +1,21 @@
 //! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that
 //! nothing can match.
 
-use super::reach::{self, Among, Wanted};
-use super::{agents, catalogue as lints, outdone};
+use super::extent::Extent;
+use super::reach::{self, Among, Searches, Wanted};
+use super::{agents, catalogue as lints, outdone, words};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
-use crate::indexing::{Directive, Directives, Flag, Scope, Tags, is_bots_name};
+use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
 use crate::policy::compiled::Site;
-use crate::policy::model::{Conditions, IndexingRule, StatusCondition, WrittenDirectives};
+use crate::policy::model::IndexingRule;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, Located, nearest};
+use crate::yaml::{Diagnostics, nearest};
 
-pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let mut budget = reach::STEPS_OF_A_POLICY;
+pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnostics: &mut Diagnostics) {
+    let mut comparisons = outdone::COMPARISONS;
     for rule in &site.policy.indexing {
-        never_matches(rule, &mut budget, diagnostics);
+        never_matches(rule, searches, &mut comparisons, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
@@ -27,7 +28,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
             );
         }
     }
-    outdone::lint(&site.policy.indexing, diagnostics);
+    outdone::lint(&site.policy.indexing, &mut comparisons, diagnostics);
 }
 
 /// Names that nobody goes by and that are nearly those of crawlers.
@@ -64,28 +65,12 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
     }
 }
 
-/// What was written to somebody, directive by directive, with the piece that it stands in.
-fn pieces<'r>(rule: &'r IndexingRule, scope: &Scope) -> Vec<(&'r WrittenDirectives, Directives)> {
-    let of_scope = rule.written.iter().filter(|written| written.scope == *scope);
-    of_scope
-        .flat_map(|written| {
-            // A date may hold a comma, and then it is the only directive of its piece.
-            let whole = written.text.value.to_ascii_lowercase().contains("unavailable_after");
-            let parts: Vec<&str> = match whole {
-                true => vec![written.text.value.as_str()],
-                false => written.text.value.split(',').collect(),
-            };
-            parts.into_iter().filter_map(move |part| Some((written, Directives::parse(part).ok()?))).collect::<Vec<_>>()
-        })
-        .collect()
-}
-
 fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timestamp, diagnostics: &mut Diagnostics) {
-    let pieces = pieces(rule, scope);
+    let words = words::of(rule, scope);
     let place = |directive: &Directive| {
         let holds = |directives: &Directives| directives.iter().any(|known| known.name() == directive.name());
-        let found = pieces.iter().find(|(_, directives)| holds(directives));
-        found.map_or(rule.span, |(written, _)| written.text.span)
+        let found = words.iter().find(|word| holds(&word.said));
+        found.map_or(rule.span, |word| word.written.text.span)
     };
     let has = |flag: Flag| said.iter().any(|directive| *directive == Directive::Flag(flag));
     let whole = match scope {
@@ -99,21 +84,9 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
                 .help("it lets a page that says noindex be found where others embed it: write `[noindex, indexifembedded]`"),
         );
     }
-    against_each_other(said, &pieces, diagnostics);
-    if let (Scope::Bot(name), true) = (scope, rule.tags.iter().any(|(scope, _)| *scope == Scope::All)) {
-        let mut without = Tags::default();
-        rule.tags
-            .iter()
-            .filter(|(other, _)| *other != scope)
-            .for_each(|(scope, said)| without.add(scope.clone(), said));
-        if without.effective(name) == rule.tags.effective(name)
-            && let Some((written, _)) = pieces.first()
-        {
-            diagnostics.push(
-                lints::REDUNDANT_TAG
-                    .at(written.text.span, format!("everybody is told this already, and `{name}` with them")),
-            );
-        }
+    words::lint(&words, said, diagnostics);
+    if let (Scope::Bot(name), Some(to_all)) = (scope, rule.tags.of(&Scope::All)) {
+        words::beside_all(name, &words, said, to_all, diagnostics);
     }
     for directive in said.iter() {
         each_directive(scope, directive, place(directive), now, diagnostics);
@@ -121,7 +94,7 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
     if let Scope::Bot(name) = scope
         && let Some(bot) = engines::bot(name)
         && bot.reads != Reads::Header
-        && let Some((written, _)) = pieces.first()
+        && let Some(word) = words.first()
     {
         let (only, help) = match bot.reads {
             Reads::Meta => ("meta tags in HTML", "the page itself has to say it"),
@@ -129,50 +102,12 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         };
         diagnostics.push(
             lints::HEADER_UNREAD
-                .at(written.text.span, format!("of `{name}` {} documents {only} only, not this header", bot.operator))
+                .at(
+                    word.written.text.span,
+                    format!("of `{name}` {} documents {only} only, not this header", bot.operator),
+                )
                 .help(format!("{help} ({}, {})", bot.source, bot.as_of)),
         );
-    }
-}
-
-/// Pieces that say the same twice, or that cannot both be meant.
-fn against_each_other(said: &Directives, pieces: &[(&WrittenDirectives, Directives)], diagnostics: &mut Diagnostics) {
-    let restricts = said.iter().any(|directive| *directive != Directive::All);
-    let mut before = Directives::default();
-    for (written, piece) in pieces {
-        let all = piece.iter().any(|directive| *directive == Directive::All);
-        let key = piece
-            .iter()
-            .find_map(|directive| before.iter().find(|known| known.name() == directive.name() && *known != directive));
-        let mut both = before.clone();
-        both.extend(piece);
-        if all && restricts {
-            diagnostics.push(
-                lints::CONTRADICTORY_TAG
-                    .at(
-                        written.text.span,
-                        format!("`{}` allows what others here restrict, and has no effect", written.text.value),
-                    )
-                    .help("remove it: of two values the more restrictive one wins"),
-            );
-        } else if let Some(known) = key {
-            diagnostics.push(
-                lints::CONTRADICTORY_TAG
-                    .at(written.text.span, format!("`{known}` is said here, too; the more restrictive of the two wins"))
-                    .help("remove the other"),
-            );
-        } else if !before.is_empty() && both == before && !all {
-            // `index, follow` is two words for what restricts nothing, and means both.
-            diagnostics.push(lints::REDUNDANT_TAG.at(written.text.span, "this is said twice"));
-        }
-        before = both;
-    }
-    let snippet = said.iter().find(|directive| matches!(directive, Directive::MaxSnippet(_)));
-    if let Some(snippet) = snippet.filter(|_| said.iter().any(|known| *known == Directive::Flag(Flag::NoSnippet)))
-        && let Some((written, _)) = pieces.iter().find(|(_, piece)| piece.iter().any(|directive| directive == snippet))
-    {
-        diagnostics
-            .push(lints::REDUNDANT_TAG.at(written.text.span, format!("`{snippet}` changes nothing beside nosnippet")));
     }
 }
 
@@ -222,7 +157,7 @@ fn each_directive(
     }
 }
 
-fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diagnostics) {
+fn never_matches(rule: &IndexingRule, searches: &mut Searches, comparisons: &mut usize, diagnostics: &mut Diagnostics) {
     if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
@@ -230,22 +165,26 @@ fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diag
                 .help("write `%23` if it is a part of the path, or leave out what begins with `#`"),
         );
     }
+    if searches.left == 0 {
+        return;
+    }
     let paths = reach::patterns(&rule.when);
     let path_regex = rule.when.path_regex.as_ref();
     let when = Wanted { paths: &paths, path_regex: path_regex.map(|regex| regex.value.as_str()), unless: None };
-    let matches = reach::any(when, Among::All, budget);
+    let matches = reach::any(when, Among::All, searches);
     if let (Some(regex), Some(text)) = (path_regex, when.path_regex)
-        && let Some((message, help)) = of_expression(text, when, matches, budget)
+        && let Some((message, help)) = of_expression(text, when, matches, searches)
     {
         diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
     let Some(unless) = rule.unless.as_ref().filter(|_| matches != Some(false)) else { return };
-    let excludes = lists_cover(unless, &rule.when) && {
+    let (excluding, extent) = (Extent::of(unless), Extent::of(&rule.when));
+    let excludes = excluding.lists_cover(&extent, comparisons) && {
         let excluded = reach::patterns(unless);
         let expression = unless.path_regex.as_ref().map(|regex| regex.value.as_str());
-        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, budget);
+        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, searches);
         // What was not found out their text may tell.
-        left.map_or_else(|| covers(unless, &rule.when), |left| !left)
+        left.map_or_else(|| excluding.covers(&extent, comparisons), |left| !left)
     };
     if excludes {
         diagnostics.push(
@@ -258,9 +197,14 @@ fn never_matches(rule: &IndexingRule, budget: &mut usize, diagnostics: &mut Diag
 
 /// What is wrong with an expression that holds for no path, or only for such as nobody means, and what to do. `matches`
 /// is whether the rule does.
-fn of_expression(regex: &str, when: Wanted<'_>, matches: Option<bool>, budget: &mut usize) -> Option<(String, String)> {
+fn of_expression(
+    regex: &str,
+    when: Wanted<'_>,
+    matches: Option<bool>,
+    searches: &mut Searches,
+) -> Option<(String, String)> {
     let alone = Wanted { path_regex: Some(regex), ..Wanted::default() };
-    let mut is_none = |among| reach::any(alone, among, budget) == Some(false);
+    let mut is_none = |among| reach::any(alone, among, searches) == Some(false);
     if matches == Some(false) && is_none(Among::All) {
         if is_none(Among::AnyText) {
             return Some((
@@ -287,49 +231,4 @@ fn of_expression(regex: &str, when: Wanted<'_>, matches: Option<bool>, budget: &
     }
     (matches == Some(false) && !when.paths.is_empty())
         .then(|| ("no path of `paths` is one that this expression matches".into(), "write two rules".into()))
-}
-
-/// The text that every path has at its start for which an expression holds.
-pub(super) fn literal_start(regex: &str) -> Option<&str> {
-    let rest = regex.strip_prefix('^').filter(|rest| !rest.contains('|'))?;
-    let end = rest.find(|sign: char| !sign.is_ascii_alphanumeric() && !"/-_~%".contains(sign)).unwrap_or(rest.len());
-    // What is repeated or optional may not be there.
-    let end = if rest[end..].starts_with(['?', '*', '{']) { end.checked_sub(1)? } else { end };
-    (end > 1).then(|| &rest[..end])
-}
-
-/// Whether one set of conditions holds wherever the other does, as far as that can be told from their text.
-pub(super) fn covers(wider: &Conditions, narrower: &Conditions) -> bool {
-    paths_cover(&wider.paths, &narrower.paths)
-        && wider
-            .path_regex
-            .as_ref()
-            .is_none_or(|regex| narrower.path_regex.as_ref().is_some_and(|other| other.value == regex.value))
-        && lists_cover(wider, narrower)
-}
-
-/// The same of status and type alone.
-fn lists_cover(wider: &Conditions, narrower: &Conditions) -> bool {
-    list_covers(&wider.types, &narrower.types, |wider, narrower| {
-        wider == narrower || wider.strip_suffix('*').is_some_and(|kind| narrower.starts_with(kind))
-    }) && list_covers(&wider.status, &narrower.status, |wider, narrower| match (wider, narrower) {
-        (StatusCondition::Class(class), StatusCondition::Code(code)) => u16::from(*class) == code / 100,
-        // A part of a page is tagged as the page.
-        (StatusCondition::Code(200), StatusCondition::Code(206)) => true,
-        _ => wider == narrower,
-    })
-}
-
-fn paths_cover(wider: &[Located<String>], narrower: &[Located<String>]) -> bool {
-    list_covers(wider, narrower, |wider, narrower| {
-        let literal = wider.strip_suffix('*').unwrap_or(wider);
-        wider == narrower || !literal.contains(['*', '$']) && narrower.starts_with(literal)
-    })
-}
-
-/// An empty list does not restrict.
-fn list_covers<T>(wider: &[Located<T>], narrower: &[Located<T>], holds: impl Fn(&T, &T) -> bool) -> bool {
-    wider.is_empty()
-        || !narrower.is_empty()
-            && narrower.iter().all(|narrow| wider.iter().any(|wide| holds(&wide.value, &narrow.value)))
 }

@@ -1,44 +1,52 @@
 //! A noindex that nobody sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
 
 use super::catalogue as lints;
+use super::reach::{self, Among, Searches, Wanted};
 use super::site::span_of;
-use super::tags::literal_start;
-use crate::indexing::{Directives, Scope};
+use crate::indexing::Scope;
 use crate::policy::compiled::{RuleSource, Site};
-use crate::policy::model::Environment;
+use crate::policy::model::{Environment, IndexingRule};
 use crate::policy::retire::RetireStage;
-use crate::robots::{Pattern, TargetScratch};
-use crate::yaml::{Diagnostic, Diagnostics, Located, Span};
+use crate::robots::{Pattern, Rule};
+use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// Less than that, and most pages have not been visited.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
 
-pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, searches: &mut Searches, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Staging {
         return;
     }
+    let mut looking = Looking::new(site, searches);
     for rule in &site.policy.indexing {
-        let noindex = rule.tags.iter().filter(|(_, said)| said.forbids_indexing());
-        let unseen = noindex.filter_map(|(scope, said)| unseen_by(site, scope, said, &rule.when.paths, rule));
-        for (place, found, who) in unseen.take(1) {
-            let message = match who {
-                Unseen::ByAll => "this noindex is never seen: robots.txt keeps crawlers off these pages".to_owned(),
-                Unseen::ByStar => {
-                    "many never see this noindex: robots.txt keeps the crawlers of the `*` group off these \
-                                   pages"
-                        .to_owned()
-                }
-                Unseen::By(bot) => format!("this noindex is never seen: robots.txt keeps {bot} off these pages"),
-            };
-            let finding = lints::NOINDEX_UNSEEN
-                .at(place, message)
-                .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
-            diagnostics.push(pointing_at(finding, &found, site));
+        if looking.searches.overlaps == 0 {
+            break;
         }
+        let scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
+        let unseen = scopes.filter_map(|scope| unseen_by(scope, rule, &mut looking)).next();
+        let Some((place, found, who)) = unseen else { continue };
+        let never = match &who {
+            Unseen::ByStar => {
+                "many never see this noindex: robots.txt keeps the crawlers of the `*` group off these pages"
+            }
+            _ => "this noindex is never seen: robots.txt keeps",
+        };
+        let mut message = match who {
+            Unseen::ByAll => format!("{never} crawlers off these pages"),
+            Unseen::ByStar => never.to_owned(),
+            Unseen::By(bot) => format!("{never} {bot} off these pages"),
+        };
+        if found.spelled_plainly {
+            message.push_str(", unless their URLs are spelled with escapes that they do not need");
+        }
+        let finding = lints::NOINDEX_UNSEEN
+            .at(place, message)
+            .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
+        diagnostics.push(pointing_at(finding, &found.source, site));
     }
-    retired(site, diagnostics);
+    retired(site, &mut looking, diagnostics);
 }
 
 /// Who does not see a noindex.
@@ -51,74 +59,107 @@ enum Unseen {
     By(Box<str>),
 }
 
+/// What keeps crawlers off.
+struct KeptOff {
+    source: RuleSource,
+    /// It keeps off those URLs that have no escape which could be left out.
+    spelled_plainly: bool,
+}
+
 /// Where a rule says noindex to somebody who may not fetch its pages, the Disallow, and who that is.
-fn unseen_by(
-    site: &Site,
-    scope: &Scope,
-    said: &Directives,
-    paths: &[Located<String>],
-    rule: &crate::policy::model::IndexingRule,
-) -> Option<(Span, RuleSource, Unseen)> {
-    debug_assert!(said.forbids_indexing());
+fn unseen_by(scope: &Scope, rule: &IndexingRule, looking: &mut Looking<'_>) -> Option<(Span, KeptOff, Unseen)> {
     let bot = match scope {
         Scope::All => None,
         Scope::Bot(name) => Some(name),
     };
-    let group = bot.and_then(|bot| site.matcher.named(bot)).or(site.matcher.star())?;
-    let who = |keeps_off: &dyn Fn(usize) -> bool| match bot {
-        Some(bot) => Unseen::By(bot.clone()),
-        None if (0..site.rule_sources.len()).all(keeps_off) => Unseen::ByAll,
-        None => Unseen::ByStar,
-    };
-    if paths.is_empty() && rule.when.path_regex.is_none() {
-        // Everywhere: unseen where nothing at all may be fetched.
-        let closing = |group: usize| {
-            let open = site.matcher.rules(group).rules().iter().any(|rule| rule.allow);
-            disallowing(site, group, "/").filter(|_| !open)
-        };
-        return Some((rule.span, closing(group)?, who(&|group| closing(group).is_some())));
+    let matcher = &looking.site.matcher;
+    let group = bot.and_then(|bot| matcher.named(bot)).or(matcher.star())?;
+    let path_regex = rule.when.path_regex.as_ref();
+    let text = path_regex.map(|regex| regex.value.as_str());
+    // A `not` that asks for status or type takes no path out.
+    let unless = rule.unless.as_ref().filter(|unless| unless.types.is_empty() && unless.status.is_empty());
+    let excluded =
+        unless.map(|unless| (reach::patterns(unless), unless.path_regex.as_ref().map(|regex| &*regex.value)));
+    let everywhere = path_regex.map_or(rule.span, |regex| regex.span);
+    let mut places: Vec<(Pattern, Span)> =
+        rule.when.paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect();
+    if places.is_empty() {
+        places.push((Pattern::new("/"), everywhere));
     }
-    // What an expression begins with is as good as a path.
-    let regex = rule.when.path_regex.as_ref().filter(|_| paths.is_empty());
-    let begins = regex.and_then(|regex| Some((literal_start(&regex.value)?, regex.span)));
-    paths.iter().map(|path| (path.value.as_str(), path.span)).chain(begins).find_map(|(path, span)| {
-        let found = keeping_off(site, group, path)?;
-        Some((span, found, who(&|group| keeping_off(site, group, path).is_some())))
+    places.iter().find_map(|(path, span)| {
+        let paths = std::slice::from_ref(path);
+        let unless = excluded.as_ref().map(|(paths, regex)| (paths.as_slice(), *regex));
+        let wanted = Wanted { paths, path_regex: text, unless };
+        let mut found = looking.keeping_off(group, path, wanted)?;
+        let who = match bot {
+            Some(bot) => Unseen::By(bot.clone()),
+            None => {
+                let by_others = looking.others(group).into_iter().map(|other| looking.keeping_off(other, path, wanted));
+                let by_others: Option<Vec<_>> = by_others.collect();
+                match by_others {
+                    Some(others) => {
+                        found.spelled_plainly |= others.iter().any(|other| other.spelled_plainly);
+                        Unseen::ByAll
+                    }
+                    None => Unseen::ByStar,
+                }
+            }
+        };
+        Some((*span, found, who))
     })
 }
 
-/// The Disallow that keeps a group off all that a pattern of a policy stands for.
-fn keeping_off(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
-    if path == "/" {
-        return None;
-    }
-    match path.find(['*', '$']) {
-        None => disallowing(site, group, path),
-        Some(_) => covering(site, group, path),
-    }
+/// The rules of the groups, and what looking at them may still take.
+struct Looking<'s> {
+    site: &'s Site,
+    searches: &'s mut Searches,
+    /// Groups of which no two have the same rules.
+    distinct: Vec<usize>,
 }
 
-/// The Disallow that matches all that a pattern with wildcards does. Where an Allow may take some of it back there is
-/// none.
-fn covering(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
-    let set = site.matcher.rules(group);
-    let (rules, path) = (set.rules(), Pattern::new(path));
-    // The index finds them in no order, and some more than once.
-    let mut disallows = Vec::new();
-    set.each(&path.as_target(), |index| disallows.push(index));
-    disallows.retain(|&index| !rules[index].allow);
-    disallows.sort_unstable();
-    disallows.dedup();
-    if disallows.is_empty() {
-        return None;
+impl<'s> Looking<'s> {
+    fn new(site: &'s Site, searches: &'s mut Searches) -> Looking<'s> {
+        let mut seen = HashSet::new();
+        let rules = |group: usize| site.matcher.rules(group).rules();
+        let distinct = (0..site.rule_sources.len()).filter(|group| seen.insert(rules(*group))).collect();
+        Looking { site, searches, distinct }
     }
-    // The longest Allow that meets it takes back all that is no longer.
-    let mut budget = 100_000;
-    let allows = rules.iter().filter(|rule| rule.allow && rule.pattern.overlaps(&path, &mut budget));
-    let taken_back = allows.map(|rule| rule.pattern.priority()).max().unwrap_or(0);
-    let index = disallows.into_iter().find(|&index| rules[index].pattern.priority() > taken_back)?;
-    let source = &site.rule_sources[group][index];
-    (!is_of_retire(site, source)).then(|| source.clone())
+
+    /// Groups that have other rules than one has.
+    fn others(&self, group: usize) -> Vec<usize> {
+        let rules = |group: usize| self.site.matcher.rules(group).rules();
+        self.distinct.iter().copied().filter(|other| rules(*other) != rules(group)).collect()
+    }
+
+    /// The Disallow that keeps a group off all URLs that are wanted, which are of this path: `None` where one of them
+    /// may be fetched, and where that takes too long to find out. What was retired does not count, it was seen before.
+    fn keeping_off(&mut self, group: usize, path: &Pattern, wanted: Wanted<'_>) -> Option<KeptOff> {
+        let (rules, sources) = (self.site.matcher.rules(group).rules(), &self.site.rule_sources[group]);
+        let overlaps = &mut self.searches.overlaps;
+        let all = rules.iter().zip(sources);
+        let meeting: Vec<(&Rule, &RuleSource)> =
+            all.filter(|(rule, _)| *overlaps > 0 && rule.pattern.overlaps(path, overlaps)).collect();
+        if *overlaps == 0 {
+            return None;
+        }
+        let site = self.site;
+        let meeting: Vec<_> =
+            meeting.into_iter().filter(|(rule, source)| rule.allow || !is_of_retire(site, source)).collect();
+        let found = |source: &RuleSource, spelled_plainly| Some(KeptOff { source: source.clone(), spelled_plainly });
+        // A Disallow for all of it, where no Allow takes anything back, needs no search.
+        let allowed = meeting.iter().filter(|(rule, _)| rule.allow).map(|(rule, _)| rule.pattern.priority()).max();
+        let covering = |rule: &Rule| rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
+        let covering = meeting.iter().find(|(rule, _)| !rule.allow && covering(rule));
+        if let Some((_, source)) = covering {
+            return found(source, false);
+        }
+        let rules: Vec<&Rule> = meeting.iter().map(|(rule, _)| *rule).collect();
+        let plainly = reach::kept_off(wanted, &rules, Among::Plain, self.searches)?;
+        let always = reach::kept_off(wanted, &rules, Among::All, self.searches);
+        let by = always.unwrap_or(plainly);
+        let (_, source) = meeting.iter().find(|(rule, _)| std::ptr::eq(*rule, by))?;
+        found(source, always.is_none())
+    }
 }
 
 /// An Allow of the policy that a Disallow for a path gives way to somewhere.
@@ -142,14 +183,6 @@ fn keeping_open(site: &Site, path: &str) -> Option<Span> {
 fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
     let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
     paths.any(|path| *source == RuleSource::Policy(path.span))
-}
-
-/// The Disallow that keeps a group off a path.
-fn disallowing(site: &Site, group: usize, path: &str) -> Option<RuleSource> {
-    let rules = site.matcher.rules(group);
-    let found = rules.find(TargetScratch::default().normalise(path.as_bytes()).sent)?;
-    let source = &site.rule_sources[group][found];
-    (!rules.rules()[found].allow && !is_of_retire(site, source)).then(|| source.clone())
 }
 
 /// Shows where the Disallow stands. What stands in the origin's file cannot be shown in this one.
@@ -179,7 +212,7 @@ fn retired_twice(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn retired(site: &Site, diagnostics: &mut Diagnostics) {
+fn retired(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
     retired_twice(site, diagnostics);
     for retired in &site.policy.retire {
         if retired.disallow_after.value < SOON && retired.stage(site.at) != RetireStage::Disallowed {
@@ -205,11 +238,16 @@ fn retired(site: &Site, diagnostics: &mut Diagnostics) {
         }
         let Some(star) = site.matcher.star() else { continue };
         for path in &retired.paths {
-            let Some(found) = keeping_off(site, star, &path.value) else { continue };
+            let pattern = Pattern::new(&path.value);
+            let wanted = Wanted { paths: std::slice::from_ref(&pattern), ..Wanted::default() };
+            let Some(found) = looking.keeping_off(star, &pattern, wanted) else { continue };
+            if found.spelled_plainly {
+                continue;
+            }
             let finding = lints::RETIRED_UNSEEN
                 .at(path.span, "this path is disallowed already: its noindex is never seen")
                 .help("remove the Disallow: `retire` writes one when its time has come");
-            diagnostics.push(pointing_at(finding, &found, site));
+            diagnostics.push(pointing_at(finding, &found.source, site));
         }
     }
 }
