@@ -3,6 +3,7 @@
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
 use crate::live::{OriginRobotsStatus, Served, Status};
+use crate::origin::robots::NOT_ASKED_YET;
 use std::io::{self, Write};
 
 /// Say how the running crawlgate stands
@@ -96,10 +97,11 @@ fn meaning(robots: &OriginRobotsStatus) -> String {
         "absent" => "is not there".into(),
         "kept" => match robots.believed_at {
             Some(moment) => format!("has no rules any more, which is not believed before {moment}"),
+            None if robots.problem.as_deref() == Some(NOT_ASKED_YET) => "is asked for".into(),
             None => "cannot be read".into(),
         },
         "held_back" => "is held back".into(),
-        "missing" => "could never be read".into(),
+        "missing" => "cannot be read, and there is no copy of it".into(),
         other => other.into(),
     }
 }
