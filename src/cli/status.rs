@@ -60,6 +60,9 @@ fn print(status: &Status) -> io::Result<()> {
             for retired in &site.retire {
                 writeln!(out, "  retire      {retired}")?;
             }
+            if site.asks_for_no_license {
+                writeln!(out, "  licence     nobody is asked for one: neither the policy nor the origin names any")?;
+            }
             if let Some(robots) = &site.origin_robots {
                 let since =
                     robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();

@@ -31,12 +31,12 @@ use crate::verdict;
 use arc_swap::ArcSwap;
 use reload::{Read, Sites};
 use status::Files;
-use succession::longest_held;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
+use succession::longest_held;
 
 /// What to load from, and where to remember.
 #[derive(Clone, Debug)]

@@ -7,7 +7,9 @@ use crate::live::{
     KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, Served, WITHOUT_POLICY, WithoutPolicy, asked_by,
     is_no_policy,
 };
-use crate::origin::robots::{Copy, Heard, Kept, LOOP, Life, NOT_ASKED_YET, Question, State, Store, Target, Targets, Torn, ask};
+use crate::origin::robots::{
+    Copy, Heard, Kept, LOOP, Life, NOT_ASKED_YET, Question, State, Store, Target, Targets, Torn, ask,
+};
 use crate::policy::Policy;
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
@@ -237,7 +239,12 @@ impl OriginRobots {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
             match self.live.origin_says(&answer.site, file, now) {
                 Ok(()) => watched.life.taken(copy, now),
-                Err(findings) => watched.life.held_back(format!("{}: {}", copy.url, findings.join("; "))),
+                Err(findings) => {
+                    let why = findings.join("; ");
+                    // Findings that name its line name it.
+                    let is_named = why.contains(&copy.url);
+                    watched.life.held_back(if is_named { why } else { format!("{}: {why}", copy.url) });
+                }
             }
         }
         self.store.keep(&answer.site, &watched.kept());

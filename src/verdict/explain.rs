@@ -425,7 +425,8 @@ impl Explanation {
         );
         if let Some(until) = self.robots_txt_unavailable_until {
             let said = format!(
-                "answered 503 until {until}, for there is no copy of the origin's own: all counts as disallowed"
+                "answered 503 until {until}, for there is no copy of the origin's own: who asks for it now takes all for \
+                 disallowed; requests are judged by the policy alone"
             );
             line("robots.txt", &said);
         }

@@ -165,7 +165,8 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     assert_eq!(life.validators(), (Some("\"1\""), None));
     assert!(life.heard(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
     store.forget("shop");
-    let of_nobody = Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]), left_at: None };
+    let of_nobody =
+        Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]), left_at: None };
     store.keep("origin-any.a.example", &of_nobody);
     let kept = Store::new(Some(directory.path())).load(Timestamp(i64::MAX), |_, _| ());
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
@@ -283,7 +284,11 @@ fn a_copy_that_could_not_be_read_is_not_given_up_for_none() {
     std::fs::create_dir_all(&place).expect("a directory");
     let mut store = Store::new(Some(directory.path()));
     let reasons = std::cell::RefCell::new(Vec::new());
-    assert!(store.load(Timestamp(i64::MAX), |_, torn| reasons.borrow_mut().push(matches!(torn, Torn::Unread(_)))).is_empty());
+    assert!(
+        store
+            .load(Timestamp(i64::MAX), |_, torn| reasons.borrow_mut().push(matches!(torn, Torn::Unread(_))))
+            .is_empty()
+    );
     assert_eq!(reasons.into_inner(), [true]);
     std::fs::remove_dir(&place).expect("empty");
     let mut life = Life::new(Timestamp(0));
