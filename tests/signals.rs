@@ -6,7 +6,7 @@
 mod support;
 
 use std::io::Write;
-use support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Response, Setup, eventually, run};
+use support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Received, Response, Setup, eventually, run};
 
 const HOST: &str = "news.example";
 
@@ -243,6 +243,62 @@ fn a_crawler_is_asked_for_the_licence_that_its_group_is_told() {
     let policies = gate.setup.policies().display().to_string();
     let shown = run(&["explain", "--host", HOST, "--policies", &policies, "--user-agent", "CCBot", "/story"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains(&format!("signal     Link: {research}")), "{shown:?}");
+}
+
+/// What the served file tells a crawler is what it is asked for, whoever wrote it; while nobody names a licence nobody
+/// is asked, and that is said.
+#[test]
+fn a_crawler_is_asked_for_the_licence_that_the_origin_names() {
+    let robots = std::sync::Arc::new(std::sync::Mutex::new(String::from("User-agent: *\nDisallow: /x\n")));
+    let served = robots.clone();
+    let origin = Origin::start(move |request: &Received, stream| {
+        let body = match request.target() {
+            "/robots.txt" => served.lock().expect("no panic").clone(),
+            _ => "hello".into(),
+        };
+        let _ = write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        false
+    });
+    let ccbot = "CCBot/2.0 (https://commoncrawl.org/faq/)";
+    let policy = |more: &str| {
+        format!(
+            "hosts: [{HOST}]\n{more}enforcement: {{ mode: enforce, purposes: {{ training: {{ unlicensed: 401 }} }}, \
+             agents: {{ CCBot: {{ unlicensed: 402 }} }} }}\n"
+        )
+    };
+    let gate = Setup::before(origin.address).policy("news", &policy("")).start();
+    gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="news",state="current"}"#, 1.0);
+    assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200, "the origin names none");
+    let status = || String::from_utf8_lossy(&gate.command(&["status"]).stdout).into_owned();
+    assert!(status().contains("licence     nobody is asked for one"), "{}", status());
+    let file = gate.path("origin.txt");
+    let policies = gate.setup.policies().display().to_string();
+    let check = || {
+        std::fs::write(&file, robots.lock().expect("no panic").as_bytes()).expect("written");
+        let checked = run(&["check", "--origin-robots", &file.display().to_string(), &policies]);
+        String::from_utf8_lossy(&checked.stdout).into_owned()
+    };
+    assert_eq!(check().matches("license-of-nobody").count(), 2, "{}", check());
+
+    *robots.lock().expect("no panic") = "License: https://news.example/license.xml\nUser-agent: *\nDisallow: /x\n\n\
+                                         User-agent: CCBot\nDisallow: /x\nLicense: https://news.example/cc.xml\n"
+        .into();
+    assert!(!check().contains("license-of-nobody"), "{}", check());
+    // A change of the policy asks at once.
+    gate.write_policy("news", &policy("# a word\n"));
+    let asked = eventually("the origin's licence", || {
+        Some(get(&gate, GPTBOT, "/story", "")).filter(|answer| answer.status == 401)
+    });
+    assert_eq!(asked.fields("link"), [LINK]);
+    let asked = get(&gate, ccbot, "/story", "");
+    assert_eq!((asked.status, asked.fields("link")), (402, vec![LINK.replace("license.xml", "cc.xml").as_str()]));
+    assert_eq!(get(&gate, ccbot, "/cc.xml", "").status, 200, "it can be read");
+    assert_eq!(get(&gate, GPTBOT, "/license.xml", "").status, 200);
+    assert!(!status().contains("licence  "), "{}", status());
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl OriginFrom {
         if let Some(state) = self.state.as_deref().filter(|state| !state.is_dir()) {
             return Err(Failure::CouldNot(format!("{} is no directory", state.display())));
         }
-        let kept = self.state.as_deref().map(|state| known_origins(Some(state))).unwrap_or_default();
+        let kept = self.state.as_deref().map(|state| known_origins(Some(state), now())).unwrap_or_default();
         Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, kept })
     }
 }

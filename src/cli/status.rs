@@ -3,6 +3,7 @@
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
 use crate::live::{OriginRobotsStatus, Served, Status};
+use crate::origin::robots::NOT_ASKED_YET;
 use std::io::{self, Write};
 
 /// Say how the running crawlgate stands
@@ -59,6 +60,9 @@ fn print(status: &Status) -> io::Result<()> {
             for retired in &site.retire {
                 writeln!(out, "  retire      {retired}")?;
             }
+            if site.asks_for_no_license {
+                writeln!(out, "  licence     nobody is asked for one: neither the policy nor the origin names any")?;
+            }
             if let Some(robots) = &site.origin_robots {
                 let since =
                     robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
@@ -96,10 +100,11 @@ fn meaning(robots: &OriginRobotsStatus) -> String {
         "absent" => "is not there".into(),
         "kept" => match robots.believed_at {
             Some(moment) => format!("has no rules any more, which is not believed before {moment}"),
+            None if robots.problem.as_deref() == Some(NOT_ASKED_YET) => "is asked for".into(),
             None => "cannot be read".into(),
         },
         "held_back" => "is held back".into(),
-        "missing" => "could never be read".into(),
+        "missing" => "cannot be read, and there is no copy of it".into(),
         other => other.into(),
     }
 }

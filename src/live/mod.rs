@@ -36,6 +36,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+use succession::longest_held;
 
 /// What to load from, and where to remember.
 #[derive(Clone, Debug)]
@@ -189,6 +191,19 @@ impl Live {
     /// the findings. Everything stays as it was.
     pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
         self.change(|sites| sites.origin_says(site, file, now))
+    }
+
+    /// The clock on the wall was set by so many seconds, or the machine slept: who waits for an origin's robots.txt
+    /// waits as long as was meant. Blocking: it compiles these sites.
+    pub fn clock_was_set(&self, by: i64, now: Timestamp) {
+        self.change(|sites| ((), sites.clock_was_set(by, now)));
+    }
+
+    /// For how long after a site is gone somebody may go by what it published.
+    pub fn longest_held(&self) -> Duration {
+        let snapshot = self.snapshot();
+        let held = snapshot.sites().iter().map(|entry| longest_held(&entry.site, Registry::builtin()));
+        held.max().unwrap_or_else(|| Registry::builtin().longest_robots_cache())
     }
 
     /// How it stands with the origins' robots.txt files, for the status.

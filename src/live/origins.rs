@@ -70,10 +70,10 @@ pub struct OriginRobotsStatus {
     #[serde(default)]
     pub served: Served,
     /// Until when robots.txt is answered 503, while it is.
-    #[serde(default)]
+    #[serde(default, serialize_with = "rfc3339")]
     pub unavailable_until: Option<Timestamp>,
     /// When it is believed that the origin has no rules any more, while that is what it says.
-    #[serde(default)]
+    #[serde(default, serialize_with = "rfc3339")]
     pub believed_at: Option<Timestamp>,
 }
 
@@ -130,6 +130,36 @@ impl Sites {
             // A copy that it was not compiled with is of another host.
             None => drop(self.origins.insert(name, OriginKnown::AwaitedSince(now))),
         }
+    }
+
+    /// The clock on the wall was set by so many seconds: who waits for the origin's file waits no longer, and no
+    /// shorter, for that.
+    pub(super) fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
+        for known in self.origins.values_mut() {
+            if let OriginKnown::AwaitedSince(since) = known {
+                *since = Timestamp(since.0.saturating_add(by)).min(now);
+            }
+        }
+        let mut changed = false;
+        for name in self.names() {
+            let Some(before) = self.entry(&name).filter(|entry| entry.site.robots_txt.awaits_origin_until.is_some())
+            else {
+                continue;
+            };
+            let (before, origin) = (before.clone(), self.origin_of(&name, now));
+            let candidate = self.read_with(&name, Ok(before.site.policy.source.clone()), &origin);
+            let Some(site) = candidate.site else { continue };
+            site.front_page.go_on_from(&before.site.front_page);
+            let entry = self.succeed(Some(before), site, now);
+            if let Some(place) = self.entry_mut(&name) {
+                *place = entry;
+                changed = true;
+            }
+        }
+        if changed {
+            self.remember(now);
+        }
+        changed
     }
 
     /// Puts a copy into force, unless the site could not be used with it: then the findings say why, and everything

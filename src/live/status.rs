@@ -68,6 +68,9 @@ pub struct SiteStatus {
     /// What is being retired.
     #[serde(default)]
     pub retire: Vec<RetireStatus>,
+    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: nobody is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_for_no_license: bool,
     /// The origin's own robots.txt, where the policy asks for it.
     #[serde(default)]
     pub origin_robots: Option<OriginRobotsStatus>,
@@ -177,6 +180,9 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         suspended: Vec::new(),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
+        asks_for_no_license: site
+            .filter(|site| site.policy.reads_origin())
+            .is_some_and(|site| site.policy.asks_for_license().next().is_some() && !site.signals.names_license()),
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
         origin_robots: None,
     }

@@ -139,6 +139,8 @@ impl Sites {
         for left in &mut left {
             let published = self.read_versions(&left.versions);
             (left.held, left.forgotten) = (published.held, left.forgotten.max(published.forgotten));
+            // The copy that is kept in its name is of these hosts, unless it has others by now.
+            left.origin = self.origins.get(&left.site).filter(|_| !self.memory.hosts.contains_key(&left.site)).cloned();
         }
         self.memory.left = left;
     }

@@ -84,6 +84,14 @@ impl Policy {
         self.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(token))
     }
 
+    /// Where crawlers are asked for a licence: for the site, for purposes, for agents.
+    pub fn asks_for_license(&self) -> impl Iterator<Item = &Located<Unlicensed>> {
+        let enforcement = &self.enforcement;
+        let agents = enforcement.agents.iter().map(|(_, fields)| fields);
+        let all = std::iter::once(&enforcement.site).chain(enforcement.purposes.values()).chain(agents);
+        all.filter_map(|fields| fields.unlicensed.as_ref()).filter(|said| said.value != Unlicensed::Pass)
+    }
+
     /// Whether the robots.txt that is served depends on the origin's. That of a staging site says one thing only.
     pub fn reads_origin(&self) -> bool {
         self.environment == Environment::Production && self.robots.origin != OriginRobots::Replace

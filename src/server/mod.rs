@@ -119,7 +119,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         state: settings.state.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
-        origins: origin_robots::known(settings.state.as_deref()).before(&settings.origins),
+        origins: origin_robots::known(settings.state.as_deref(), moment.now).before(&settings.origins),
     };
     let live = Live::start(options, registry, moment.now)?;
     let options = LedgerOptions {
@@ -146,7 +146,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     );
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
 
-    let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref());
+    let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref(), moment.now);
     origin_robots::start(robots, clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 

@@ -1,12 +1,15 @@
 //! The origins' own robots.txt files, brought to the sites that ask for them: who is due is asked in a thread of its
 //! own, a few at a time, and what is heard is put into force or held back. No request waits for any of it.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
+use crate::durable::set_aside;
 use crate::live::{
     KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, Served, WITHOUT_POLICY, WithoutPolicy, asked_by,
     is_no_policy,
 };
-use crate::origin::robots::{Copy, Heard, Kept, LOOP, Life, Question, State, Store, Target, Targets, Torn, ask};
+use crate::origin::robots::{
+    Copy, Heard, Kept, LOOP, Life, NOT_ASKED_YET, Question, State, Store, Target, Targets, Torn, ask,
+};
 use crate::policy::Policy;
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
@@ -25,6 +28,10 @@ const AT_ONCE: usize = 8;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long the start waits for copies that were never there, so that the first crawler finds a file.
 const START_LIMIT: Duration = Duration::from_secs(2);
+/// Sites that are gone whose copies are kept: beyond that the oldest go.
+const MAX_LEFT: usize = 64;
+/// The two clocks are read in whole seconds, and may be so many apart by that alone.
+const ROUNDING: u64 = 1;
 
 /// What helps where there is no policy: without one nobody knows by which name the origin wants to be asked.
 const REMEDY: &str = "is the site another host's? Name `hosts` in a policy, or with the origin in crawlgate.yaml, and that host is \
@@ -38,8 +45,11 @@ pub struct OriginRobots {
     /// Which origin of the settings a site without a policy is for.
     without_policy: BTreeMap<String, usize>,
     sites: BTreeMap<String, Watched>,
-    /// Copies from the state directory that no site has claimed yet.
+    /// Copies from the state directory that no site has claimed yet, and those of sites that are gone and may come
+    /// back: a volume that is not mounted for a moment costs no copy.
     kept: BTreeMap<String, Kept>,
+    /// By how many seconds the clock on the wall is ahead of what was lived through.
+    ahead: Option<i64>,
 }
 
 struct Watched {
@@ -58,7 +68,8 @@ struct Watched {
 
 impl Watched {
     fn kept(&self) -> Kept {
-        Kept { life: self.life.clone(), without_policy: self.no_policy.then(|| self.hosts.clone()) }
+        let without_policy = self.no_policy.then(|| self.hosts.clone());
+        Kept { life: self.life.clone(), without_policy, left_at: None }
     }
 }
 
@@ -132,7 +143,7 @@ fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
 }
 
 /// What the copies of a state directory tell sites at the start.
-pub fn known(state: Option<&Path>) -> KnownOrigins {
+pub fn known(state: Option<&Path>, now: Timestamp) -> KnownOrigins {
     let known = |life: &Life| match life.copy() {
         Some(copy) => OriginKnown::Copy(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
         None => OriginKnown::AwaitedSince(life.wanted_since()),
@@ -141,9 +152,9 @@ pub fn known(state: Option<&Path>) -> KnownOrigins {
     let torn = |file: &Path, reason: &Torn| {
         tracing::warn!(file = %file.display(), %reason, "a copy of an origin's robots.txt cannot be understood: it is fetched again");
     };
-    for (name, kept) in Store::new(state).load(torn) {
+    for (name, kept) in Store::new(state).load(now, torn) {
         if kept.life.state(PATIENCE, kept.life.wanted_since()) == State::HeldBack {
-            origins.held_back.insert(name.clone(), kept.life.problem().unwrap_or_default().to_owned());
+            origins.held_back.insert(name.clone(), kept.life.problem().unwrap_or_default());
         }
         origins.copies.insert(name.clone(), known(&kept.life));
         match kept.without_policy {
@@ -158,16 +169,23 @@ pub fn known(state: Option<&Path>) -> KnownOrigins {
 
 impl OriginRobots {
     /// For the sites that are live.
-    pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>) -> OriginRobots {
+    pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>, now: Timestamp) -> OriginRobots {
         let mut store = Store::new(state);
         // Whoever asked what is known has been told of the others.
-        let kept = store.load(|_, _| ());
+        let kept = store.load(now, |file, reason| {
+            if let Torn::Damaged(_) = reason {
+                set_aside(file);
+            }
+        });
         let without_policy = WithoutPolicy::of(origins).into_iter().map(|without| without.name).zip(0..).collect();
-        OriginRobots { live, targets: Targets::new(origins), store, without_policy, sites: BTreeMap::new(), kept }
+        let (targets, sites) = (Targets::new(origins), BTreeMap::new());
+        OriginRobots { live, targets, store, without_policy, sites, kept, ahead: None }
     }
 
     /// Who is to be asked for now. Each errand must be followed by [`answered`](OriginRobots::answered).
-    pub fn due(&mut self, now: Timestamp) -> Vec<Errand> {
+    pub fn due(&mut self, moment: Moment) -> Vec<Errand> {
+        let now = moment.now;
+        self.follow_clock(moment);
         self.follow_sites(now);
         let free = AT_ONCE.saturating_sub(self.sites.values().filter(|watched| watched.asked).count());
         let snapshot = self.live.snapshot();
@@ -196,7 +214,9 @@ impl OriginRobots {
     }
 
     /// An errand is done. `jitter` is a number from 0 to 1.
-    pub fn answered(&mut self, answer: Answer, now: Timestamp, jitter: f64) {
+    pub fn answered(&mut self, answer: Answer, moment: Moment, jitter: f64) {
+        let now = moment.now;
+        self.follow_clock(moment);
         let Some(watched) = self.sites.get_mut(&answer.site) else { return };
         watched.asked = false;
         // What another host has, that was asked because of another policy, says nothing here: asked again.
@@ -219,7 +239,12 @@ impl OriginRobots {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
             match self.live.origin_says(&answer.site, file, now) {
                 Ok(()) => watched.life.taken(copy, now),
-                Err(findings) => watched.life.held_back(format!("{}: {}", copy.url, findings.join("; "))),
+                Err(findings) => {
+                    let why = findings.join("; ");
+                    // Findings that name its line name it.
+                    let is_named = why.contains(&copy.url);
+                    watched.life.held_back(if is_named { why } else { format!("{}: {why}", copy.url) });
+                }
             }
         }
         self.store.keep(&answer.site, &watched.kept());
@@ -238,6 +263,26 @@ impl OriginRobots {
             patience.map(|watched| watched.life.wanted_since().plus(PATIENCE)).filter(|over| *over > now).min();
         let due = due.into_iter().chain(patience).min();
         due.map_or(LONGEST_WAIT, |due| due.since(now)).min(LONGEST_WAIT)
+    }
+
+    /// Spans are those that were lived through, and the moments are told by the clock on the wall, for people and for
+    /// the next start: where that was set, or the machine slept, they are told anew.
+    fn follow_clock(&mut self, moment: Moment) {
+        let ahead = moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX));
+        let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));
+        if by.unsigned_abs() <= ROUNDING {
+            return;
+        }
+        self.ahead = Some(ahead);
+        for (name, watched) in &mut self.sites {
+            watched.life.clock_was_set(by, moment.now);
+            self.store.keep(name, &watched.kept());
+        }
+        for (name, kept) in &mut self.kept {
+            kept.clock_was_set(by, moment.now);
+            self.store.keep(name, kept);
+        }
+        self.live.clock_was_set(by, moment.now);
     }
 
     /// Takes up sites that are new and lets go of those that are gone or do not ask any more.
@@ -267,10 +312,36 @@ impl OriginRobots {
         let gone: Vec<String> =
             self.sites.iter().filter(|(name, watched)| is_gone(name, watched)).map(|(name, _)| name.clone()).collect();
         // Their copies stay on the disk until whoever goes on with them has written them down.
-        let mut left: Vec<String> = gone;
-        left.iter().for_each(|name| drop(self.sites.remove(name)));
-        let unclaimed = self.kept.keys().filter(|name| !wanted.contains_key(name.as_str()));
-        left.extend(unclaimed.cloned());
+        let mut left: Vec<String> = Vec::new();
+        for name in gone {
+            let Some(watched) = self.sites.remove(&name) else { continue };
+            match snapshot.site_named(&name) {
+                None if !watched.no_policy && watched.life.copy().is_some() => {
+                    self.kept.insert(name, watched.kept());
+                }
+                _ => left.push(name),
+            }
+        }
+        let longest = self.live.longest_held();
+        for (name, kept) in &mut self.kept {
+            if wanted.contains_key(name.as_str()) {
+                continue;
+            }
+            // Who is there and asks for none has no use for it, nor has anybody for a failure.
+            let may_return =
+                snapshot.site_named(name).is_none() && kept.without_policy.is_none() && kept.life.copy().is_some();
+            if !may_return || kept.left_at.is_some_and(|moment| now.since(moment) > longest) {
+                left.push(name.clone());
+            } else if kept.left_at.is_none() {
+                kept.left_at = Some(now);
+                self.store.keep(name, kept);
+            }
+        }
+        let mut waiting: Vec<(Timestamp, &String)> =
+            self.kept.iter().filter_map(|(name, kept)| Some((kept.left_at?, name))).collect();
+        waiting.sort_unstable();
+        left.extend(waiting.iter().rev().skip(MAX_LEFT).map(|(_, name)| (*name).clone()));
+        left.retain(|name| !wanted.contains_key(name.as_str()) || !self.kept.contains_key(name));
         left.iter().for_each(|name| drop(self.kept.remove(name)));
         for (name, entry) in wanted {
             let policy = &entry.site.policy.source.text;
@@ -292,10 +363,15 @@ impl OriginRobots {
                 }
                 None => {
                     // A copy that is not in use is of another host, of a site that once had this name.
-                    let kept = self.kept.remove(name).map(|kept| kept.life);
+                    let kept = self.kept.remove(name);
+                    let is_back = kept.as_ref().is_some_and(|kept| kept.left_at.is_some());
+                    let kept = kept.map(|kept| kept.life);
                     let mut life = life_of(kept.as_ref(), &lives, entry, now);
                     let plainly = kept.as_ref() != Some(&life);
                     let is_of_another = kept.is_some() && plainly;
+                    if is_back {
+                        life.is_back();
+                    }
                     life.ask_now(now);
                     let no_policy = is_no_policy(&entry.site.policy);
                     let hosts: Vec<String> =
@@ -314,7 +390,7 @@ impl OriginRobots {
                     let watched =
                         Watched { life, policy: policy.clone(), no_policy, hosts, plainly, asked: false, told: None };
                     match watched.life.copy() {
-                        Some(_) if plainly => self.store.keep(name, &watched.kept()),
+                        Some(_) if plainly || is_back => self.store.keep(name, &watched.kept()),
                         None if is_of_another || left.iter().any(|left| left == name) => self.store.forget(name),
                         Some(_) | None => {}
                     }
@@ -333,11 +409,11 @@ impl OriginRobots {
         let snapshot = self.live.snapshot();
         for (site, watched) in &mut self.sites {
             let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
-            let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.as_deref()));
+            let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.clone()));
             // Whoever answers, and not as the site, may want another name; whoever is down wants none.
             let unnamed = watched.hosts.is_empty() && life.copy().is_some_and(|copy| !copy.exists);
             let helps = |said: &str| watched.no_policy && (unnamed || said.ends_with(LOOP));
-            let problem = said.map(|said| if helps(said) { format!("{said}; {REMEDY}") } else { said.to_owned() });
+            let problem = said.map(|said| if helps(&said) { format!("{said}; {REMEDY}") } else { said });
             let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
             let (served, unavailable_until) = Served::of(&entry.site, now);
             reports.insert(
@@ -372,6 +448,7 @@ impl OriginRobots {
                 }
                 // Not asked yet.
                 State::Awaited | State::Missing if reason.is_empty() => {}
+                State::Kept if reason == NOT_ASKED_YET => {}
                 State::Kept if life.believed_at().is_some() => {
                     tracing::warn!(%site, %reason, "the origin has no rules any more, which is not believed yet: {meanwhile}");
                 }
@@ -382,7 +459,7 @@ impl OriginRobots {
                     tracing::error!(%site, %reason, "the origin's robots.txt is held back: {meanwhile}");
                 }
                 State::Missing => {
-                    tracing::error!(%site, %reason, "the origin's robots.txt could never be read: {meanwhile}");
+                    tracing::error!(%site, %reason, "the origin's robots.txt cannot be read, and there is no copy of it: {meanwhile}");
                 }
             }
             watched.told = news;
@@ -423,14 +500,14 @@ fn run(
     let (random, began) = (RandomState::new(), Instant::now());
     let mut ready = Some(ready);
     loop {
-        for errand in robots.due(clock.now().into()) {
+        for errand in robots.due(clock.moment()) {
             let (site, policy) = (errand.site.clone(), errand.policy.source.text.clone());
             let answers = sender.clone();
             let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
             let started = thread.spawn(move || drop(answers.send(Message::Answered(errand.run()))));
             if let Err(error) = started {
                 let heard = Heard::Unreachable(format!("no thread can be started: {error}"));
-                robots.answered(Answer { site, heard, policy }, clock.now().into(), 1.0);
+                robots.answered(Answer { site, heard, policy }, clock.moment(), 1.0);
             }
         }
         if robots.sites.values().all(|watched| !watched.asked || watched.life.copy().is_some())
@@ -440,7 +517,7 @@ fn run(
         }
         if let Ok(Message::Answered(answer)) = messages.recv_timeout(robots.rest(clock.now().into())) {
             let jitter = (random.hash_one((&answer.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
-            robots.answered(answer, clock.now().into(), jitter);
+            robots.answered(answer, clock.moment(), jitter);
         }
     }
 }

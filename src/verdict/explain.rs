@@ -9,7 +9,7 @@ use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::compiled::{RuleSource, Sent, Site, combine};
 use crate::policy::model::OriginTags;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use crate::yaml::{Diagnostic, Span};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ pub struct Explanation {
     /// The version of robots.txt it was judged by.
     pub version: Option<String>,
     /// Until when robots.txt is answered 503, for want of a copy of the origin's own.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
     pub robots_txt_unavailable_until: Option<Timestamp>,
 }
 
@@ -425,7 +425,8 @@ impl Explanation {
         );
         if let Some(until) = self.robots_txt_unavailable_until {
             let said = format!(
-                "answered 503 until {until}, for there is no copy of the origin's own: all counts as disallowed"
+                "answered 503 until {until}, for there is no copy of the origin's own: who asks for it now takes all for \
+                 disallowed; requests are judged by the policy alone"
             );
             line("robots.txt", &said);
         }

@@ -14,6 +14,9 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long a file that is gone must stay gone to be believed: a deployment removes files for minutes, not for ten.
 const BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
+/// Why a copy that a site goes on with is not what the origin has for all that is known.
+pub const NOT_ASKED_YET: &str = "this is the copy that was in use before; the origin has not answered since";
+
 /// A good copy. One without octets stands for an origin that has no such file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copy {
@@ -135,7 +138,7 @@ pub struct Life {
     wanted_since: Timestamp,
     copy: Option<Copy>,
     last_success: Option<Timestamp>,
-    /// When the origin first said that the file is gone, or that there is nothing in it.
+    /// When the origin first said that the file is gone, or that there is nothing in it, if it said nothing else since.
     gone_since: Option<Timestamp>,
     #[serde(skip)]
     next: Timestamp,
@@ -145,9 +148,6 @@ pub struct Life {
     problem: Option<String>,
     #[serde(default)]
     held_back: bool,
-    /// When what the origin says in place of rules is believed, while that is weighed.
-    #[serde(default)]
-    believed_at: Option<Timestamp>,
 }
 
 impl Life {
@@ -162,7 +162,6 @@ impl Life {
             failures: 0,
             problem: None,
             held_back: false,
-            believed_at: None,
         }
     }
 
@@ -170,7 +169,38 @@ impl Life {
     pub fn going_on(url: String, bytes: Arc<[u8]>, now: Timestamp) -> Life {
         let exists = !bytes.is_empty();
         let copy = Copy { bytes, url, etag: None, last_modified: None, fetched: now, exists, reason: None };
-        Life { copy: Some(copy), ..Life::new(now) }
+        Life { copy: Some(copy), problem: Some(NOT_ASKED_YET.into()), ..Life::new(now) }
+    }
+
+    /// The site was gone for a while, and its origin was not asked.
+    pub fn is_back(&mut self) {
+        if self.copy.is_some() && !self.held_back {
+            self.problem = Some(NOT_ASKED_YET.into());
+        }
+    }
+
+    /// The clock on the wall was set by so many seconds, or the machine slept: what was lived through since is what it
+    /// was. Every moment is told by the clock as it is now, and none is to come but those that are waited for.
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+        let moved = |moment: Timestamp| Timestamp(moment.0.saturating_add(by));
+        self.next = moved(self.next);
+        self.wanted_since = moved(self.wanted_since);
+        self.gone_since = self.gone_since.map(moved);
+        // Of a machine that slept they are right as they are.
+        if by < 0 {
+            self.last_success = self.last_success.map(moved);
+            self.copy.iter_mut().for_each(|copy| copy.fetched = moved(copy.fetched));
+        }
+        self.until(now);
+    }
+
+    /// Moments to come are taken for now: they were written by a clock that was wrong, and would be waited for.
+    pub(super) fn until(&mut self, now: Timestamp) {
+        let past = |moment: Timestamp| moment.min(now);
+        self.wanted_since = past(self.wanted_since);
+        self.gone_since = self.gone_since.map(past);
+        self.last_success = self.last_success.map(past);
+        self.copy.iter_mut().for_each(|copy| copy.fetched = past(copy.fetched));
     }
 
     /// The copy in use.
@@ -196,13 +226,17 @@ impl Life {
     }
 
     /// What is wrong, for a person.
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+    pub fn problem(&self) -> Option<String> {
+        let problem = self.problem.as_ref()?;
+        Some(match self.believed_at() {
+            Some(moment) => format!("{problem}; believed if it still is so at {moment}"),
+            None => problem.clone(),
+        })
     }
 
     /// When it is believed that there are no rules any more, while that is what the origin says.
     pub fn believed_at(&self) -> Option<Timestamp> {
-        self.believed_at
+        self.gone_since.filter(|_| !self.held_back).map(|first| first.plus(BELIEVED_AFTER))
     }
 
     /// When to ask next.
@@ -285,7 +319,11 @@ impl Life {
                     Some(copy) if copy.has_rules() && !has_rules(&file) => {
                         self.weigh(new, "there is no rule in the file any more", now)
                     }
-                    _ => Some(new),
+                    // Whatever becomes of it, there is a file: that there was none before says nothing of the next time.
+                    _ => {
+                        self.gone_since = None;
+                        Some(new)
+                    }
                 }
             }
         }
@@ -302,7 +340,6 @@ impl Life {
     pub fn held_back(&mut self, why: String) {
         self.failures = 0;
         self.held_back = true;
-        self.believed_at = None;
         self.problem = Some(bounded(why));
     }
 
@@ -312,7 +349,6 @@ impl Life {
         self.failures = 0;
         self.problem = None;
         self.held_back = false;
-        self.believed_at = None;
         self.next = now.plus(refresh);
     }
 
@@ -324,11 +360,12 @@ impl Life {
         self.problem = Some(bounded(reason));
         // What it has now is not known.
         self.held_back = false;
-        self.believed_at = None;
+        self.gone_since = None;
         None
     }
 
-    /// In place of rules there is nothing: believed when it is said again ten minutes later.
+    /// In place of rules there is nothing: believed when it is said again ten minutes later, and nothing else in
+    /// between.
     fn weigh(&mut self, nothing: Copy, reason: &str, now: Timestamp) -> Option<Copy> {
         let first = *self.gone_since.get_or_insert(now);
         self.failures = 0;
@@ -338,8 +375,7 @@ impl Life {
             return Some(nothing);
         }
         self.next = believed_at;
-        self.believed_at = Some(believed_at);
-        self.problem = Some(bounded(format!("{}: {reason}; believed if it still is so at {believed_at}", nothing.url)));
+        self.problem = Some(bounded(format!("{}: {reason}", nothing.url)));
         None
     }
 }

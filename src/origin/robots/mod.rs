@@ -7,7 +7,7 @@ mod life;
 mod store;
 
 pub use ask::{LOOP, Question, Target, Targets, ask};
-pub use life::{Copy, Heard, Life, State};
+pub use life::{Copy, Heard, Life, NOT_ASKED_YET, State};
 pub use store::{Kept, Store, Torn};
 
 #[cfg(test)]

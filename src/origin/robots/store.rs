@@ -4,6 +4,7 @@
 use super::Life;
 use crate::durable::write_whole;
 use crate::robots::MAX_BYTES;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,17 @@ pub struct Kept {
     /// The hosts of a site without a policy, which stand in no file; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_policy: Option<Vec<String>>,
+    /// Since when there is no such site, while it may come back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_at: Option<Timestamp>,
+}
+
+impl Kept {
+    /// See [`Life::clock_was_set`].
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+        self.life.clock_was_set(by, now);
+        self.left_at = self.left_at.map(|moment| Timestamp(moment.0.saturating_add(by)).min(now));
+    }
 }
 
 /// The octets as they were written.
@@ -78,15 +90,20 @@ impl Store {
         Store { directory, failing: BTreeSet::new(), unread: BTreeSet::new() }
     }
 
-    /// Every site's. What cannot be understood is as good as not there, for it is fetched again: `torn` is told of it.
-    pub fn load(&mut self, torn: impl Fn(&Path, &Torn)) -> BTreeMap<String, Kept> {
+    /// Every site's; moments to come are taken for now. What cannot be understood is as good as not there, for it is
+    /// fetched again: `torn` is told of it.
+    pub fn load(&mut self, now: Timestamp, torn: impl Fn(&Path, &Torn)) -> BTreeMap<String, Kept> {
         let entries = self.directory.as_ref().and_then(|directory| fs::read_dir(directory).ok());
         let paths: Vec<PathBuf> = entries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
         let mut copies = BTreeMap::new();
         for path in paths.iter().filter(|path| path.extension().is_some_and(|extension| extension == "copy")) {
             let Some(site) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
             match read(path) {
-                Ok(kept) => drop(copies.insert(site.to_owned(), kept)),
+                Ok(mut kept) => {
+                    kept.life.until(now);
+                    kept.left_at = kept.left_at.map(|moment| moment.min(now));
+                    copies.insert(site.to_owned(), kept);
+                }
                 Err(why) => {
                     if let Torn::Unread(_) = why {
                         self.unread.insert(site.to_owned());

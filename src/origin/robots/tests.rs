@@ -72,11 +72,12 @@ fn the_life_of_a_copy() {
             // Gone, and back within ten minutes: nobody noticed.
             Row(90_001_000, gone(), Kept, rules, 600),
             Row(90_001_300, file(RULES), Current, rules, 600),
-            // Gone, an error in between, and gone still after ten minutes.
-            Row(90_002_000, gone(), Kept, rules, 600),
-            Row(90_002_300, unreachable(), Kept, rules, 5),
-            Row(90_002_305, gone(), Kept, rules, 295),
-            Row(90_002_600, gone(), Absent, Some(""), 600),
+            // Gone, an error in between, and gone: nobody has said for ten minutes that it is.
+            Row(90_001_600, gone(), Kept, rules, 600),
+            Row(90_001_900, unreachable(), Kept, rules, 5),
+            Row(90_001_905, gone(), Kept, rules, 600),
+            Row(90_002_200, gone(), Kept, rules, 305),
+            Row(90_002_505, gone(), Absent, Some(""), 600),
             Row(90_003_200, gone(), Absent, Some(""), 600),
             Row(90_003_800, file(OTHER), Current, other, 600),
             // Emptied is as good as gone, and a file of comments too.
@@ -151,11 +152,11 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     let copy = life.heard(file(RULES), Timestamp(10), 0.5).expect("a copy");
     life.taken(copy, Timestamp(10));
     life.heard(gone(), Timestamp(1_000), 0.5);
-    store.keep("shop", &Kept { life, without_policy: None });
+    store.keep("shop", &Kept { life, without_policy: None, left_at: None });
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
     let torn = std::cell::RefCell::new(Vec::new());
     let mut kept = Store::new(Some(directory.path()))
-        .load(|path, _| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
+        .load(Timestamp(i64::MAX), |path, _| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
     assert_eq!(torn.into_inner(), ["torn.copy"]);
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
     let mut life = kept.remove("shop").expect("the site").life;
@@ -164,9 +165,10 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     assert_eq!(life.validators(), (Some("\"1\""), None));
     assert!(life.heard(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
     store.forget("shop");
-    let of_nobody = Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]) };
+    let of_nobody =
+        Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]), left_at: None };
     store.keep("origin-any.a.example", &of_nobody);
-    let kept = Store::new(Some(directory.path())).load(|_, _| ());
+    let kept = Store::new(Some(directory.path())).load(Timestamp(i64::MAX), |_, _| ());
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
 }
 
@@ -243,9 +245,10 @@ fn the_same_octets_from_another_url_are_told_to_whoever_uses_them() {
 /// Who goes on with a copy has one: whatever fails then leaves it, and that it is gone is weighed.
 #[test]
 fn a_life_that_goes_on_with_a_copy_does_not_lose_it() {
-    for (bytes, state) in [(RULES, State::Current), ("", State::Absent)] {
+    for bytes in [RULES, ""] {
         let mut life = Life::going_on(URL.into(), bytes.as_bytes().into(), Timestamp(9));
-        assert_eq!((life.due(), life.state(HOUR, Timestamp(9))), (Timestamp(9), state));
+        assert_eq!((life.due(), life.state(HOUR, Timestamp(9))), (Timestamp(9), State::Kept), "nobody was asked");
+        assert_eq!((life.last_success(), life.problem().as_deref()), (None, Some(NOT_ASKED_YET)));
         assert_eq!(life.heard(unreachable(), Timestamp(9), 0.5), None);
         assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(bytes.as_bytes()));
         assert_eq!(life.heard(gone(), Timestamp(20), 0.5).is_some(), bytes.is_empty());
@@ -260,7 +263,7 @@ fn when_a_file_that_is_gone_is_believed_to_be_is_known_only_while_it_is_gone() {
     for (at, heard, believed_at) in [
         (600, gone(), Some(1_200)),
         (700, unreachable(), None),
-        (800, gone(), Some(1_200)),
+        (800, gone(), Some(1_400)),
         (900, file(RULES), None),
         (1_500, file(""), Some(2_100)),
     ] {
@@ -281,14 +284,79 @@ fn a_copy_that_could_not_be_read_is_not_given_up_for_none() {
     std::fs::create_dir_all(&place).expect("a directory");
     let mut store = Store::new(Some(directory.path()));
     let reasons = std::cell::RefCell::new(Vec::new());
-    assert!(store.load(|_, torn| reasons.borrow_mut().push(matches!(torn, Torn::Unread(_)))).is_empty());
+    assert!(
+        store
+            .load(Timestamp(i64::MAX), |_, torn| reasons.borrow_mut().push(matches!(torn, Torn::Unread(_))))
+            .is_empty()
+    );
     assert_eq!(reasons.into_inner(), [true]);
     std::fs::remove_dir(&place).expect("empty");
     let mut life = Life::new(Timestamp(0));
-    store.keep("shop", &Kept { life: life.clone(), without_policy: None });
+    store.keep("shop", &Kept { life: life.clone(), without_policy: None, left_at: None });
     assert!(!place.exists(), "nothing is written");
     let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
     life.taken(copy, Timestamp(0));
-    store.keep("shop", &Kept { life, without_policy: None });
+    store.keep("shop", &Kept { life, without_policy: None, left_at: None });
     assert!(std::fs::read(&place).expect("written").ends_with(RULES.as_bytes()));
+}
+
+/// A file was there in between: that it was gone before that file says nothing.
+#[test]
+fn what_is_held_back_in_between_begins_the_ten_minutes_anew() {
+    let mut life = Life::new(Timestamp(0));
+    let closed = || file("User-agent: *\nDisallow: /\n");
+    live_through(
+        &mut life,
+        vec![
+            Row(0, file(RULES), State::Current, Some(RULES), 600),
+            Row(600, gone(), State::Kept, Some(RULES), 600),
+            Row(1_200, closed(), State::HeldBack, Some(RULES), 600),
+            Row(260_000, gone(), State::Kept, Some(RULES), 600),
+            Row(260_600, gone(), State::Absent, Some(""), 600),
+        ],
+    );
+    assert_eq!(life.believed_at(), None);
+}
+
+/// What was lived through counts, whatever the clock on the wall says: it is set back by a day, and ahead.
+#[test]
+fn spans_go_on_when_the_clock_is_set() {
+    const DAY: i64 = 86_400;
+    let gone_at = |by: i64| {
+        let mut life = Life::new(Timestamp(100_000));
+        let copy = life.heard(file(RULES), Timestamp(100_000), 0.5).expect("a copy");
+        life.taken(copy, Timestamp(100_000));
+        life.heard(gone(), Timestamp(100_600), 0.5);
+        life.clock_was_set(by, Timestamp(100_700 + by));
+        life
+    };
+    for by in [-DAY, DAY] {
+        let mut life = gone_at(by);
+        let moved = |moment: i64| Timestamp(moment + by);
+        assert_eq!((life.due(), life.believed_at()), (moved(101_200), Some(moved(101_200))));
+        assert!(life.problem().is_some_and(|problem| problem.ends_with(&moved(101_200).to_string())));
+        assert!(life.last_success().is_some_and(|moment| moment <= moved(100_700)));
+        assert_eq!(life.heard(gone(), moved(101_199), 0.5), None);
+        assert!(life.heard(gone(), moved(101_200), 0.5).is_some());
+    }
+    let mut waits = Life::new(Timestamp(100_000));
+    waits.clock_was_set(-DAY, Timestamp(100_100 - DAY));
+    assert_eq!(waits.state(HOUR, Timestamp(103_500 - DAY)), State::Awaited);
+    assert_eq!(waits.state(HOUR, Timestamp(103_600 - DAY)), State::Missing);
+}
+
+/// A clock that was wrong wrote it down: nothing waits until that clock is right.
+#[test]
+fn moments_to_come_are_taken_for_now_when_they_are_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut store = Store::new(Some(directory.path()));
+    let mut life = Life::new(Timestamp(900_000));
+    let copy = life.heard(file(RULES), Timestamp(900_000), 0.5).expect("a copy");
+    life.taken(copy, Timestamp(900_000));
+    life.heard(gone(), Timestamp(900_600), 0.5);
+    store.keep("shop", &Kept { life, without_policy: None, left_at: Some(Timestamp(900_700)) });
+    let kept = Store::new(Some(directory.path())).load(Timestamp(5_000), |_, _| ()).remove("shop").expect("a copy");
+    assert_eq!(kept.left_at, Some(Timestamp(5_000)));
+    assert_eq!((kept.life.wanted_since(), kept.life.last_success()), (Timestamp(5_000), Some(Timestamp(5_000))));
+    assert_eq!(kept.life.believed_at(), Some(Timestamp(5_600)));
 }

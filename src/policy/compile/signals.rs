@@ -27,10 +27,17 @@ const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
 /// Keys of lines about the use of the content.
 pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
 
-/// Those of them that the policy speaks of for the whole site, in the file or in headers.
+/// Those of them that the policy speaks of for the whole site, in the file or in headers. A licence for some paths says
+/// nothing of the others, where the origin's stays.
 pub fn said_keys(policy: &Policy) -> Vec<&'static str> {
     let site = &policy.robots.signals;
-    said(site.content_signal.is_some(), !site.content_usage.is_empty(), !site.licenses.is_empty())
+    let license = site.licenses.iter().any(|license| covers_all(&license.paths));
+    said(site.content_signal.is_some(), !site.content_usage.is_empty(), license)
+}
+
+/// Whether paths are the whole site.
+pub fn covers_all(paths: &[Located<String>]) -> bool {
+    paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
 }
 
 /// Those that a group of the policy speaks of, itself or by a group that it extends.
@@ -190,6 +197,8 @@ pub struct SignalPlan {
     licenses: Vec<License>,
     /// The first that each group of the document is told, by the group's index.
     group_licenses: Vec<Option<License>>,
+    /// The first that stands before all groups and is not the policy's: the origin's, for the whole site.
+    origin_license: Option<License>,
     tdm: Vec<Tdm>,
     tdmrep: Option<ServedFile>,
     /// Paths of licences and policies: without them nobody would know what to ask for.
@@ -237,7 +246,10 @@ impl SignalPlan {
         let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()));
         let urls = urls.map(|url| url.value.as_str());
         let group_licenses: Vec<_> = document.groups.iter().map(told_license).collect();
-        let told = group_licenses.iter().flatten().map(|license| license.url.as_str());
+        let ours = |url: &str| signals.licenses.iter().any(|license| license.url.value == url);
+        let origin_license = told_licenses(&document.extensions).find(|url| !ours(url));
+        let origin_license = origin_license.map(|url| License::at(url, Vec::new()));
+        let told = group_licenses.iter().flatten().chain(&origin_license).map(|license| license.url.as_str());
         let terms = urls.chain(told).map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into()).collect();
         SignalPlan {
             content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
@@ -246,6 +258,7 @@ impl SignalPlan {
             usage_of_all: of_all.map(Usage::new),
             licenses: signals.licenses.iter().map(License::new).collect(),
             group_licenses,
+            origin_license,
             tdm: policy.tdm.iter().map(Tdm::new).collect(),
             tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep(policy)),
             terms,
@@ -300,10 +313,17 @@ impl SignalPlan {
     }
 
     /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the
-    /// path, else the one that covers the path. An answer for one crawler need not be the same for all, as a page is.
+    /// path, else the policy's that covers the path, else the one that the origin has for the whole site. An answer for
+    /// one crawler need not be the same for all, as a page is.
     pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
         let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
-        told.or_else(|| self.licenses.get(usize::from(said.license()?)))
+        let of_path = || self.licenses.get(usize::from(said.license()?));
+        told.or_else(of_path).or(self.origin_license.as_ref())
+    }
+
+    /// Whether there is any licence that somebody could be asked for.
+    pub fn names_license(&self) -> bool {
+        !self.licenses.is_empty() || self.origin_license.is_some() || self.group_licenses.iter().any(Option::is_some)
     }
 
     /// The file of TDMRep, where the policy speaks of it.
@@ -339,12 +359,16 @@ impl License {
     }
 }
 
-/// The licence that the lines of a group name first. They may be the origin's, which nobody has checked: what could not
-/// stand in a policy is passed over.
+/// The licence that the lines of a group name first.
 fn told_license(group: &Group) -> Option<License> {
-    let lines = group.extensions.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
-    let mut urls = lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none());
-    urls.next().map(|url| License::at(url, Vec::new()))
+    told_licenses(&group.extensions).next().map(|url| License::at(url, Vec::new()))
+}
+
+/// The licences that lines name. They may be the origin's, which nobody has checked: what could not stand in a policy
+/// is passed over.
+fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
+    let lines = lines.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
+    lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none())
 }
 
 impl Usage {

@@ -3,7 +3,7 @@
 
 use super::robots::patterns;
 use crate::policy::model::{
-    ContentSignal, ContentUsage, Defaulted, Emission, EnforcementFields, GroupSignals, LicensePolicy, Policy,
+    ContentSignal, ContentUsage, Defaulted, Emission, GroupSignals, LicensePolicy, OriginRobots, Policy,
     SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 use crate::robots::Pattern;
@@ -217,7 +217,8 @@ pub fn unlicensed(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<Unli
     Some(Located { value, span: node.span })
 }
 
-/// A refusal for want of a licence must say which (RSL 1.0 section 6.3.3).
+/// A refusal for want of a licence must say which (RSL 1.0 section 6.3.3). Where the origin's file is read it may name
+/// one: whether it does is for those who have it at hand.
 pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
     let in_robots =
         |place: Span| policy.robots.span.is_some_and(|span| span.start <= place.start && place.end <= span.end);
@@ -228,16 +229,19 @@ pub fn whole_file(policy: &Policy, decoder: &mut Decoder<'_>) {
     let told = policy.robots.signals.emission.value == Emission::All
         && policy.robots.groups.iter().any(|group| !group.signals.licenses.is_empty());
     // A licence that is written wrong is not one that is missing.
-    if told || !policy.robots.signals.licenses.is_empty() || decoder.diagnostics.items.iter().any(is_mistake) {
+    if told
+        || policy.robots.origin != OriginRobots::Replace
+        || !policy.robots.signals.licenses.is_empty()
+        || decoder.diagnostics.items.iter().any(is_mistake)
+    {
         return;
     }
-    let enforcement = &policy.enforcement;
-    let agents = enforcement.agents.iter().map(|(_, fields)| fields);
-    let all = std::iter::once(&enforcement.site).chain(enforcement.purposes.values()).chain(agents);
-    let asks = |fields: &EnforcementFields| fields.unlicensed.clone().filter(|said| said.value != Unlicensed::Pass);
-    for said in all.filter_map(asks).collect::<Vec<_>>() {
-        decoder.error("unlicensed-without-license", said.span, "there is no licence to ask for").help =
-            Some("write where it is: `robots: { license: https://shop.example/license.xml }`".into());
+    for said in policy.asks_for_license() {
+        decoder.error("unlicensed-without-license", said.span, "there is no licence to ask for").help = Some(
+            "write where it is: for the site (`robots: { license: https://shop.example/license.xml }`) or in a group \
+             (`groups: [{ agents: GPTBot, license: https://shop.example/license.xml }]`)"
+                .into(),
+        );
     }
 }
 

@@ -1,10 +1,10 @@
 //! Licences that no page names, and crawlers that are asked for one that there is not.
 
 use super::catalogue as lints;
-use super::signals::covers_all;
 use crate::crawlers::{Claim, Registry};
+use crate::policy::compile::signals::covers_all;
 use crate::policy::compiled::{Binding, PathSignals, Site};
-use crate::policy::model::Unlicensed;
+use crate::policy::model::{OriginRobots, Unlicensed};
 use crate::yaml::Diagnostics;
 
 /// Of several licences robots.txt names all of them, and pages and refusals the first that covers the path.
@@ -21,9 +21,28 @@ pub fn unreachable(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// The two places of a licence.
+const HELP: &str =
+    "write one for the site (`robots: { license: ... }`) or in its group (`groups: [{ agents: ..., license: ... }]`)";
+
 /// Who is asked for a licence where none covers anything for it passes as if nothing was asked.
 pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    if !site.policy.robots.signals.licenses.is_empty() {
+    // What the origin's file names is not known here.
+    let is_unknown = site.policy.robots.origin != OriginRobots::Replace && site.origin.is_none();
+    if is_unknown || !site.policy.robots.signals.licenses.is_empty() {
+        return;
+    }
+    if site.origin.is_some() && !site.signals.names_license() {
+        for said in site.policy.asks_for_license() {
+            diagnostics.push(
+                lints::LICENSE_OF_NOBODY
+                    .at(
+                        said.span,
+                        "neither the policy nor the origin's robots.txt names a licence: nobody is asked for one",
+                    )
+                    .help(HELP),
+            );
+        }
         return;
     }
     for (agent, fields) in &site.policy.enforcement.agents {
@@ -39,7 +58,7 @@ pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics
             diagnostics.push(
                 lints::LICENSE_OF_NOBODY
                     .at(said.span, format!("`{}` is told of no licence, so it is not asked for one", agent.value))
-                    .help("write one for the site (`robots: { license: ... }`), or in its group"),
+                    .help(HELP),
             );
         }
     }

@@ -7,13 +7,14 @@
 use super::catalogue as lints;
 use super::licenses;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
+use crate::policy::compile::signals::covers_all;
 use crate::policy::compiled::{Binding, Site};
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
     USAGE_CATEGORIES,
 };
 use crate::robots::TargetScratch;
-use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
+use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
 
 pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Production {
@@ -266,10 +267,6 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
                 .help("write the rule for the whole site last"),
         );
     }
-}
-
-pub(super) fn covers_all(paths: &[Located<String>]) -> bool {
-    paths.is_empty() || paths.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
 }
 
 /// A search engine buys no licence; it drops the pages.

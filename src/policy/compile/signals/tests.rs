@@ -246,6 +246,11 @@ fn what_says_nothing_or_says_it_twice_is_refused_in_its_place() {
 
 #[test]
 fn a_licence_that_is_written_wrong_is_one_mistake() {
+    for origin in ["", "robots: { origin: only }\n", "environment: staging\n"] {
+        let text = format!("{origin}enforcement: {{ unlicensed: 401 }}\n");
+        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        assert!(read("shop", &source).0.is_some(), "{origin}: the origin may name one");
+    }
     let text = "robots: { origin: replace, license: /l }\nenforcement: { unlicensed: 401 }";
     assert_eq!(errors(text), [("bad-url", 1, 37)]);
 }
@@ -376,6 +381,48 @@ fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
     assert_eq!(asked("License: https://a.example/cc.xml"), (Some("https://a.example/cc.xml".to_owned()), true));
     for odd in ["License: /cc.xml", "License: https://a.example/cc.xml>; rel=x", "License:"] {
         assert_eq!(asked(odd), (None, false), "{odd}");
+    }
+}
+
+/// Before all groups it is told to everybody, and a licence of the policy for some paths takes nothing from it.
+#[test]
+fn everybody_is_asked_for_the_licence_that_the_origin_has_for_the_site() {
+    let asked = |robots: &str, path: &str, agent: &str| {
+        let text = format!("{robots}enforcement: {{ unlicensed: 401 }}\n");
+        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let policy = Arc::new(read("shop", &source).0.expect("good"));
+        let file = "License: /not.whole\nLicense: https://a.example/site.xml\nUser-agent: *\nDisallow: /x\n\n\
+                    User-agent: CCBot\nDisallow: /y\nLicense: https://a.example/cc.xml\n";
+        let origin = OriginFile::new("http://127.0.0.1/robots.txt", file.as_bytes().to_vec());
+        let origin = Origin::Read(Arc::new(origin));
+        let site = compile_with_origin(policy, &origin, Registry::builtin(), Timestamp(0)).expect("compiles");
+        let group = site.matcher.named(agent).and_then(|group| u16::try_from(group).ok());
+        let mut scratch = TargetScratch::default();
+        let said = site.signals.for_path(scratch.normalise(path.as_bytes()));
+        assert!(site.signals.names_license());
+        let license = site.signals.license(said, group).map(|license| license.url.clone());
+        // Pages name what the policy says, and no more.
+        let links = site.signals.fields(said).filter(|(name, _)| *name == "Link").count();
+        let license = license.and_then(|url| Some(url.strip_prefix("https://a.example/")?.to_owned()));
+        let is_terms = license.as_ref().is_some_and(|path| {
+            site.signals.is_terms(TargetScratch::default().normalise(format!("/{path}").as_bytes()))
+        });
+        assert!(license.is_none() || is_terms, "it can be read");
+        (license, links)
+    };
+    let is = |license: &str, links: usize| (Some(license.to_owned()), links);
+    for origin in ["merge", "only"] {
+        let none = format!("robots: {{ origin: {origin} }}\n");
+        assert_eq!(asked(&none, "/a", "GPTBot"), is("site.xml", 0));
+        assert_eq!(asked(&none, "/a", "CCBot"), is("cc.xml", 0));
+        let images = format!(
+            "robots: {{ origin: {origin}, license: [{{ paths: [/img/], url: 'https://a.example/img.xml' }}] }}\n"
+        );
+        assert_eq!(asked(&images, "/img/1", "GPTBot"), is("img.xml", 1));
+        assert_eq!(asked(&images, "/a", "GPTBot"), is("site.xml", 0));
+        assert_eq!(asked(&images, "/a", "CCBot"), is("cc.xml", 0));
+        let all = format!("robots: {{ origin: {origin}, license: 'https://a.example/ours.xml' }}\n");
+        assert_eq!(asked(&all, "/a", "CCBot"), is("ours.xml", 1));
     }
 }
 
