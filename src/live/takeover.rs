@@ -67,17 +67,31 @@ impl Published {
 struct Owner<'a> {
     site: &'a str,
     hosts: Vec<HostPattern>,
+    /// The names of those that are no wildcards: a site may have thousands, and each is asked for.
+    names: BTreeSet<String>,
     left: Option<&'a Left>,
 }
 
-impl Owner<'_> {
+impl<'a> Owner<'a> {
+    fn new(site: &'a str, written: &[String], left: Option<&'a Left>) -> Owner<'a> {
+        let hosts: Vec<HostPattern> = hosts(written).collect();
+        let names = hosts.iter().filter(|host| !host.wildcard).map(|host| host.name.clone()).collect();
+        Owner { site, hosts, names, left }
+    }
+
     fn has_all_others(&self) -> bool {
         self.hosts.is_empty()
     }
 
     /// Whether it had this host, or hosts of this pattern.
     fn had(&self, host: &HostPattern) -> bool {
-        self.hosts.iter().any(|theirs| covers(theirs, host) || covers(host, theirs))
+        let either = |theirs: &HostPattern| covers(theirs, host) || covers(host, theirs);
+        match host.wildcard {
+            true => self.hosts.iter().any(either),
+            false => {
+                self.names.contains(&host.name) || self.hosts.iter().any(|theirs| theirs.wildcard && either(theirs))
+            }
+        }
     }
 }
 
@@ -93,24 +107,29 @@ impl Sites {
         }
         let new_owners = Snapshot::new(self.entries().cloned().collect(), 0);
         let mut received: BTreeMap<String, Published> = BTreeMap::new();
+        let owners = self.owners();
         for (site, hosts) in &hosts_now {
+            let mut givers = BTreeSet::new();
             for host in gained(self.memory.hosts.get(site), hosts) {
-                for owner in self.former_owners(site, host.as_ref()) {
-                    received.entry(site.clone()).or_default().add(&self.published(&owner, now));
-                }
+                givers.extend(self.former_owners(&owners, site, host.as_ref()));
+            }
+            for giver in givers {
+                received.entry(site.clone()).or_default().add(&self.published(&owners[giver], now));
             }
         }
         let mut left = Vec::new();
         for (site, before) in &self.memory.hosts {
             let Some(lost) = lost(before, hosts_now.get(site)) else { continue };
-            let published = self.published(&Owner { site, hosts: Vec::new(), left: None }, now);
+            let published = self.published(&Owner::new(site, &[], None), now);
             // Hosts that nobody names now are those of a wildcard, or of the site for every other host.
-            for host in hosts(&lost) {
-                let name = format!("{}{}", if host.wildcard { "www." } else { "" }, host.name);
-                let heir = new_owners.site_for_host(name.as_bytes()).map(|heir| &new_owners.sites()[heir].site.name);
-                if let Some(heir) = heir.filter(|heir| *heir != site) {
-                    received.entry(heir.clone()).or_default().add(&published);
-                }
+            let heirs: BTreeSet<usize> = hosts(&lost)
+                .filter_map(|host| {
+                    let name = format!("{}{}", if host.wildcard { "www." } else { "" }, host.name);
+                    new_owners.site_for_host(name.as_bytes())
+                })
+                .collect();
+            for heir in heirs.into_iter().map(|heir| &new_owners.sites()[heir].site.name).filter(|heir| *heir != site) {
+                received.entry(heir.clone()).or_default().add(&published);
             }
             let Published { held, forgotten } = published;
             let origin =
@@ -168,14 +187,16 @@ impl Sites {
         if !site.policy.reads_origin() || own || has_copy && self.memory.hosts.is_empty() {
             return None;
         }
-        let mut owners = self.former_owners(if of_file { &site.name } else { "" }, host.as_ref());
+        let owners = self.owners();
+        let former = self.former_owners(&owners, if of_file { &site.name } else { "" }, host.as_ref());
+        let mut former: Vec<&Owner<'_>> = former.into_iter().map(|owner| &owners[owner]).collect();
         // Who was asked for by this name; where there is none, whom a request for no host goes to.
         let first = self.sites_without_policy.first().map(|without| without.name.as_str());
-        owners.sort_by_key(|owner| match &host {
+        former.sort_by_key(|owner| match &host {
             Some(host) => owner.hosts.first() != Some(host),
             None => !owner.has_all_others() && Some(owner.site) != first,
         });
-        let known = owners.into_iter().find_map(|owner| match (owner.left, self.leaving.get(owner.site)) {
+        let known = former.into_iter().find_map(|owner| match (owner.left, self.leaving.get(owner.site)) {
             (Some(left), _) => left.origin.as_ref(),
             (None, Some(leaving)) => leaving.origin.as_ref(),
             (None, None) => self.origins.get(owner.site),
@@ -200,25 +221,28 @@ impl Sites {
         })
     }
 
-    /// Who had a host (`None`: every other) until now, or before: the one who named it, else the one for every other
-    /// host.
-    fn former_owners(&self, site: &str, host: Option<&HostPattern>) -> Vec<Owner<'_>> {
-        let owner = |site, written: &[String], left| Owner { site, hosts: hosts(written).collect(), left };
-        let before = self.memory.hosts.iter().filter(|(name, _)| *name != site);
-        let before = before.map(|(name, hosts)| owner(name.as_str(), hosts, None));
-        let left = self.memory.left.iter().map(|left| owner(left.site.as_str(), &left.hosts, Some(left)));
-        let (all_others, named): (Vec<_>, Vec<_>) = before.chain(left).partition(Owner::has_all_others);
+    /// Who had hosts until now, and who had some before.
+    fn owners(&self) -> Vec<Owner<'_>> {
+        let before = self.memory.hosts.iter().map(|(site, hosts)| Owner::new(site, hosts, None));
+        let left = self.memory.left.iter().map(|left| Owner::new(&left.site, &left.hosts, Some(left)));
+        before.chain(left).collect()
+    }
+
+    /// Who of the owners, but for a site itself, had a host (`None`: every other) until now, or before: the one who
+    /// named it, else the one for every other host.
+    fn former_owners(&self, owners: &[Owner<'_>], site: &str, host: Option<&HostPattern>) -> Vec<usize> {
+        let others = (0..owners.len()).filter(|owner| owners[*owner].left.is_some() || owners[*owner].site != site);
+        let (all_others, named): (Vec<_>, Vec<_>) = others.partition(|owner| owners[*owner].has_all_others());
         let Some(host) = host else {
             // What others gave up is now among every other host.
-            let is_over = |owner: &Owner<'_>| {
-                owner.left.is_some()
-                    || self.leaving.contains_key(owner.site)
-                    || self.without_policy.contains_key(owner.site)
+            let is_over = |owner: &usize| {
+                let Owner { site, left, .. } = owners[*owner];
+                left.is_some() || self.leaving.contains_key(site) || self.without_policy.contains_key(site)
             };
             return all_others.into_iter().chain(named.into_iter().filter(is_over)).collect();
         };
-        let named: Vec<_> = named.into_iter().filter(|owner| owner.had(host)).collect();
-        if named.iter().any(|owner| owner.left.is_none()) {
+        let named: Vec<_> = named.into_iter().filter(|owner| owners[*owner].had(host)).collect();
+        if named.iter().any(|owner| owners[*owner].left.is_none()) {
             named
         } else {
             named.into_iter().chain(all_others).collect()
