@@ -7,6 +7,7 @@ use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
 use super::succession::forget_what_is_over;
 use super::takeover::Leaving;
+use super::waiting::WAITING;
 use super::without_policy::WithoutPolicy;
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
@@ -114,6 +115,8 @@ pub struct Sites {
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
     problem: Option<String>,
+    /// Since when what is new waits: see [`super::waiting`].
+    pub(super) waiting: Option<Timestamp>,
 }
 
 /// Everything that stands between a file and its use, other sites aside: `verdict::load_with_origin`.
@@ -142,11 +145,16 @@ impl Sites {
             generation: 0,
             last_reload: now,
             problem: None,
+            waiting: None,
         };
         sites.recall_left();
         let (report, _) = sites.reload(now);
         if let Some(problem) = report.problem {
             return Err(StartError::Io(problem));
+        }
+        if sites.state.witnesses().mislead(now) {
+            let why = sites.state.warnings().collect::<Vec<_>>().join("; ");
+            return Err(StartError::Io(format!("the state directory cannot be used: {why}")));
         }
         let mut broken = String::new();
         for (name, loaded) in &mut sites.loaded {
@@ -371,11 +379,14 @@ impl Sites {
 
     /// The sites as requests see them.
     pub fn snapshot(&mut self) -> Snapshot {
+        let entries = self.entries().cloned().collect();
+        self.snapshot_of(entries)
+    }
+
+    /// These, with the pauses that there are now.
+    pub(super) fn snapshot_of(&mut self, mut entries: Vec<SiteEntry>) -> Snapshot {
         self.generation += 1;
-        let entries = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref());
-        let entries = entries.chain(self.without_policy.values());
-        let entries =
-            entries.map(|entry| SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }).collect();
+        entries.iter_mut().for_each(|entry| entry.pauses = self.memory.pauses.of(&entry.site));
         Snapshot::new(entries, self.generation)
     }
 
@@ -433,10 +444,12 @@ impl Sites {
         };
         // A file of the same name that is refused has more to say.
         let without = self.without_policy.values().filter(|entry| !self.loaded.contains_key(&entry.site.name));
+        let waiting = self.waiting.map(|_| WAITING);
+        let warnings = self.problem.iter().map(String::as_str).chain(waiting).chain(self.state.warnings());
         Files {
             last_reload: self.last_reload,
             files: self.loaded.values().map(file).chain(without.map(without_file)).collect(),
-            warnings: self.problem.iter().map(String::as_str).chain(self.state.warnings()).map(str::to_owned).collect(),
+            warnings: warnings.map(str::to_owned).collect(),
         }
     }
 }
