@@ -128,9 +128,7 @@ impl Live {
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
         let (mut report, waits) = self.change_or_wait(now, |sites| sites.reload(now));
-        if waits {
-            report.problem.get_or_insert_with(|| WAITING.to_owned());
-        }
+        report.waiting = waits.then(|| WAITING.to_owned());
         report
     }
 

@@ -28,12 +28,16 @@ pub struct ReloadReport {
     pub sites: Vec<SiteReload>,
     /// What is wrong with the directory itself.
     pub problem: Option<String>,
+    /// Why what is new is not in force yet, though nothing is wrong with it.
+    #[serde(default)]
+    pub waiting: Option<String>,
 }
 
 impl ReloadReport {
     /// Whether every file is in force as it stands.
     pub fn is_whole(&self) -> bool {
         self.problem.is_none()
+            && self.waiting.is_none()
             && !self.sites.iter().any(|site| matches!(site.outcome, Outcome::Kept | Outcome::Refused))
     }
 }
@@ -182,7 +186,7 @@ impl Sites {
             Err(error) => {
                 self.problem =
                     Some(format!("the policy directory {} cannot be read: {error}", self.policies.display()));
-                return (ReloadReport { sites: Vec::new(), problem: self.problem.clone() }, false);
+                return (ReloadReport { sites: Vec::new(), problem: self.problem.clone(), waiting: None }, false);
             }
         };
         let mut outcomes = BTreeMap::new();
@@ -229,7 +233,7 @@ impl Sites {
             .into_iter()
             .map(|(site, outcome)| SiteReload { findings: findings(&site), site, outcome })
             .collect();
-        (ReloadReport { sites, problem: None }, changed)
+        (ReloadReport { sites, problem: None, waiting: None }, changed)
     }
 
     fn forget(&mut self, name: &str) {
