@@ -546,7 +546,7 @@ fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_s
 
 /// Accepted by both, in spellings that the documentation does not show.
 const RIGHT_POLICIES: &[&str] = &[
-    "robots: { origin: replace }\nenforcement: { traps: [], exempt: [], too_fast: {}, trapped: {}, unverified: observe }",
+    "robots: { origin: replace }\nenforcement: { traps: [], exempt: [], too_fast: { status: 429 }, trapped: { for: 1h }, unverified: observe }",
     "robots: { origin: replace }\nenforcement: { traps: '/a/*b', trapped: { for: 1d, status: 0410 }, too_fast: { body: x } }",
     "robots: { origin: replace }\nenforcement: { exempt: 360Spider, agents: { 360Spider: { trapped: 410, impostor: 404 } } }",
     "robots: { origin: replace }\ncrawlers: { token: 360Spider, user_agent: 360, crawl_delay: Yes, networks: ['::1'] }",
@@ -677,6 +677,8 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nenforcement: { disallowed: 99 }",
     "robots: { origin: replace }\nenforcement: { disallowed: '200' }",
     "robots: { origin: replace }\nenforcement: { disallowed: {} }",
+    "robots: { origin: replace }\nenforcement: { too_fast: {} }",
+    "robots: { origin: replace }\nenforcement: { trapped: {} }",
     "robots: { origin: replace }\nenforcement: { disallowed: { status: 403, retry_after: 0 } }",
     "robots: { origin: replace }\nenforcement: { traps: x }",
     "robots: { origin: replace }\nenforcement: { traps: /* }",

@@ -8,9 +8,10 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{BINGBOT, GOOGLEBOT, Gate, Origin, Setup, eventually, read};
+use support::{BINGBOT, Gate, Origin, Setup, eventually, read};
 
 const HOST: &str = "shop.example";
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
 
 /// What the next start relies on, and what each of them was before it could not be written any more.
@@ -88,7 +89,7 @@ fn unblock(gate: &Gate, files: &[&str]) {
 }
 
 fn robots_txt(gate: &Gate) -> String {
-    gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).text()
+    gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).text().to_owned()
 }
 
 #[test]
@@ -147,7 +148,8 @@ fn nor_after_one_in_which_only_the_directory_itself_could_not_be_written() {
         assert!(!robots_txt(&gate).contains("/new/"));
         publish(&gate, "/cart/, /new/, /more/");
         // The ledger goes on.
-        let visits = || read(&gate.path("state/ledger/visits.json"));
+        let file = gate.path("state/ledger/visits.json");
+        let visits = || read(&file);
         let before = visits();
         gate.live_through(3_600);
         assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");

@@ -42,10 +42,11 @@ pub fn check(
             let by_name = || registry.find(crawler).map(|index| registry.get(index).id.as_str());
             let mistyped = || near(crawler, &crawlers);
             // A bot that no list knows is counted under no name of its own.
-            let meant = other_case.or_else(by_name).or_else(|| match registry.identify(format!("{crawler}/1.0").as_bytes()) {
-                Claim::Other => mistyped().filter(|meant| is_slip(crawler, meant)).or(Some("other")),
-                Claim::Nobody | Claim::Known(_) | Claim::Token(_) => mistyped(),
-            });
+            let meant =
+                other_case.or_else(by_name).or_else(|| match registry.identify(format!("{crawler}/1.0").as_bytes()) {
+                    Claim::Other => mistyped().filter(|meant| is_slip(crawler, meant)).or(Some("other")),
+                    Claim::Nobody | Claim::Known(_) | Claim::Token(_) => mistyped(),
+                });
             wrong += &nobody("crawler", crawler, meant);
         }
     }
