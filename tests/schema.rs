@@ -579,6 +579,7 @@ const RIGHT_POLICIES: &[&str] = &[
 const RIGHT_SETTINGS: &[&str] = &[
     "logs: { events: 'off' }",
     "logs: { events: { to: '-', keep: '0', rate: 5, size: 1 MiB } }",
+    "logs: { events: { to: x, size: 1GiB } }",
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
@@ -740,6 +741,7 @@ const WRONG_SETTINGS: &[&str] = &[
     "logs: { addresses: some }",
     "logs: { events: { size: 1MiB } }",
     "logs: { events: { to: x, rate: 0 } }",
+    "logs: { events: { to: x, size: 2GiB } }",
     "logs: off",
     "threads: 0",
     "threads: 1025",
