@@ -49,6 +49,8 @@ struct Known {
     mark: bool,
     /// The starts that believe the stamp that is there.
     stamp: Option<RangeInclusive<Timestamp>>,
+    /// The stamp that is there is from before, and who wants to know of it has not read it yet.
+    unread: bool,
 }
 
 impl Known {
@@ -69,6 +71,7 @@ impl Witnesses {
             visits: Standing::Written,
             mark: files.as_ref().is_none_or(|files| files.mark.is_file()),
             stamp: files.as_ref().filter(|files| files.stamp.exists()).map(|_| any_start),
+            unread: true,
         };
         Witnesses { files, known: Mutex::new(known) }
     }
@@ -78,20 +81,25 @@ impl Witnesses {
         let standing = if written { Standing::Written } else { Standing::Unwritten };
         let mut known = self.known();
         *known.standing(part) = standing;
+        self.settle(&mut known);
+    }
+
+    fn settle(&self, known: &mut Known) {
         if [known.versions, known.visits].contains(&Standing::Unwritten) {
-            self.take_mark(&mut known);
-            self.take_stamp(&mut known);
+            self.take_mark(known);
+            self.take_stamp(known);
         }
     }
 
-    /// A part is yet to be written for the first time, and the stamp that is there is believed by these starts. No mark
-    /// is put back before.
+    /// A part is yet to be written for the first time, and the stamp that is there was read, and is believed by these
+    /// starts. No mark is put back before.
     pub fn await_first(&self, part: Part, stamp: Option<RangeInclusive<Timestamp>>) {
         let mut known = self.known();
-        known.stamp = stamp;
+        (known.stamp, known.unread) = (stamp, false);
         if *known.standing(part) == Standing::Written {
             *known.standing(part) = Standing::Awaited;
         }
+        self.settle(&mut known);
     }
 
     /// Whether the mark is there.
@@ -123,7 +131,7 @@ impl Witnesses {
         let Some(files) = self.files.as_ref().filter(|_| known.is_written()) else { return false };
         let written = write(&files.stamp);
         if written {
-            known.stamp = Some(believed);
+            (known.stamp, known.unread) = (Some(believed), false);
         } else {
             self.take_stamp(&mut known);
         }
@@ -143,7 +151,7 @@ impl Witnesses {
     }
 
     fn take_stamp(&self, known: &mut Known) {
-        if self.files.as_ref().is_none_or(|files| is_taken(&files.stamp)) {
+        if !known.unread && self.files.as_ref().is_none_or(|files| is_taken(&files.stamp)) {
             known.stamp = None;
         }
     }
@@ -248,6 +256,17 @@ mod tests {
         witnesses.note(Part::Visits, true);
         put(&witnesses);
         assert!(witnesses.has_mark());
+    }
+
+    #[test]
+    fn a_stamp_from_before_is_read_before_it_is_taken_away() {
+        let (directory, _) = written();
+        let stamp = directory.path().join("ledger/alive.json");
+        let witnesses = Witnesses::of(Some(directory.path()));
+        witnesses.note(Part::Versions, false);
+        assert!(!witnesses.has_mark() && stamp.exists());
+        witnesses.await_first(Part::Visits, Some(Timestamp(95)..=Timestamp(120)));
+        assert!(!witnesses.has_stamp() && !stamp.exists());
     }
 
     #[test]
