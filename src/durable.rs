@@ -1,7 +1,12 @@
 //! Files that outlive the process: written whole, so that a crash leaves the one before or the new one and never half
-//! of either; and set aside, when nobody can make sense of them, so that nothing is lost.
+//! of either; and set aside, when nobody can make sense of them, so that nothing is lost. And two that tell the next
+//! start whether everything was written.
 //!
 //! Knows files; knows nothing of what is in them.
+
+mod witnesses;
+
+pub use witnesses::{Part, Witnesses};
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

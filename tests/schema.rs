@@ -546,7 +546,7 @@ fn every_policy_and_settings_file_that_comes_with_crawlgate_is_accepted_by_its_s
 
 /// Accepted by both, in spellings that the documentation does not show.
 const RIGHT_POLICIES: &[&str] = &[
-    "robots: { origin: replace }\nenforcement: { traps: [], exempt: [], too_fast: {}, trapped: {}, unverified: observe }",
+    "robots: { origin: replace }\nenforcement: { traps: [], exempt: [], too_fast: { status: 429 }, trapped: { for: 1h }, unverified: observe }",
     "robots: { origin: replace }\nenforcement: { traps: '/a/*b', trapped: { for: 1d, status: 0410 }, too_fast: { body: x } }",
     "robots: { origin: replace }\nenforcement: { exempt: 360Spider, agents: { 360Spider: { trapped: 410, impostor: 404 } } }",
     "robots: { origin: replace }\ncrawlers: { token: 360Spider, user_agent: 360, crawl_delay: Yes, networks: ['::1'] }",
@@ -579,6 +579,7 @@ const RIGHT_POLICIES: &[&str] = &[
 const RIGHT_SETTINGS: &[&str] = &[
     "logs: { events: 'off' }",
     "logs: { events: { to: '-', keep: '0', rate: 5, size: 1 MiB } }",
+    "logs: { events: { to: x, size: 1GiB } }",
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
@@ -677,6 +678,8 @@ const WRONG_POLICIES: &[&str] = &[
     "robots: { origin: replace }\nenforcement: { disallowed: 99 }",
     "robots: { origin: replace }\nenforcement: { disallowed: '200' }",
     "robots: { origin: replace }\nenforcement: { disallowed: {} }",
+    "robots: { origin: replace }\nenforcement: { too_fast: {} }",
+    "robots: { origin: replace }\nenforcement: { trapped: {} }",
     "robots: { origin: replace }\nenforcement: { disallowed: { status: 403, retry_after: 0 } }",
     "robots: { origin: replace }\nenforcement: { traps: x }",
     "robots: { origin: replace }\nenforcement: { traps: /* }",
@@ -738,6 +741,7 @@ const WRONG_SETTINGS: &[&str] = &[
     "logs: { addresses: some }",
     "logs: { events: { size: 1MiB } }",
     "logs: { events: { to: x, rate: 0 } }",
+    "logs: { events: { to: x, size: 2GiB } }",
     "logs: off",
     "threads: 0",
     "threads: 1025",

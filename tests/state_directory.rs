@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use support::{BINGBOT, Gate, Origin, Setup, eventually, read};
 
 const HOST: &str = "shop.example";
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
 
 /// What the next start relies on, and what each of them was before it could not be written any more.
@@ -69,21 +70,26 @@ fn away(path: &Path) -> PathBuf {
     path.with_extension("away")
 }
 
-/// Puts something in the way of each, so that nothing can be written there.
-fn block(gate: &Gate) {
-    for file in FILES {
+/// Puts something in the way of each, so that nothing can be written there. What is in the way of a file cannot be
+/// removed like one.
+fn block(gate: &Gate, files: &[&str]) {
+    for file in files {
         let path = gate.path("state").join(file);
         fs::rename(&path, away(&path)).expect("it is there");
         if away(&path).is_dir() { fs::write(&path, "in the way") } else { fs::create_dir(&path) }.expect("in the way");
     }
 }
 
-fn unblock(gate: &Gate) {
-    for file in FILES {
+fn unblock(gate: &Gate, files: &[&str]) {
+    for file in files {
         let path = gate.path("state").join(file);
         if path.is_dir() { fs::remove_dir(&path) } else { fs::remove_file(&path) }.expect("in the way");
         fs::rename(away(&path), &path).expect("as it was");
     }
+}
+
+fn robots_txt(gate: &Gate) -> String {
+    gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).text().to_owned()
 }
 
 #[test]
@@ -91,7 +97,7 @@ fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_wri
     let origin = Origin::plain();
     for signal in ["KILL", "TERM"] {
         let mut gate = watched(&origin);
-        block(&gate);
+        block(&gate, &FILES);
         publish(&gate, "/cart/");
         assert_eq!(gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).status, 200);
         publish(&gate, "/cart/, /new/, /more/");
@@ -99,7 +105,7 @@ fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_wri
         assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy", "its copy opens it");
         eventually("the stamp is taken away", || (!gate.path("state/ledger/alive.json").exists()).then_some(()));
         gate.restart(signal, |gate| {
-            unblock(gate);
+            unblock(gate, &FILES);
             gate.write_clock(3, 0);
         });
         assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven", "{signal}: what it was served nobody knows");
@@ -115,11 +121,11 @@ fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_wri
 fn what_could_not_be_written_is_written_when_there_is_room_again_and_the_watch_goes_on() {
     let origin = Origin::plain();
     let mut gate = watched(&origin);
-    block(&gate);
+    block(&gate, &FILES);
     publish(&gate, "/cart/");
     assert_eq!(gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).status, 200);
     publish(&gate, "/cart/, /new/, /more/");
-    unblock(&gate);
+    unblock(&gate, &FILES);
     eventually("everything is written", || (warnings(&gate) == "[]").then_some(()));
     wait_until_written(&gate);
     gate.restart("KILL", |gate| {
@@ -127,4 +133,69 @@ fn what_could_not_be_written_is_written_when_there_is_room_again_and_the_watch_g
     });
     assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation", "every version that it may hold closes it");
+}
+
+/// As where the state directory has another owner, and what is in it has not.
+#[test]
+fn nor_after_one_in_which_only_the_directory_itself_could_not_be_written() {
+    let origin = Origin::plain();
+    for signal in ["KILL", "TERM"] {
+        let files = ["state.json", "complete"];
+        let mut gate = watched(&origin);
+        block(&gate, &files);
+        publish(&gate, "/cart/");
+        assert!(!gate.path("state/ledger/alive.json").exists(), "it is gone before anybody is served the new version");
+        assert!(!robots_txt(&gate).contains("/new/"));
+        publish(&gate, "/cart/, /new/, /more/");
+        // The ledger goes on.
+        let file = gate.path("state/ledger/visits.json");
+        let visits = || read(&file);
+        let before = visits();
+        gate.live_through(3_600);
+        assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");
+        eventually("the visits are written", || (visits() != before).then_some(()));
+        assert!(!gate.path("state/ledger/alive.json").exists());
+        gate.restart(signal, |gate| {
+            unblock(gate, &files);
+            gate.write_clock(3, 0);
+        });
+        let all_held = kind(&gate, BINGBOT, "/new/");
+        assert!(["stale_copy", "unproven"].contains(&all_held.as_str()), "{signal}: {all_held}");
+        assert_eq!(kind(&gate, GOOGLEBOT, "/new/"), "unproven", "{signal}: nobody knows what it was served");
+    }
+}
+
+/// As on a file system that is read-only all of a sudden.
+#[test]
+fn where_not_even_a_file_can_be_taken_away_what_is_new_waits_until_the_next_start_would_not_be_misled() {
+    let origin = Origin::plain();
+    let all = [FILES.as_slice(), &["complete", "ledger/alive.json"]].concat();
+    let mut gate = watched(&origin);
+    block(&gate, &all);
+    gate.write_policy("shop", &policy("/cart/"));
+    let reloaded = gate.command(&["reload"]);
+    assert_eq!(reloaded.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&reloaded.stdout).contains("not in force yet: what is new waits"));
+    assert!(warnings(&gate).contains("what is new waits"));
+    assert!(robots_txt(&gate).contains("/new/"), "what was in force stays");
+    gate.restart("KILL", |gate| {
+        unblock(gate, &all);
+        gate.write_policy("shop", &policy("/cart/, /new/, /more/"));
+        gate.write_clock(3, 0);
+    });
+    assert_eq!(kind(&gate, BINGBOT, "/new/"), "violation", "that is what it was served");
+
+    wait_until_written(&gate);
+    block(&gate, &all);
+    gate.write_policy("shop", &policy("/cart/"));
+    assert_eq!(gate.command(&["reload"]).status.code(), Some(1));
+    gate.live_through(30);
+    eventually("nobody believes the stamp any more", || (!robots_txt(&gate).contains("/new/")).then_some(()));
+    assert!(!warnings(&gate).contains("what is new waits"));
+    publish(&gate, "/cart/, /new/, /more/");
+    gate.restart("KILL", |gate| {
+        unblock(gate, &all);
+        gate.write_clock(3, 0);
+    });
+    assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven");
 }

@@ -64,6 +64,8 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
         ("/api/crawlers?limit=5", "`limit` is no parameter of this: there is site, crawler"),
         ("/api/crawlers?site=my%20shop", "`site` is `my shop`: there is no site of this name"),
         ("/api/violations?crawler=Googlebot", "did you mean `googlebot`?"),
+        ("/api/violations?crawler=googelbot", "did you mean `googlebot`?"),
+        ("/api/violations?crawler=SomeBot", "did you mean `other`?"),
         ("/api/status?site=shop", "it has none"),
     ] {
         let (status, text) = ask(path);
@@ -73,6 +75,7 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
     for path in [
         "/api/violations?limit=500&kind=never_fetched&site=shop&crawler=bingbot",
         "/api/crawlers?crawler=google%62ot",
+        "/api/violations?crawler=none&site=unclaimed",
         "/api/status?",
         "/metrics?x=y",
     ] {

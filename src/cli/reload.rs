@@ -34,6 +34,9 @@ fn print(report: &ReloadReport) -> io::Result<()> {
     if let Some(problem) = &report.problem {
         writeln!(out, "nothing was reloaded: {problem}")?;
     }
+    if let Some(waiting) = &report.waiting {
+        writeln!(out, "not in force yet: {waiting}")?;
+    }
     for site in &report.sites {
         let outcome = match site.outcome {
             Outcome::Added => "added",

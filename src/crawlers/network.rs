@@ -7,14 +7,17 @@ use std::net::IpAddr;
 const MAPPED: u8 = 96;
 
 /// A network, or a single address. IPv4 that is mapped into IPv6 is IPv4: so are the addresses that it is compared
-/// with.
+/// with. One of IPv4 and more, like `::ffff:0.0.0.0/90`, is none: nobody means the rest of it.
 pub fn read_network(written: &str) -> Option<IpNet> {
     let network = written.parse().or_else(|_| written.parse::<IpAddr>().map(IpNet::from)).ok()?;
     let mapped = match network {
-        IpNet::V6(network) => network.addr().to_ipv4_mapped().zip(network.prefix_len().checked_sub(MAPPED)),
+        IpNet::V6(network) => network.addr().to_ipv4_mapped().map(|address| (address, network.prefix_len())),
         IpNet::V4(_) => None,
     };
-    let network = mapped.and_then(|(address, length)| Ipv4Net::new(address, length).ok()).map_or(network, IpNet::V4);
+    let network = match mapped {
+        Some((address, length)) => IpNet::V4(Ipv4Net::new(address, length.checked_sub(MAPPED)?).ok()?),
+        None => network,
+    };
     Some(network.trunc())
 }
 
@@ -38,7 +41,7 @@ mod tests {
         ] {
             assert_eq!(read_network(written).map(|network| network.to_string()).as_deref(), Some(read), "{written}");
         }
-        for written in ["", "10.20.0.0/33", "shop.example", "::ffff:10.20.0.0/129", "10.20/16"] {
+        for written in ["", "10.20.0.0/33", "shop.example", "::ffff:10.20.0.0/129", "10.20/16", "::ffff:0.0.0.0/90"] {
             assert_eq!(read_network(written), None, "{written}");
         }
     }

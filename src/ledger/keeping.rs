@@ -7,6 +7,7 @@ use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::Watch;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::durable::Witnesses;
 use crate::policy::compiled::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
@@ -14,7 +15,7 @@ use crate::verdict::{Holdings, Identity, claim_label};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What was served in the last second before a crash is not written; a second more for the writing.
@@ -29,6 +30,8 @@ pub struct LedgerOptions {
     pub new_hosts: Vec<String>,
     /// Versions may have been in force when crawlgate was last there that nobody knows of.
     pub versions_missing: bool,
+    /// Those of the same directory. Without them it has its own: nobody else writes there.
+    pub witnesses: Option<Arc<Witnesses>>,
 }
 
 /// What was served to whom, and since when which host is watched.
@@ -61,12 +64,13 @@ impl Ledger {
     /// known because it could not be written, all watches begin now; after a crash anybody may have been served what
     /// was in force then, or have heard that robots.txt could not be had.
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
-        let LedgerOptions { state, new_hosts, versions_missing } = options;
+        let LedgerOptions { state, new_hosts, versions_missing, witnesses } = options;
         let now = moment.now;
         let (store, visits, proofs) = match state {
             None => (None, Visits::new(Bounds::default()), Proofs::default()),
             Some(state) => {
-                let (mut store, visits, stamp) = Store::open(&state, Bounds::default());
+                let witnesses = witnesses.unwrap_or_else(|| Arc::new(Witnesses::of(Some(&state))));
+                let (mut store, visits, stamp) = Store::open(&state, witnesses, Bounds::default());
                 let proofs = store.read_proofs(now);
                 let seen = visits.last_seen();
                 visits.bound(now);

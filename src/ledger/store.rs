@@ -1,18 +1,20 @@
 //! The table on disk. Written at most once a second and only when something changed; a stamp beside it says when
-//! crawlgate was last alive, and whether it ended in order. While the table cannot be written there is no stamp: what
-//! is served meanwhile the next start does not know of.
+//! crawlgate was last alive, and whether it ended in order. While the table cannot be written, or what was in force
+//! cannot, there is no stamp: what is served meanwhile the next start does not know of.
 
 use super::proofs::Proofs;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
-use super::watch::{is_gap, is_gap_after_a_crash};
-use crate::durable::{set_aside, write_anew};
+use super::watch::believed;
+use crate::durable::{Part, Witnesses, set_aside, write_anew};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the stamp is renewed while nothing else is written, in seconds.
@@ -66,10 +68,12 @@ pub struct Stamp {
 impl Stamp {
     /// Whether somebody else may have served what was asked for since, or crawlgate itself without writing it down.
     pub fn is_gap(&self, started: Timestamp) -> bool {
-        match self.clean {
-            true => is_gap(self.at, started),
-            false => is_gap_after_a_crash(self.at, self.due.unwrap_or(self.at), started),
-        }
+        !self.believed().contains(&started)
+    }
+
+    /// The starts for which there is no gap.
+    fn believed(&self) -> RangeInclusive<Timestamp> {
+        believed(self.at, (!self.clean).then(|| self.due.unwrap_or(self.at)))
     }
 }
 
@@ -86,6 +90,7 @@ pub enum Writing {
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
+    witnesses: Arc<Witnesses>,
     stamped: Option<Stamp>,
     /// For the next stamp: see [`Stamp::withheld`].
     withheld: BTreeSet<String>,
@@ -97,16 +102,24 @@ pub struct Store {
 
 impl Store {
     /// Reads what is there. What cannot be read is said, set aside and forgotten: then nothing was watched.
-    pub fn open(state: &Path, bounds: Bounds) -> (Store, Visits, Option<Stamp>) {
+    pub fn open(state: &Path, witnesses: Arc<Witnesses>, bounds: Bounds) -> (Store, Visits, Option<Stamp>) {
         let directory = state.join("ledger");
-        let mut store =
-            Store { directory, stamped: None, withheld: BTreeSet::new(), next: None, problems: BTreeMap::new() };
+        let mut store = Store {
+            directory,
+            witnesses,
+            stamped: None,
+            withheld: BTreeSet::new(),
+            next: None,
+            problems: BTreeMap::new(),
+        };
         if let Err(error) = fs::create_dir_all(&store.directory) {
             store.failed(&store.directory.clone(), &error);
         }
         let visits = Visits::new(bounds);
         let read = store.read(&visits);
-        let stamp = fs::read(store.stamp_file()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let stamp: Option<Stamp> =
+            fs::read(store.stamp_file()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        store.witnesses.await_first(Part::Visits, stamp.as_ref().map(Stamp::believed));
         match read {
             Ok(()) => (store, visits, stamp),
             Err(error) => {
@@ -152,13 +165,14 @@ impl Store {
             self.next = Some(began + began.elapsed() * SHARE);
             if !written {
                 visits.set_changed();
-                self.take_stamp();
+                self.witnesses.note(Part::Visits, false);
                 return;
             }
         }
+        self.witnesses.note(Part::Visits, true);
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so:
         // all that was served before it is written.
-        let due = self.stamped.as_ref().is_none_or(|stamped| {
+        let due = self.stamped.as_ref().filter(|_| self.witnesses.has_stamp()).is_none_or(|stamped| {
             now.0.saturating_sub(stamped.at.0).abs() >= STAMP || stamped.withheld != self.withheld
         });
         if !(changed || last || due) {
@@ -168,19 +182,14 @@ impl Store {
         let next = now.plus(Duration::from_secs(pause.max(STAMP.unsigned_abs())));
         let stamp = Stamp { at: now, clean: last, due: Some(next), withheld: self.withheld.clone() };
         let Ok(bytes) = serde_json::to_vec(&stamp) else { return };
-        if self.write_file(&self.stamp_file(), &bytes) {
+        let witnesses = self.witnesses.clone();
+        if witnesses.put_stamp(stamp.believed(), |file| self.write_file(file, &bytes)) {
             self.stamped = Some(stamp);
             self.withheld = withheld;
         } else {
-            self.take_stamp();
+            // What is done from now on the next start does not know of, or not that the end is one in order.
+            self.stamped = None;
         }
-    }
-
-    /// What is done from now on is not written, or the end in order is not. Where there is no room to write, a file can
-    /// be taken away all the same; where not even that can be done, the one that is there gets too old.
-    fn take_stamp(&mut self) {
-        self.stamped = None;
-        let _ = fs::remove_file(self.stamp_file());
     }
 
     /// What is remembered of the lists of networks. What cannot be read is said, set aside and forgotten.

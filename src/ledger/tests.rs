@@ -135,7 +135,12 @@ fn moment(now: i64, set: i64) -> Moment {
 }
 
 fn open(state: Option<&Path>, snapshot: &Snapshot, now: i64, set: i64) -> Ledger {
-    let options = LedgerOptions { state: state.map(Path::to_owned), new_hosts: Vec::new(), versions_missing: false };
+    let options = LedgerOptions {
+        state: state.map(Path::to_owned),
+        new_hosts: Vec::new(),
+        versions_missing: false,
+        ..LedgerOptions::default()
+    };
     Ledger::open(options, snapshot, moment(now, set))
 }
 

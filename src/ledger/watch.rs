@@ -3,6 +3,7 @@
 
 use crate::clock::Moment;
 use crate::time::Timestamp;
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -45,17 +46,9 @@ fn apart(moment: Moment) -> i64 {
     moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX))
 }
 
-/// Whether a watch does not outlast the time from a stop to the next start. A start before the stop is one by a clock
-/// that was set: nobody knows how much time passed.
-pub fn is_gap(stopped: Timestamp, started: Timestamp) -> bool {
-    is_longer(GAP, stopped, stopped, started)
-}
-
-/// The same after a crash, given what was written last and when the next would have been.
-pub fn is_gap_after_a_crash(written: Timestamp, due: Timestamp, started: Timestamp) -> bool {
-    is_longer(GAP_AFTER_A_CRASH, written, due, started)
-}
-
-fn is_longer(gap: Duration, last: Timestamp, from: Timestamp, started: Timestamp) -> bool {
-    started.0 < last.0.saturating_sub(TOLERANCE) || started.since(from) > gap
+/// The starts that a watch outlasts, given what was written last: after an end in order, or after a crash and when the
+/// next would have been written. A start before that is one by a clock that was set: nobody knows how much time passed.
+pub fn believed(written: Timestamp, due: Option<Timestamp>) -> RangeInclusive<Timestamp> {
+    let until = due.map_or(written.plus(GAP), |due| due.plus(GAP_AFTER_A_CRASH));
+    Timestamp(written.0.saturating_sub(TOLERANCE))..=until
 }

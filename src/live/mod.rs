@@ -14,6 +14,7 @@ mod state;
 mod status;
 mod succession;
 mod takeover;
+mod waiting;
 mod watch;
 mod without_policy;
 
@@ -25,6 +26,7 @@ pub use watch::WatchGuard;
 pub use without_policy::{WITHOUT_POLICY, WithoutPolicy, asked_by, is_no_policy};
 
 use crate::crawlers::Registry;
+use crate::durable::Witnesses;
 use crate::policy::Snapshot;
 use crate::policy::origin::OriginFile;
 use crate::time::Timestamp;
@@ -38,6 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 use succession::longest_held;
+use waiting::WAITING;
 
 /// What to load from, and where to remember.
 #[derive(Clone, Debug)]
@@ -79,6 +82,7 @@ pub struct Live {
     /// Whether something is to be written that could not be.
     behind: AtomicBool,
     versions_missing: bool,
+    witnesses: Arc<Witnesses>,
 }
 
 /// What only a change may touch.
@@ -106,6 +110,7 @@ impl Live {
         let mut sites = Sites::start(options, registry, read, now)?;
         let snapshot = Arc::new(sites.snapshot());
         let (behind, versions_missing) = (sites.state.is_behind(), sites.state.is_incomplete());
+        let witnesses = sites.state.witnesses().clone();
         Ok(Arc::new(Live {
             overview: ArcSwap::from_pointee((sites.files(), snapshot.clone())),
             snapshot: ArcSwap::new(snapshot),
@@ -114,6 +119,7 @@ impl Live {
             listeners: Mutex::default(),
             behind: AtomicBool::new(behind),
             versions_missing,
+            witnesses,
         }))
     }
 
@@ -124,7 +130,9 @@ impl Live {
 
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
-        self.change(|sites| sites.reload(now))
+        let (mut report, waits) = self.change_or_wait(now, |sites| sites.reload(now));
+        report.waiting = waits.then(|| WAITING.to_owned());
+        report
     }
 
     /// When something that goes by the clock is due. Neither locks nor waits.
@@ -138,7 +146,7 @@ impl Live {
         if self.next_switch().is_none_or(|due| now < due) {
             return Vec::new();
         }
-        self.change(|sites| {
+        self.change(now, |sites| {
             let switched = sites.keep_time(now);
             let is_new = !switched.is_empty();
             (switched, is_new)
@@ -150,7 +158,7 @@ impl Live {
     /// # Errors
     /// No such site, or longer than 36 hours without `long`.
     pub fn pause(&self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
-        self.change(|sites| {
+        self.change(now, |sites| {
             let until = sites.pause(request, now);
             let is_new = until.is_ok();
             (until, is_new)
@@ -162,7 +170,7 @@ impl Live {
     /// # Errors
     /// No such site.
     pub fn resume(&self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
-        self.change(|sites| {
+        self.change(now, |sites| {
             let resumed = sites.resume(site, now);
             let is_new = resumed.as_ref().is_ok_and(|sites| !sites.is_empty());
             (resumed, is_new)
@@ -190,13 +198,13 @@ impl Live {
     /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests):
     /// the findings. Everything stays as it was.
     pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
-        self.change(|sites| sites.origin_says(site, file, now))
+        self.change(now, |sites| sites.origin_says(site, file, now))
     }
 
     /// The clock on the wall was set by so many seconds, or the machine slept: who waits for an origin's robots.txt
     /// waits as long as was meant. Blocking: it compiles these sites.
     pub fn clock_was_set(&self, by: i64, now: Timestamp) {
-        self.change(|sites| ((), sites.clock_was_set(by, now)));
+        self.change(now, |sites| ((), sites.clock_was_set(by, now)));
     }
 
     /// For how long after a site is gone somebody may go by what it published.
@@ -222,40 +230,60 @@ impl Live {
         self.versions_missing
     }
 
-    /// Once a second, and at the end: what could not be written is tried again. Waits for no change. To be called after
-    /// the ledger has written down that its watches began anew, if they did: from then on the state directory counts as
-    /// complete.
-    pub fn write_again(&self) {
-        if !self.behind.load(Ordering::Acquire) {
-            return;
+    /// What tells the next start whether everything is written.
+    pub fn witnesses(&self) -> Arc<Witnesses> {
+        self.witnesses.clone()
+    }
+
+    /// Once a second, and at the end: what could not be written is tried again, and what waits for that is put in force;
+    /// says whether it was. Waits for no change. To be called after the ledger has written down that its watches began
+    /// anew, if they did: from then on the state directory counts as complete.
+    pub fn write_again(&self, now: Timestamp) -> bool {
+        if !self.behind.load(Ordering::Acquire) && self.witnesses.has_mark() {
+            return false;
         }
         let mut changes = match self.changes.try_lock() {
             Ok(changes) => changes,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
+            Err(TryLockError::WouldBlock) => return false,
         };
+        let waited = changes.sites.waiting.is_some();
+        changes.sites.put_off(&self.snapshot.load(), now);
         let Sites { state, memory, .. } = &mut changes.sites;
         state.write_again(memory);
-        self.behind.store(state.is_behind(), Ordering::Release);
-        self.overview.store(Arc::new((changes.sites.files(), self.snapshot.load_full())));
+        let is_new = waited && !self.witnesses.mislead(now);
+        self.publish(&mut changes, is_new, now);
+        is_new
     }
 
     /// Makes a change, and publishes a new snapshot when it is one for requests.
-    fn change<T>(&self, change: impl FnOnce(&mut Sites) -> (T, bool)) -> T {
+    fn change<T>(&self, now: Timestamp, change: impl FnOnce(&mut Sites) -> (T, bool)) -> T {
+        self.change_or_wait(now, change).0
+    }
+
+    /// The same; says whether what is new waits.
+    fn change_or_wait<T>(&self, now: Timestamp, change: impl FnOnce(&mut Sites) -> (T, bool)) -> (T, bool) {
         // A panic in a change leaves the sites as they were between two steps, each of them whole.
         let mut changes = self.changes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (result, is_new) = change(&mut changes.sites);
-        self.behind.store(changes.sites.state.is_behind(), Ordering::Release);
+        changes.sites.put_off(&self.snapshot.load(), now);
+        self.publish(&mut changes, is_new, now);
+        (result, changes.sites.waiting.is_some())
+    }
+
+    /// Shows requests and the status what there is now, as far as it may be shown.
+    fn publish(&self, changes: &mut Changes, is_new: bool, now: Timestamp) {
         if is_new {
-            let snapshot = Arc::new(changes.sites.snapshot());
-            changes.retired.push(self.snapshot.swap(snapshot));
+            let snapshot = changes.sites.publishable(&self.snapshot.load(), now);
+            changes.retired.push(self.snapshot.swap(Arc::new(snapshot)));
         }
+        let is_behind = changes.sites.state.is_behind() || changes.sites.waiting.is_some();
+        self.behind.store(is_behind, Ordering::Release);
         self.overview.store(Arc::new((changes.sites.files(), self.snapshot.load_full())));
         changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
         if is_new {
             self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|changed| changed());
         }
-        result
     }
 }
 
@@ -269,5 +297,7 @@ mod takeover_tests;
 mod tests;
 #[cfg(test)]
 mod unwritten_tests;
+#[cfg(test)]
+mod waiting_tests;
 #[cfg(test)]
 mod without_policy_tests;

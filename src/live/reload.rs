@@ -7,6 +7,7 @@ use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
 use super::succession::forget_what_is_over;
 use super::takeover::Leaving;
+use super::waiting::WAITING;
 use super::without_policy::WithoutPolicy;
 use super::{LiveOptions, StartError};
 use crate::crawlers::Registry;
@@ -27,12 +28,16 @@ pub struct ReloadReport {
     pub sites: Vec<SiteReload>,
     /// What is wrong with the directory itself.
     pub problem: Option<String>,
+    /// Why what is new is not in force yet, though nothing is wrong with it.
+    #[serde(default)]
+    pub waiting: Option<String>,
 }
 
 impl ReloadReport {
     /// Whether every file is in force as it stands.
     pub fn is_whole(&self) -> bool {
         self.problem.is_none()
+            && self.waiting.is_none()
             && !self.sites.iter().any(|site| matches!(site.outcome, Outcome::Kept | Outcome::Refused))
     }
 }
@@ -114,6 +119,8 @@ pub struct Sites {
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
     problem: Option<String>,
+    /// Since when what is new waits: see [`super::waiting`].
+    pub(super) waiting: Option<Timestamp>,
 }
 
 /// Everything that stands between a file and its use, other sites aside: `verdict::load_with_origin`.
@@ -142,12 +149,17 @@ impl Sites {
             generation: 0,
             last_reload: now,
             problem: None,
+            waiting: None,
         };
         sites.recall_left();
         sites.recall_moved(now);
         let (report, _) = sites.reload(now);
         if let Some(problem) = report.problem {
             return Err(StartError::Io(problem));
+        }
+        if sites.state.witnesses().mislead(now) {
+            let why = sites.state.warnings().collect::<Vec<_>>().join("; ");
+            return Err(StartError::Io(format!("the state directory cannot be used: {why}")));
         }
         let mut broken = String::new();
         for (name, loaded) in &mut sites.loaded {
@@ -175,7 +187,7 @@ impl Sites {
             Err(error) => {
                 self.problem =
                     Some(format!("the policy directory {} cannot be read: {error}", self.policies.display()));
-                return (ReloadReport { sites: Vec::new(), problem: self.problem.clone() }, false);
+                return (ReloadReport { sites: Vec::new(), problem: self.problem.clone(), waiting: None }, false);
             }
         };
         let mut outcomes = BTreeMap::new();
@@ -223,7 +235,7 @@ impl Sites {
             .into_iter()
             .map(|(site, outcome)| SiteReload { findings: findings(&site), site, outcome })
             .collect();
-        (ReloadReport { sites, problem: None }, changed)
+        (ReloadReport { sites, problem: None, waiting: None }, changed)
     }
 
     fn forget(&mut self, name: &str) {
@@ -373,11 +385,14 @@ impl Sites {
 
     /// The sites as requests see them.
     pub fn snapshot(&mut self) -> Snapshot {
+        let entries = self.entries().cloned().collect();
+        self.snapshot_of(entries)
+    }
+
+    /// These, with the pauses that there are now.
+    pub(super) fn snapshot_of(&mut self, mut entries: Vec<SiteEntry>) -> Snapshot {
         self.generation += 1;
-        let entries = self.loaded.values().filter_map(|loaded| loaded.entry.as_ref());
-        let entries = entries.chain(self.without_policy.values());
-        let entries =
-            entries.map(|entry| SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }).collect();
+        entries.iter_mut().for_each(|entry| entry.pauses = self.memory.pauses.of(&entry.site));
         Snapshot::new(entries, self.generation).with_moved(self.memory.moved.index())
     }
 
@@ -436,10 +451,12 @@ impl Sites {
         };
         // A file of the same name that is refused has more to say.
         let without = self.without_policy.values().filter(|entry| !self.loaded.contains_key(&entry.site.name));
+        let waiting = self.waiting.map(|_| WAITING);
+        let warnings = self.problem.iter().map(String::as_str).chain(waiting).chain(self.state.warnings());
         Files {
             last_reload: self.last_reload,
             files: self.loaded.values().map(file).chain(without.map(without_file)).collect(),
-            warnings: self.problem.iter().map(String::as_str).chain(self.state.warnings()).map(str::to_owned).collect(),
+            warnings: warnings.map(str::to_owned).collect(),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. While some
-//! of it cannot be written, a file is taken away that says that all of it is there: what is served meanwhile the next
-//! start does not know of, and has to know that it does not.
+//! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. While the
+//! versions cannot be written the [witnesses](Witnesses) are told: what is served meanwhile the next start does not know
+//! of, and has to know that it does not.
 
 use super::moved::Moved;
 use super::pauses::Remembered;
 use super::takeover::Left;
-use crate::durable::{set_aside, write_anew};
+use crate::durable::{Part, Witnesses, set_aside, write_anew};
 use crate::policy::Version;
 use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
@@ -67,11 +67,8 @@ pub struct Superseded {
     pub until: Timestamp,
 }
 
-/// The file that is there while everything is written. Where there is no room to write, it can be taken away all the
-/// same.
-const MARK: &str = "complete";
-const MARK_SAYS: &str = "Every version that was in force is known here. crawlgate takes this file away while it cannot \
-                         write what it serves, and puts it back when it could.\n";
+const MARK_SAYS: &str = "All that was in force and was served is known here. crawlgate takes this file away while it \
+                         cannot write that, and puts it back when it could.\n";
 /// Trying again may take this part of the time.
 const SHARE: u32 = 10;
 
@@ -90,8 +87,8 @@ pub struct State {
     versions: BTreeMap<Version, bool>,
     /// The versions whose bytes are yet to be written: those that were superseded meanwhile, too.
     unwritten: BTreeMap<Version, Arc<[u8]>>,
-    /// Whether the mark is there.
-    marked: bool,
+    /// They tell the next start whether everything is written.
+    witnesses: Arc<Witnesses>,
     /// Whether the mark was not there at the start.
     incomplete: bool,
     /// Not before then is anything tried again.
@@ -110,6 +107,7 @@ impl State {
     /// The directory cannot be made or written.
     pub fn open(directory: Option<PathBuf>) -> Result<(State, Memory), String> {
         let mut state = State {
+            witnesses: Arc::new(Witnesses::of(directory.as_deref())),
             directory,
             written: None,
             behind: false,
@@ -117,7 +115,6 @@ impl State {
             unkept: BTreeMap::new(),
             versions: BTreeMap::new(),
             unwritten: BTreeMap::new(),
-            marked: false,
             incomplete: false,
             next_try: None,
             set_aside: None,
@@ -129,9 +126,7 @@ impl State {
         fs::create_dir_all(directory.join("last-good")).map_err(failed)?;
         fs::create_dir_all(directory.join("versions")).map_err(failed)?;
         tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-        let mark = directory.join(MARK);
-        state.marked = mark.is_file();
-        state.incomplete = !state.marked;
+        state.incomplete = !state.witnesses.has_mark();
         let file = directory.join("state.json");
         let memory = match fs::read(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -166,7 +161,7 @@ impl State {
         let versions = fs::read_dir(directory.join("versions")).map_err(failed)?.flatten().filter_map(named);
         state.versions = versions.map(|version| (version, false)).collect();
         if state.incomplete {
-            state.take_mark();
+            state.witnesses.remove_mark();
         }
         Ok((state, memory))
     }
@@ -200,8 +195,8 @@ impl State {
             self.behind = false;
         } else {
             self.behind = true;
-            self.take_mark();
         }
+        self.note();
     }
 
     /// Keeps a policy that was accepted, unless it is kept already.
@@ -235,20 +230,19 @@ impl State {
             self.unwritten.remove(&version);
         } else {
             self.unwritten.insert(version, body.clone());
-            self.take_mark();
         }
+        self.note();
     }
 
     /// Whether there is something to be tried again, or the mark to be put back.
     pub fn is_behind(&self) -> bool {
         self.directory.is_some()
-            && (self.behind || !self.marked || !self.unwritten.is_empty() || !self.unkept.is_empty())
+            && (self.behind || !self.witnesses.has_mark() || !self.unwritten.is_empty() || !self.unkept.is_empty())
     }
 
     /// Tries again what could not be written. Once all of it is, the mark is put back.
     pub fn write_again(&mut self, memory: &Memory) {
         let began = Instant::now();
-        let Some(mark) = self.directory.as_ref().map(|directory| directory.join(MARK)) else { return };
         if !self.is_behind() || self.next_try.is_some_and(|next| began < next) {
             return;
         }
@@ -261,16 +255,20 @@ impl State {
         for (site, text) in self.unkept.clone() {
             self.keep(&site, &text);
         }
-        if !self.marked && !self.behind && self.unwritten.is_empty() {
-            self.marked = self.write(&mark, MARK_SAYS.as_bytes());
-        }
+        self.note();
+        let witnesses = self.witnesses.clone();
+        witnesses.put_mark(|mark| self.write(mark, MARK_SAYS.as_bytes()));
         self.next_try = Some(began + began.elapsed() * SHARE);
     }
 
-    fn take_mark(&mut self) {
-        let Some(mark) = self.directory.as_ref().map(|directory| directory.join(MARK)) else { return };
-        // Where not even that can be done, it is tried with every failure to come.
-        self.marked &= fs::remove_file(mark).is_err_and(|error| error.kind() != ErrorKind::NotFound);
+    /// Tells the witnesses how it stands. What they could not do is tried each time.
+    fn note(&self) {
+        self.witnesses.note(Part::Versions, !self.behind && self.unwritten.is_empty());
+    }
+
+    /// What tells the next start whether everything is written.
+    pub fn witnesses(&self) -> &Arc<Witnesses> {
+        &self.witnesses
     }
 
     /// The bytes of a version that was in force once; what is not the version that it says it is, is none.
@@ -293,6 +291,7 @@ impl State {
                 let _ = fs::remove_file(file);
             }
         }
+        self.note();
     }
 
     fn version_file(&self, version: Version) -> Option<PathBuf> {

@@ -367,7 +367,7 @@ fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_n
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(20));
     assert_eq!(entry(&live).names_since, Timestamp(10));
-    live.write_again();
+    live.write_again(Timestamp(0));
     drop(live);
     let live = start(directory.path(), Some(state.path()), 30);
     assert_eq!(entry(&live).names_since, Timestamp(10));

@@ -20,7 +20,7 @@ impl World {
         fs::create_dir(directory.path().join("policies")).expect("a folder");
         write_policy(directory.path(), rule);
         let live = start(directory.path(), 0);
-        live.write_again();
+        live.write_again(Timestamp(0));
         World { directory, live }
     }
 
@@ -47,7 +47,7 @@ impl World {
     fn write_again(&self, done: impl Fn(&World) -> bool) {
         let began = std::time::Instant::now();
         while !done(self) {
-            self.live.write_again();
+            self.live.write_again(Timestamp(0));
             assert!(began.elapsed() < Duration::from_secs(20), "{:?}", self.warnings());
         }
     }
@@ -104,7 +104,7 @@ fn a_version_that_could_not_be_written_is_written_until_it_is_though_it_is_super
     let three = world.publish("/three", 20);
     assert!(!world.path("complete").exists(), "it is gone before anybody is served what is not written");
     assert_eq!(world.warnings().iter().filter(|warning| warning.contains("cannot be written")).count(), 2);
-    world.live.write_again();
+    world.live.write_again(Timestamp(0));
     assert!(!world.path("complete").exists());
     in_the_way.take_away();
     world.write_again(|world| world.warnings().is_empty());
@@ -144,7 +144,7 @@ fn a_start_after_that_knows_that_it_does_not_know() {
         // Nobody has noted yet that the watches begin anew.
         world.start_again(40);
         assert!(world.live.versions_missing(), "{file}");
-        world.live.write_again();
+        world.live.write_again(Timestamp(0));
         world.start_again(50);
         assert!(!world.live.versions_missing(), "{file}");
     }

@@ -24,15 +24,22 @@ pub(super) fn keep(ledger: Arc<Ledger>, live: Arc<Live>, clock: Clock) -> std::i
     let run = move || {
         // Whoever was killed before the first second is over was there all the same.
         ledger.tick(&live.snapshot(), clock.moment());
-        live.write_again();
+        write_again(&ledger, &live, &clock);
         while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             ledger.tick(&live.snapshot(), clock.moment());
-            live.write_again();
+            write_again(&ledger, &live, &clock);
         }
-        live.write_again();
+        live.write_again(clock.moment().now);
         ledger.close(clock.moment().now);
     };
     Ok(Keeper { end, thread: std::thread::Builder::new().name("ledger".into()).spawn(run)? })
+}
+
+fn write_again(ledger: &Ledger, live: &Live, clock: &Clock) {
+    let now = clock.moment().now;
+    if live.write_again(now) {
+        ledger.settle(&live.snapshot(), now);
+    }
 }
 
 impl Keeper {

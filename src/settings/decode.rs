@@ -251,7 +251,7 @@ fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
                         written.span,
                         format!("`{}` is neither a network nor an address", written.value),
                     )
-                    .help = Some("write `10.0.0.0/8`, `2001:db8::/32` or a single address".into());
+                    .help = Some("write `10.0.0.0/8`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96".into());
             }
         }
     }
@@ -288,7 +288,7 @@ fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, 
     }
 }
 
-/// Octets: `16384`, `16KiB`, `16k`.
+/// Octets: `16384`, `16KiB`, `16k`, `1MiB`, `1GiB`.
 fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &mut Decoder<'_>) {
     let Some(text) = decoder.text(node, "a size, like 16KiB") else { return };
     let digits = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
@@ -296,6 +296,7 @@ fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &
         "" | "b" => Some(1),
         "k" | "kib" => Some(1_024),
         "m" | "mib" => Some(1_048_576),
+        "g" | "gib" => Some(1_073_741_824),
         _ => None,
     };
     let octets = unit.zip(text[..digits].parse::<usize>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
@@ -303,8 +304,21 @@ fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &
         Some(octets) => *into = octets,
         None => {
             decoder.error("bad-value", node.span, format!("`{text}` is not a size that is accepted here")).help =
-                Some(format!("from {} to {} octets, as `16384` or `16KiB`", bounds.start(), bounds.end()));
+                Some(format!(
+                    "from {} to {}, as `16KiB`, or octets, as `16384`",
+                    in_units(*bounds.start()),
+                    in_units(*bounds.end())
+                ));
         }
+    }
+}
+
+/// As people write it.
+fn in_units(octets: usize) -> String {
+    let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
+    match units.into_iter().find(|(unit, _)| octets >= *unit && octets.is_multiple_of(*unit)) {
+        Some((unit, name)) => format!("{}{name}", octets / unit),
+        None => format!("{octets} octets"),
     }
 }
 

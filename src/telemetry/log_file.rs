@@ -48,9 +48,10 @@ impl LogFile {
     }
 
     /// Writes whole lines; no line is torn between two files. Lines that belong into the file as it is, because it is
-    /// to be opened again, are written without a look at its name.
+    /// to be opened again, go into it whatever its name is by now, but not where it has none: nobody could read them.
     pub(super) fn write_lines(&mut self, lines: &[u8], as_it_is: bool) -> Result<(), Lost> {
         let told = self.stuck.take().is_some();
+        let as_it_is = as_it_is && !self.is_nameless();
         let mut may_rotate = !as_it_is;
         if !as_it_is && let Err(error) = self.keep_name() {
             self.grow_on(error, told).map_err(|error| Lost { lines: count(lines), error })?;
@@ -90,7 +91,7 @@ impl LogFile {
 
     /// The file that is there is written, though it should have made way. What has no name any more nobody can read.
     fn grow_on(&mut self, error: io::Error, told: bool) -> io::Result<()> {
-        if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
+        if self.is_nameless() {
             return Err(error);
         }
         if !told {
@@ -98,6 +99,10 @@ impl LogFile {
         }
         self.stuck = Some(error.to_string());
         Ok(())
+    }
+
+    fn is_nameless(&self) -> bool {
+        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
     }
 
     /// Opens the file anew where its name is gone, or another's: who looks for it by its name finds nothing else.

@@ -17,7 +17,12 @@ fn tick_until(world: &World, what: &str, done: impl Fn() -> bool) {
 }
 
 fn open_again(world: &World, state: &Path, versions_missing: bool) -> Ledger {
-    let options = LedgerOptions { state: Some(state.to_owned()), new_hosts: Vec::new(), versions_missing };
+    let options = LedgerOptions {
+        state: Some(state.to_owned()),
+        new_hosts: Vec::new(),
+        versions_missing,
+        ..LedgerOptions::default()
+    };
     Ledger::open(options, &world.snapshot(), world.moment())
 }
 

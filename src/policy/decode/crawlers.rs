@@ -94,7 +94,7 @@ fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
             None => {
                 let message = format!("`{}` is neither a network nor an address", written.value);
                 decoder.error("bad-network", written.span, message).help =
-                    Some("write `10.20.0.0/16`, `2001:db8::/32` or a single address".into());
+                    Some("write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96".into());
             }
         }
     }

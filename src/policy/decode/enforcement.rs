@@ -196,6 +196,7 @@ fn too_fast(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
         return answer(node, decoder);
     }
     let mut fields = decoder.fields(node, "an answer")?;
+    refuse_empty(node, "a `status` or a `body`", decoder);
     let status = fields.take("status").and_then(|node| status(node, decoder));
     let body = body(&mut fields, decoder);
     fields.finish(&["status", "body"], decoder);
@@ -208,6 +209,7 @@ fn trapped(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AnswerPolicy>, Opt
         return (answer(node, decoder), None);
     }
     let Some(mut fields) = decoder.fields(node, "an answer, and `for` how long") else { return (None, None) };
+    refuse_empty(node, "a `status`, a `body` or `for` how long", decoder);
     let status = fields.take("status").and_then(|node| status(node, decoder));
     let body = body(&mut fields, decoder);
     let time = fields.take("for").and_then(|node| Some((node, decoder.duration(node)?)));
@@ -225,14 +227,19 @@ fn answer(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
         return Some(AnswerPolicy { status: Some(status(node, decoder)?), retry_after: None, body: None });
     }
     let mut fields = decoder.fields(node, "an answer")?;
-    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
-        decoder.error("missing-field", node.span, "an answer says a `status`, a `retry_after` or a `body`");
-    }
+    refuse_empty(node, "a `status`, a `retry_after` or a `body`", decoder);
     let status = fields.take("status").and_then(|node| status(node, decoder));
     let retry_after = fields.take("retry_after").and_then(|node| retry_after(node, decoder));
     let body = body(&mut fields, decoder);
     fields.finish(&["status", "retry_after", "body"], decoder);
     Some(AnswerPolicy { status, retry_after, body })
+}
+
+/// An answer that says nothing is a mistake, or changes nothing.
+fn refuse_empty(node: &Node, says: &str, decoder: &mut Decoder<'_>) {
+    if matches!(&node.value, Value::Mapping(entries) if entries.is_empty()) {
+        decoder.error("missing-field", node.span, format!("an answer says {says}"));
+    }
 }
 
 fn body(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Option<String> {

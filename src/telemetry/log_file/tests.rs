@@ -67,6 +67,22 @@ fn lines_before_an_asked_for_reopening_belong_into_the_old_file() {
 }
 
 #[test]
+fn lines_before_a_reopening_belong_into_the_new_file_where_the_old_one_was_removed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("log");
+    let mut log = opened(&path, 1_000, 2);
+    write(&mut log, LINE);
+    fs::remove_file(&path).expect("removed");
+    log.write_lines(b"before\n", true).expect("written");
+    log.reopen().expect("opened again");
+    write(&mut log, "after\n");
+    assert_eq!(read(&path), "before\nafter\n");
+    // Where that cannot be, they are counted.
+    fs::remove_file(&path).and_then(|()| fs::create_dir(&path)).expect("in the way");
+    assert_eq!(log.write_lines(LINE.repeat(3).as_bytes(), true).expect_err("nobody could read it").lines, 3);
+}
+
+#[test]
 fn a_file_that_cannot_make_way_grows_on_until_it_can() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, older) = (directory.path().join("log"), directory.path().join("log.1"));
