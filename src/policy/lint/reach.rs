@@ -21,7 +21,7 @@ pub use kept_off::kept_off;
 /// Steps of one search; what people write takes a few hundred.
 const MAX_STEPS: usize = 20_000;
 /// Steps of all searches of a policy: a check and a reload take no longer for it, whatever the expressions are.
-const STEPS_OF_A_POLICY: usize = 250_000;
+const STEPS_OF_A_POLICY: usize = 400_000;
 /// Comparisons of octets where patterns are held against each other, in all of a policy.
 const OVERLAPS_OF_A_POLICY: usize = 500_000;
 /// Steps that building an automaton costs, for each state that the expression has before it is one.
@@ -120,6 +120,7 @@ fn sides(wanted: Wanted<'_>, searches: &mut Searches) -> Option<(Side, Option<Si
 
 fn search(mut when: Side, mut unless: Option<Side>, among: Among, left: &mut usize) -> Option<bool> {
     let octets = representatives(&when, unless.as_ref(), &[]);
+    let fewer = representatives(&when, None, &[]);
     let mut known = HashSet::new();
     let first = State {
         when: when.start()?,
@@ -138,8 +139,9 @@ fn search(mut when: Side, mut unless: Option<Side>, among: Among, left: &mut usi
                 return Some(true);
             }
         }
-        for &octet in &octets {
-            for (token, place) in tokens(octet, state.place, among) {
+        // Where nothing can be excluded any more its patterns tell nothing apart.
+        for &octet in if state.unless.is_some() { &octets } else { &fewer } {
+            for (token, place) in tokens(octet, state.place, among).into_iter().rev() {
                 *left = left.checked_sub(1)?;
                 let in_path = place.at == At::Path;
                 let Some(one) = when.step(&state.when, octet, &token, in_path)? else { continue };
@@ -214,8 +216,9 @@ fn tokens(octet: u8, from: Place, among: Among) -> SmallVec<[(Token, Place); 2]>
         if double || question {
             return out;
         }
-    } else {
-        // Beside the path nothing asks for what an escape stands for.
+    }
+    if from.at != At::Path || among != Among::WithoutDoubleEscape {
+        // Nothing asks for what an escape stands for.
         place.escape = 0;
     }
     let escaped = || Token::from_slice(format!("%{octet:02X}").as_bytes());
@@ -299,7 +302,15 @@ impl Side {
     /// After another octet, spelled so; `Some(None)` where nothing that follows makes the conditions hold.
     fn step(&mut self, from: &Reached, octet: u8, token: &[u8], in_path: bool) -> Option<Option<Reached>> {
         let expression = match (&mut self.expression, from.expression) {
-            (Some(expression), Progress::At(state)) if in_path => match expression.step(state, octet)? {
+            // Of the query the expression sees nothing: it holds by now, or never.
+            (Some(expression), Progress::At(state)) if !in_path => match expression.ends(state)? {
+                true => Progress::Holds,
+                false => return Some(None),
+            },
+            (_, progress) => progress,
+        };
+        let expression = match (&mut self.expression, expression) {
+            (Some(expression), Progress::At(state)) => match expression.step(state, octet)? {
                 Some(progress) => progress,
                 None => return Some(None),
             },
@@ -366,31 +377,28 @@ impl Side {
     }
 }
 
-/// Octets, one of each kind that this search tells apart: those that lead to the same places are of one kind. Beside
-/// patterns every sign is a kind of its own: one may name it, its escape, or a digit of that.
+/// Octets, one of each kind that this search tells apart: those that lead to the same places are of one kind. What no
+/// pattern has in it, is nothing but what a wildcard stands for, be it a sign, or a digit of its escape.
 fn representatives(when: &Side, unless: Option<&Side>, beside: &[Vec<u8>]) -> Vec<u8> {
     let patterns = || when.patterns.iter().chain(unless.into_iter().flat_map(|side| &side.patterns)).chain(beside);
     let mut named = [false; 256];
-    for pattern in patterns() {
-        pattern.iter().for_each(|octet| named[usize::from(*octet)] = true);
-        for escape in pattern.windows(3).filter(|text| text[0] == b'%') {
-            let digit = |octet: u8| char::from(octet).to_digit(16);
-            if let (Some(high), Some(low)) = (digit(escape[1]), digit(escape[2])) {
-                named[(high * 16 + low) as usize] = true;
-            }
-        }
-    }
-    let has_patterns = patterns().next().is_some();
+    patterns().flatten().for_each(|octet| named[usize::from(*octet)] = true);
+    let seen = |octet: u8| named[usize::from(octet)].then_some(octet);
+    let digit = |value: u8| seen(b"0123456789ABCDEF"[usize::from(value)]);
     let mut kinds = HashMap::new();
     for octet in 0..=u8::MAX {
-        let itself = named[usize::from(octet)] || b"/?%*$#".contains(&octet);
-        let own = itself || has_patterns && !octet.is_ascii_alphanumeric();
-        let spelling = (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), octet.is_ascii_hexdigit());
+        let own = b"/?%*$#".contains(&octet).then_some(octet);
+        let hex = octet.is_ascii_hexdigit();
+        let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
+        // An unreserved octet is escaped only where a stray `%` keeps the escapes of hex digits.
+        let escape = (hex || !unreserved).then(|| (digit(octet >> 4), digit(octet & 15)));
+        let spelling = (octet.is_ascii_graphic(), unreserved, hex, escape);
         let classes = (when.class(octet), unless.map_or(0, |side| side.class(octet)));
-        kinds.entry((classes, spelling, own.then_some(octet))).or_insert(octet);
+        kinds.entry((classes, own, seen(octet), spelling)).or_insert(octet);
     }
     let mut octets: Vec<u8> = kinds.into_values().collect();
-    octets.sort_unstable();
+    // What comes last is looked at first: where there is anything, letters mostly find it.
+    octets.sort_unstable_by_key(|octet| (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), *octet));
     octets
 }
 
