@@ -8,28 +8,18 @@
 use crate::policy::model::Conditions;
 use crate::robots::{LITERAL_STAR, Pattern};
 use regex_automata::hybrid::LazyStateID;
-use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson;
-use regex_automata::util::syntax;
-use regex_automata::{Anchored, Input};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
+mod expression;
 mod kept_off;
+
+use expression::Expression;
+pub use expression::Searches;
 pub use kept_off::kept_off;
 
 /// Steps of one search; what people write takes a few hundred.
 const MAX_STEPS: usize = 20_000;
-/// Steps of all searches of a policy: a check and a reload take no longer for it, whatever the expressions are.
-const STEPS_OF_A_POLICY: usize = 400_000;
-/// Comparisons of octets where patterns are held against each other, in all of a policy.
-const OVERLAPS_OF_A_POLICY: usize = 500_000;
-/// Steps that building an automaton costs, for each state that the expression has before it is one.
-const STEPS_OF_A_STATE: usize = 4;
-/// Automata that are kept: a rule's, and its `not`'s.
-const KEPT: usize = 2;
-/// Memory of one expression's automaton, while it is searched.
-const CACHE_BYTES: usize = 1 << 20;
 /// Octets of all patterns of a rule; their places are kept in 16 bits.
 const MAX_PATTERNS: usize = 8_192;
 
@@ -55,38 +45,6 @@ pub struct Wanted<'c> {
     pub path_regex: Option<&'c str>,
     /// What must not hold, where there is something.
     pub unless: Option<(&'c [Pattern], Option<&'c str>)>,
-}
-
-/// What all searches of a policy may still take, and what they have built.
-#[derive(Debug)]
-pub struct Searches {
-    /// Steps.
-    pub left: usize,
-    /// Comparisons in [`Pattern::overlaps`].
-    pub overlaps: usize,
-    built: VecDeque<(String, Option<DFA>)>,
-}
-
-impl Searches {
-    pub fn of_a_policy() -> Searches {
-        Searches { left: STEPS_OF_A_POLICY, overlaps: OVERLAPS_OF_A_POLICY, built: VecDeque::new() }
-    }
-
-    /// The automaton of an expression; `None` where it would be too large, or too much was built already.
-    fn automaton(&mut self, text: &str) -> Option<DFA> {
-        if let Some((_, known)) = self.built.iter().find(|(known, _)| known == text) {
-            return known.clone();
-        }
-        if self.left == 0 {
-            return None;
-        }
-        let automaton = automaton(text);
-        let states = automaton.as_ref().map_or(CACHE_BYTES / 64, |automaton| automaton.get_nfa().states().len());
-        self.left = self.left.saturating_sub(states * STEPS_OF_A_STATE);
-        self.built.truncate(KEPT - 1);
-        self.built.push_front((text.to_owned(), automaton.clone()));
-        automaton
-    }
 }
 
 /// The patterns of conditions.
@@ -373,7 +331,7 @@ impl Side {
 
     /// The kind of an octet to the expression.
     fn class(&self, octet: u8) -> u8 {
-        self.expression.as_ref().map_or(0, |expression| expression.dfa.byte_classes().get(octet))
+        self.expression.as_ref().map_or(0, |expression| expression.class(octet))
     }
 }
 
@@ -400,58 +358,4 @@ fn representatives(when: &Side, unless: Option<&Side>, beside: &[Vec<u8>]) -> Ve
     // What comes last is looked at first: where there is anything, letters mostly find it.
     octets.sort_unstable_by_key(|octet| (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), *octet));
     octets
-}
-
-/// The automaton of an expression, made as far as it is walked.
-struct Expression {
-    dfa: DFA,
-    cache: Cache,
-}
-
-fn automaton(text: &str) -> Option<DFA> {
-    DFA::builder()
-        // Rather no answer than states forgotten and made again.
-        .configure(
-            DFA::config()
-                .cache_capacity(CACHE_BYTES)
-                .skip_cache_capacity_check(true)
-                .minimum_cache_clear_count(Some(0)),
-        )
-        // Read as it is when it is used: on octets, which need be no UTF-8.
-        .syntax(syntax::Config::new().utf8(false))
-        .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(CACHE_BYTES)))
-        .build(text)
-        .ok()
-}
-
-impl Expression {
-    fn new(dfa: DFA) -> Expression {
-        let cache = dfa.create_cache();
-        Expression { dfa, cache }
-    }
-
-    fn start(&mut self) -> Option<LazyStateID> {
-        let input = Input::new(b"").anchored(Anchored::No);
-        self.dfa.start_state_forward(&mut self.cache, &input).ok()
-    }
-
-    /// `Some(None)` where it cannot hold any more.
-    fn step(&mut self, state: LazyStateID, octet: u8) -> Option<Option<Progress>> {
-        let next = self.dfa.next_state(&mut self.cache, state, octet).ok()?;
-        // It cannot tell a boundary of words beside what is not ASCII.
-        if next.is_quit() {
-            return None;
-        }
-        // A match is known one octet late; whatever follows, there is one.
-        Some(match (next.is_match(), next.is_dead()) {
-            (true, _) => Some(Progress::Holds),
-            (_, true) => None,
-            _ => Some(Progress::At(next)),
-        })
-    }
-
-    fn ends(&mut self, state: LazyStateID) -> Option<bool> {
-        let end = self.dfa.next_eoi_state(&mut self.cache, state).ok()?;
-        (!end.is_quit()).then_some(end.is_match())
-    }
 }
