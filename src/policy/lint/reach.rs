@@ -8,28 +8,18 @@
 use crate::policy::model::Conditions;
 use crate::robots::{LITERAL_STAR, Pattern};
 use regex_automata::hybrid::LazyStateID;
-use regex_automata::hybrid::dfa::{Cache, DFA};
-use regex_automata::nfa::thompson;
-use regex_automata::util::syntax;
-use regex_automata::{Anchored, Input};
 use smallvec::SmallVec;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 
+mod expression;
 mod kept_off;
+
+use expression::Expression;
+pub use expression::Searches;
 pub use kept_off::kept_off;
 
 /// Steps of one search; what people write takes a few hundred.
 const MAX_STEPS: usize = 20_000;
-/// Steps of all searches of a policy: a check and a reload take no longer for it, whatever the expressions are.
-const STEPS_OF_A_POLICY: usize = 250_000;
-/// Comparisons of octets where patterns are held against each other, in all of a policy.
-const OVERLAPS_OF_A_POLICY: usize = 500_000;
-/// Steps that building an automaton costs, for each state that the expression has before it is one.
-const STEPS_OF_A_STATE: usize = 4;
-/// Automata that are kept: a rule's, and its `not`'s.
-const KEPT: usize = 2;
-/// Memory of one expression's automaton, while it is searched.
-const CACHE_BYTES: usize = 1 << 20;
 /// Octets of all patterns of a rule; their places are kept in 16 bits.
 const MAX_PATTERNS: usize = 8_192;
 
@@ -55,38 +45,6 @@ pub struct Wanted<'c> {
     pub path_regex: Option<&'c str>,
     /// What must not hold, where there is something.
     pub unless: Option<(&'c [Pattern], Option<&'c str>)>,
-}
-
-/// What all searches of a policy may still take, and what they have built.
-#[derive(Debug)]
-pub struct Searches {
-    /// Steps.
-    pub left: usize,
-    /// Comparisons in [`Pattern::overlaps`].
-    pub overlaps: usize,
-    built: VecDeque<(String, Option<DFA>)>,
-}
-
-impl Searches {
-    pub fn of_a_policy() -> Searches {
-        Searches { left: STEPS_OF_A_POLICY, overlaps: OVERLAPS_OF_A_POLICY, built: VecDeque::new() }
-    }
-
-    /// The automaton of an expression; `None` where it would be too large, or too much was built already.
-    fn automaton(&mut self, text: &str) -> Option<DFA> {
-        if let Some((_, known)) = self.built.iter().find(|(known, _)| known == text) {
-            return known.clone();
-        }
-        if self.left == 0 {
-            return None;
-        }
-        let automaton = automaton(text);
-        let states = automaton.as_ref().map_or(CACHE_BYTES / 64, |automaton| automaton.get_nfa().states().len());
-        self.left = self.left.saturating_sub(states * STEPS_OF_A_STATE);
-        self.built.truncate(KEPT - 1);
-        self.built.push_front((text.to_owned(), automaton.clone()));
-        automaton
-    }
 }
 
 /// The patterns of conditions.
@@ -120,6 +78,7 @@ fn sides(wanted: Wanted<'_>, searches: &mut Searches) -> Option<(Side, Option<Si
 
 fn search(mut when: Side, mut unless: Option<Side>, among: Among, left: &mut usize) -> Option<bool> {
     let octets = representatives(&when, unless.as_ref(), &[]);
+    let fewer = representatives(&when, None, &[]);
     let mut known = HashSet::new();
     let first = State {
         when: when.start()?,
@@ -138,8 +97,9 @@ fn search(mut when: Side, mut unless: Option<Side>, among: Among, left: &mut usi
                 return Some(true);
             }
         }
-        for &octet in &octets {
-            for (token, place) in tokens(octet, state.place, among) {
+        // Where nothing can be excluded any more its patterns tell nothing apart.
+        for &octet in if state.unless.is_some() { &octets } else { &fewer } {
+            for (token, place) in tokens(octet, state.place, among).into_iter().rev() {
                 *left = left.checked_sub(1)?;
                 let in_path = place.at == At::Path;
                 let Some(one) = when.step(&state.when, octet, &token, in_path)? else { continue };
@@ -214,8 +174,9 @@ fn tokens(octet: u8, from: Place, among: Among) -> SmallVec<[(Token, Place); 2]>
         if double || question {
             return out;
         }
-    } else {
-        // Beside the path nothing asks for what an escape stands for.
+    }
+    if from.at != At::Path || among != Among::WithoutDoubleEscape {
+        // Nothing asks for what an escape stands for.
         place.escape = 0;
     }
     let escaped = || Token::from_slice(format!("%{octet:02X}").as_bytes());
@@ -299,7 +260,15 @@ impl Side {
     /// After another octet, spelled so; `Some(None)` where nothing that follows makes the conditions hold.
     fn step(&mut self, from: &Reached, octet: u8, token: &[u8], in_path: bool) -> Option<Option<Reached>> {
         let expression = match (&mut self.expression, from.expression) {
-            (Some(expression), Progress::At(state)) if in_path => match expression.step(state, octet)? {
+            // Of the query the expression sees nothing: it holds by now, or never.
+            (Some(expression), Progress::At(state)) if !in_path => match expression.ends(state)? {
+                true => Progress::Holds,
+                false => return Some(None),
+            },
+            (_, progress) => progress,
+        };
+        let expression = match (&mut self.expression, expression) {
+            (Some(expression), Progress::At(state)) => match expression.step(state, octet)? {
                 Some(progress) => progress,
                 None => return Some(None),
             },
@@ -362,88 +331,31 @@ impl Side {
 
     /// The kind of an octet to the expression.
     fn class(&self, octet: u8) -> u8 {
-        self.expression.as_ref().map_or(0, |expression| expression.dfa.byte_classes().get(octet))
+        self.expression.as_ref().map_or(0, |expression| expression.class(octet))
     }
 }
 
-/// Octets, one of each kind that this search tells apart: those that lead to the same places are of one kind. Beside
-/// patterns every sign is a kind of its own: one may name it, its escape, or a digit of that.
+/// Octets, one of each kind that this search tells apart: those that lead to the same places are of one kind. What no
+/// pattern has in it, is nothing but what a wildcard stands for, be it a sign, or a digit of its escape.
 fn representatives(when: &Side, unless: Option<&Side>, beside: &[Vec<u8>]) -> Vec<u8> {
     let patterns = || when.patterns.iter().chain(unless.into_iter().flat_map(|side| &side.patterns)).chain(beside);
     let mut named = [false; 256];
-    for pattern in patterns() {
-        pattern.iter().for_each(|octet| named[usize::from(*octet)] = true);
-        for escape in pattern.windows(3).filter(|text| text[0] == b'%') {
-            let digit = |octet: u8| char::from(octet).to_digit(16);
-            if let (Some(high), Some(low)) = (digit(escape[1]), digit(escape[2])) {
-                named[(high * 16 + low) as usize] = true;
-            }
-        }
-    }
-    let has_patterns = patterns().next().is_some();
+    patterns().flatten().for_each(|octet| named[usize::from(*octet)] = true);
+    let seen = |octet: u8| named[usize::from(octet)].then_some(octet);
+    let digit = |value: u8| seen(b"0123456789ABCDEF"[usize::from(value)]);
     let mut kinds = HashMap::new();
     for octet in 0..=u8::MAX {
-        let itself = named[usize::from(octet)] || b"/?%*$#".contains(&octet);
-        let own = itself || has_patterns && !octet.is_ascii_alphanumeric();
-        let spelling = (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), octet.is_ascii_hexdigit());
+        let own = b"/?%*$#".contains(&octet).then_some(octet);
+        let hex = octet.is_ascii_hexdigit();
+        let unreserved = octet.is_ascii_alphanumeric() || b"-._~".contains(&octet);
+        // An unreserved octet is escaped only where a stray `%` keeps the escapes of hex digits.
+        let escape = (hex || !unreserved).then(|| (digit(octet >> 4), digit(octet & 15)));
+        let spelling = (octet.is_ascii_graphic(), unreserved, hex, escape);
         let classes = (when.class(octet), unless.map_or(0, |side| side.class(octet)));
-        kinds.entry((classes, spelling, own.then_some(octet))).or_insert(octet);
+        kinds.entry((classes, own, seen(octet), spelling)).or_insert(octet);
     }
     let mut octets: Vec<u8> = kinds.into_values().collect();
-    octets.sort_unstable();
+    // What comes last is looked at first: where there is anything, letters mostly find it.
+    octets.sort_unstable_by_key(|octet| (octet.is_ascii_graphic(), octet.is_ascii_alphanumeric(), *octet));
     octets
-}
-
-/// The automaton of an expression, made as far as it is walked.
-struct Expression {
-    dfa: DFA,
-    cache: Cache,
-}
-
-fn automaton(text: &str) -> Option<DFA> {
-    DFA::builder()
-        // Rather no answer than states forgotten and made again.
-        .configure(
-            DFA::config()
-                .cache_capacity(CACHE_BYTES)
-                .skip_cache_capacity_check(true)
-                .minimum_cache_clear_count(Some(0)),
-        )
-        // Read as it is when it is used: on octets, which need be no UTF-8.
-        .syntax(syntax::Config::new().utf8(false))
-        .thompson(thompson::Config::new().utf8(false).nfa_size_limit(Some(CACHE_BYTES)))
-        .build(text)
-        .ok()
-}
-
-impl Expression {
-    fn new(dfa: DFA) -> Expression {
-        let cache = dfa.create_cache();
-        Expression { dfa, cache }
-    }
-
-    fn start(&mut self) -> Option<LazyStateID> {
-        let input = Input::new(b"").anchored(Anchored::No);
-        self.dfa.start_state_forward(&mut self.cache, &input).ok()
-    }
-
-    /// `Some(None)` where it cannot hold any more.
-    fn step(&mut self, state: LazyStateID, octet: u8) -> Option<Option<Progress>> {
-        let next = self.dfa.next_state(&mut self.cache, state, octet).ok()?;
-        // It cannot tell a boundary of words beside what is not ASCII.
-        if next.is_quit() {
-            return None;
-        }
-        // A match is known one octet late; whatever follows, there is one.
-        Some(match (next.is_match(), next.is_dead()) {
-            (true, _) => Some(Progress::Holds),
-            (_, true) => None,
-            _ => Some(Progress::At(next)),
-        })
-    }
-
-    fn ends(&mut self, state: LazyStateID) -> Option<bool> {
-        let end = self.dfa.next_eoi_state(&mut self.cache, state).ok()?;
-        (!end.is_quit()).then_some(end.is_match())
-    }
 }

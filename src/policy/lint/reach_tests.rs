@@ -135,25 +135,23 @@ fn what_all_expressions_of_a_policy_take_is_bounded() {
     for rule in 0..1_000 {
         let text = format!(r"(?i)^/x{rule}/\w+/y");
         let wanted = Wanted { path_regex: Some(&text), ..Wanted::default() };
+        let before = searches.left;
         answered += usize::from(reach::any(wanted, Among::All, &mut searches).is_some());
         let left = searches.left;
-        let again = reach::any(wanted, Among::All, &mut searches);
-        assert!(
-            left == 0 || again.is_none() || left - searches.left < 1_000,
-            "{} steps for {text}",
-            left - searches.left
-        );
+        let _ = reach::any(wanted, Among::All, &mut searches);
+        let (building, searching) = (before - left, left - searches.left);
+        assert!(searches.left == 0 || building > searching + 1_000, "{building} steps, and {searching} again");
     }
-    assert!(searches.left == 0 && (40..900).contains(&answered), "{answered} answered, {} left", searches.left);
+    assert!(searches.left == 0 && (40..400).contains(&answered), "{answered} answered, {} left", searches.left);
 }
 
 /// What people write is looked at whole.
 #[test]
-fn a_hundred_ordinary_rules_are_all_looked_at() {
+fn fifty_ordinary_rules_are_all_looked_at() {
     let mut text =
         "robots: { origin: replace, groups: [{ agents: '*', disallow: [/hidden/, /x], allow: /x/y }] }\nindexing:\n"
             .to_owned();
-    for rule in 0..100 {
+    for rule in 0..50 {
         text += &format!(
             "  - {{ path_regex: '^/a{rule}/[a-z]+/.*[.]html$', not: {{ paths: '/a{rule}/b/' }}, tag: noindex }}\n"
         );

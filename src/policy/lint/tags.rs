@@ -215,13 +215,14 @@ fn of_expression(
         let help = format!("write `^/{}`", regex.trim_start_matches('^'));
         return Some(("this expression matches nothing: a path begins with `/`".into(), help));
     }
-    if is_none(Among::WithoutQuestionMark) {
+    // What has no such sign hardly asks for one, and need not be searched for it.
+    if regex.contains('?') && is_none(Among::WithoutQuestionMark) {
         return Some((
             "the query is no part of the path: this matches only where the path itself has a `?`, as `%3F`".into(),
             "use `paths`, whose `*` reaches the query: `/*?id=`".into(),
         ));
     }
-    if is_none(Among::WithoutDoubleEscape) {
+    if regex.contains('%') && is_none(Among::WithoutDoubleEscape) {
         return Some((
             "the path is read with its escapes decoded: this matches only where an escape is escaped once more, like \
              `%2541` for `%41`"

@@ -53,6 +53,7 @@ fn search(
     left: &mut usize,
 ) -> Option<Option<u16>> {
     let octets = representatives(&when, unless.as_ref(), ranked.texts);
+    let fewer = representatives(&when, None, &[]);
     let first = State {
         when: when.start()?,
         unless: unless.as_mut().map(Side::start).map_or(Some(None), |start| start.map(Some))?,
@@ -81,8 +82,10 @@ fn search(
         if found.is_some() && ranked.is_closed(&open) {
             continue;
         }
-        for &octet in &octets {
-            for (token, place) in tokens(octet, state.place, among) {
+        // Where no other pattern may still hold none tells anything apart.
+        let is_settled = state.unless.is_none() && open.places.is_empty();
+        for &octet in if is_settled { &fewer } else { &octets } {
+            for (token, place) in tokens(octet, state.place, among).into_iter().rev() {
                 *left = left.checked_sub(1 + open.places.len() / 4)?;
                 let in_path = place.at == At::Path;
                 let Some(one) = when.step(&state.when, octet, &token, in_path)? else { continue };
