@@ -235,9 +235,9 @@ impl Live {
         self.witnesses.clone()
     }
 
-    /// Once a second, and at the end: what could not be written is tried again, and what waits for that is put in force;
-    /// says whether it was. Waits for no change. To be called after the ledger has written down that its watches began
-    /// anew, if they did: from then on the state directory counts as complete.
+    /// Once a second, and at the end: what could not be written is tried again, and what waits for that is put in
+    /// force; says whether it was. Waits for no change. To be called after the ledger has written down that its watches
+    /// began anew, if they did: from then on the state directory counts as complete.
     pub fn write_again(&self, now: Timestamp) -> bool {
         if !self.behind.load(Ordering::Acquire) && self.witnesses.has_mark() {
             return false;

@@ -1,6 +1,6 @@
 //! What is remembered through a restart: last good copies, the versions that were in force and when, pauses. While the
-//! versions cannot be written the [witnesses](Witnesses) are told: what is served meanwhile the next start does not know
-//! of, and has to know that it does not.
+//! versions cannot be written the [witnesses](Witnesses) are told: what is served meanwhile the next start does not
+//! know of, and has to know that it does not.
 
 use super::moved::Moved;
 use super::pauses::Remembered;

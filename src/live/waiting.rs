@@ -1,7 +1,7 @@
-//! What is new waits while the next start would be misled: a version that nobody knows of then must not have been served
-//! to anybody, or who obeys it is a violator. That is so for seconds at most: where nothing can be written and no file
-//! taken away, the stamp that is there is soon too old to be believed. Meanwhile what was in force goes on, but pauses
-//! begin and end at once.
+//! What is new waits while the next start would be misled: a version that nobody knows of then must not have been
+//! served to anybody, or who obeys it is a violator. That is so for seconds at most: where nothing can be written and
+//! no file taken away, the stamp that is there is soon too old to be believed. Meanwhile what was in force goes on, but
+//! pauses begin and end at once.
 //!
 //! Knows what is in force and what is to be; that something is unwritten the state directory knows.
 
@@ -33,8 +33,8 @@ impl Sites {
         self.snapshot_of(published.sites().to_vec())
     }
 
-    /// Whether the same is published on the same hosts, and crawlers are told apart in the same way: everything else the
-    /// next start need not know.
+    /// Whether the same is published on the same hosts, and crawlers are told apart in the same way: everything else
+    /// the next start need not know.
     fn publishes_as(&self, published: &Snapshot) -> bool {
         let mut known = 0;
         let same = self.entries().all(|entry| {

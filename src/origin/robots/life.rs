@@ -319,7 +319,8 @@ impl Life {
                     Some(copy) if copy.has_rules() && !has_rules(&file) => {
                         self.weigh(new, "there is no rule in the file any more", now)
                     }
-                    // Whatever becomes of it, there is a file: that there was none before says nothing of the next time.
+                    // Whatever becomes of it, there is a file: that there was none before says nothing of the next
+                    // time.
                     _ => {
                         self.gone_since = None;
                         Some(new)

@@ -1,5 +1,5 @@
-//! Whether one set of conditions holds wherever another does, as far as that can be told piece by piece. Never yes where
-//! it is not so; knows nothing of what a rule says.
+//! Whether one set of conditions holds wherever another does, as far as that can be told piece by piece. Never yes
+//! where it is not so; knows nothing of what a rule says.
 
 use crate::policy::model::{Conditions, StatusCondition};
 use crate::robots::Pattern;

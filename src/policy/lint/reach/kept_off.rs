@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// The Disallow that keeps crawlers off one of the URLs that are wanted, where each of them has one. `None` where one of
-/// them may be fetched, where there are none, and where that was not found out. URLs count as they are sent: one that
-/// an origin would resolve to another is another.
+/// The Disallow that keeps crawlers off one of the URLs that are wanted, where each of them has one. `None` where one
+/// of them may be fetched, where there are none, and where that was not found out. URLs count as they are sent: one
+/// that an origin would resolve to another is another.
 pub fn kept_off<'r>(wanted: Wanted<'_>, rules: &[&'r Rule], among: Among, searches: &mut Searches) -> Option<&'r Rule> {
     let mut ranked: Vec<&Rule> = rules.iter().copied().filter(|rule| !rule.pattern.is_empty()).collect();
     if ranked.len() > usize::from(u16::MAX) || ranked.iter().all(|rule| rule.allow) {
