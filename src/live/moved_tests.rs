@@ -51,7 +51,7 @@ impl World {
         };
         let live = Live::start(options, Registry::builtin(), Timestamp(now));
         let live = live.unwrap_or_else(|error| panic!("{error}"));
-        live.write_again();
+        live.write_again(Timestamp(now));
         self.live = Some(live);
     }
 
