@@ -1,41 +1,36 @@
 //! The origins' own robots.txt files, brought to the sites that ask for them: who is due is asked in a thread of its
 //! own, a few at a time, and what is heard is put into force or held back. No request waits for any of it.
 
-use crate::clock::{Clock, Moment};
+mod errand;
+mod telling;
+mod thread;
+
+pub use errand::{Answer, Errand};
+pub use thread::start;
+
+use crate::clock::Moment;
 use crate::durable::set_aside;
 use crate::live::{
-    KnownOrigins, Live, OriginKnown, OriginRobotsStatus, PATIENCE, Served, WITHOUT_POLICY, WithoutPolicy, asked_by,
-    is_no_policy,
+    KnownOrigins, Live, OriginKnown, PATIENCE, Served, WITHOUT_POLICY, WithoutPolicy, asked_by, is_no_policy,
 };
-use crate::origin::robots::{
-    Copy, Heard, Kept, LOOP, Life, NOT_ASKED_YET, Question, State, Store, Target, Targets, Torn, ask,
-};
-use crate::policy::Policy;
+use crate::origin::robots::{Copy, Heard, Kept, Life, State, Store, Targets, Torn};
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
 use crate::settings::OriginSettings;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Fetches at the same time.
 const AT_ONCE: usize = 8;
 /// The longest sleep: the clock may be set while nothing happens.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How long the start waits for copies that were never there, so that the first crawler finds a file.
-const START_LIMIT: Duration = Duration::from_secs(2);
 /// Sites that are gone whose copies are kept: beyond that the oldest go.
 const MAX_LEFT: usize = 64;
 /// The two clocks are read in whole seconds, and may be so many apart by that alone.
 const ROUNDING: u64 = 1;
-
-/// What helps where there is no policy: without one nobody knows by which name the origin wants to be asked.
-const REMEDY: &str = "is the site another host's? Name `hosts` in a policy, or with the origin in crawlgate.yaml, and that host is \
-                      asked for; or write the rules in a policy";
 
 /// The copies of all sites, and when each is asked for next.
 pub struct OriginRobots {
@@ -73,39 +68,6 @@ impl Watched {
     }
 }
 
-/// One site to be asked for.
-pub struct Errand {
-    site: String,
-    target: Option<Target>,
-    etag: Option<String>,
-    last_modified: Option<String>,
-    policy: Arc<Policy>,
-}
-
-/// What came of it.
-pub struct Answer {
-    site: String,
-    heard: Heard,
-    /// The policy that it was asked for.
-    policy: Arc<str>,
-}
-
-impl Errand {
-    /// Asks. Blocks until there is an answer, for 20 seconds at most.
-    pub fn run(self) -> Answer {
-        let heard = match &self.target {
-            None => Heard::Unreachable("no origin of the settings is for this site".into()),
-            Some(target) => ask(&Question {
-                target,
-                etag: self.etag.as_deref(),
-                last_modified: self.last_modified.as_deref(),
-                is_own: &|host| is_own(&self.policy, target, host),
-            }),
-        };
-        Answer { site: self.site, heard, policy: self.policy.source.text.clone() }
-    }
-}
-
 /// How well a copy fits what a site was compiled with: the same octets are the same copy, from wherever they came;
 /// those from the same URL fit better, for two hosts may have files that are alike.
 fn fits(copy: &Copy, file: &OriginFile) -> Option<bool> {
@@ -126,20 +88,6 @@ fn life_of(own: Option<&Life>, others: &[Life], entry: &SiteEntry, now: Timestam
     let each = || own.into_iter().chain(others);
     let life = each().find(|life| of(life, true)).or_else(|| each().find(|life| of(life, false)));
     life.cloned().unwrap_or_else(|| Life::going_on(file.location.clone(), file.file.bytes().clone(), now))
-}
-
-/// Whether a host that a redirect names is the site itself. A site for every host has the one that was asked for.
-fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    host.eq_ignore_ascii_case(&target.host)
-        || policy.hosts.iter().map(|host| &host.value).any(|pattern| match pattern.wildcard {
-            false => name.eq_ignore_ascii_case(&pattern.name),
-            true => name
-                .len()
-                .checked_sub(pattern.name.len() + 1)
-                .and_then(|dot| name.get(dot..))
-                .is_some_and(|end| end.starts_with('.') && end[1..].eq_ignore_ascii_case(&pattern.name)),
-        })
 }
 
 /// What the copies of a state directory tell sites at the start.
@@ -401,123 +349,5 @@ impl OriginRobots {
         }
         left.iter().for_each(|name| self.store.forget(name));
         self.tell(now);
-    }
-
-    /// Brings the status up to date, and says in the log what is news.
-    fn tell(&mut self, now: Timestamp) {
-        let mut reports = BTreeMap::new();
-        let snapshot = self.live.snapshot();
-        for (site, watched) in &mut self.sites {
-            let (life, state) = (&watched.life, watched.life.state(PATIENCE, now));
-            let said = life.problem().or_else(|| life.copy().and_then(|copy| copy.reason.clone()));
-            // Whoever answers, and not as the site, may want another name; whoever is down wants none.
-            let unnamed = watched.hosts.is_empty() && life.copy().is_some_and(|copy| !copy.exists);
-            let helps = |said: &str| watched.no_policy && (unnamed || said.ends_with(LOOP));
-            let problem = said.map(|said| if helps(&said) { format!("{said}; {REMEDY}") } else { said });
-            let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
-            let (served, unavailable_until) = Served::of(&entry.site, now);
-            reports.insert(
-                site.clone(),
-                OriginRobotsStatus {
-                    state: state.name().into(),
-                    url: life.copy().map(|copy| copy.url.clone()),
-                    last_success: life.last_success(),
-                    problem: problem.clone(),
-                    served,
-                    unavailable_until,
-                    believed_at: life.believed_at(),
-                },
-            );
-            let news = Some((state, served, problem.clone()));
-            if watched.told == news {
-                continue;
-            }
-            let reason = problem.unwrap_or_default();
-            let meanwhile = match (served, watched.no_policy) {
-                (Served::WithOrigin, _) => "the last good copy stays",
-                (Served::Unavailable, _) => "ours is answered 503 for up to an hour",
-                (Served::WithoutOrigin, true) => "there is no policy: all is allowed",
-                (Served::WithoutOrigin, false) => "the policy stands alone",
-            };
-            match state {
-                State::Absent if watched.no_policy => {
-                    tracing::warn!(%site, %reason, "the origin has no robots.txt, and there is no policy: all is allowed");
-                }
-                State::Current | State::Absent => {
-                    tracing::info!(%site, state = state.name(), "the origin's robots.txt is known");
-                }
-                // Not asked yet.
-                State::Awaited | State::Missing if reason.is_empty() => {}
-                State::Kept if reason == NOT_ASKED_YET => {}
-                State::Kept if life.believed_at().is_some() => {
-                    tracing::warn!(%site, %reason, "the origin has no rules any more, which is not believed yet: {meanwhile}");
-                }
-                State::Awaited | State::Kept => {
-                    tracing::warn!(%site, %reason, "the origin's robots.txt cannot be read: {meanwhile}");
-                }
-                State::HeldBack => {
-                    tracing::error!(%site, %reason, "the origin's robots.txt is held back: {meanwhile}");
-                }
-                State::Missing => {
-                    tracing::error!(%site, %reason, "the origin's robots.txt cannot be read, and there is no copy of it: {meanwhile}");
-                }
-            }
-            watched.told = news;
-        }
-        self.live.report_origins(reports);
-    }
-}
-
-enum Message {
-    Changed,
-    Answered(Answer),
-}
-
-/// Runs in a thread of its own from now on. Waits a little for what was never there.
-///
-/// # Errors
-/// No thread can be started.
-pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
-    let (sender, messages) = sync_channel(AT_ONCE * 2);
-    let changed = sender.clone();
-    // One message that waits says as much as many.
-    robots.live.on_change(move || drop(changed.try_send(Message::Changed)));
-    let (first_round, is_over) = sync_channel(1);
-    std::thread::Builder::new()
-        .name("origin-robots".into())
-        .spawn(move || run(robots, &clock, &sender, &messages, first_round))?;
-    let _ = is_over.recv_timeout(START_LIMIT);
-    Ok(())
-}
-
-fn run(
-    mut robots: OriginRobots,
-    clock: &Clock,
-    sender: &SyncSender<Message>,
-    messages: &Receiver<Message>,
-    ready: SyncSender<()>,
-) {
-    let (random, began) = (RandomState::new(), Instant::now());
-    let mut ready = Some(ready);
-    loop {
-        for errand in robots.due(clock.moment()) {
-            let (site, policy) = (errand.site.clone(), errand.policy.source.text.clone());
-            let answers = sender.clone();
-            let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
-            let started = thread.spawn(move || drop(answers.send(Message::Answered(errand.run()))));
-            if let Err(error) = started {
-                let heard = Heard::Unreachable(format!("no thread can be started: {error}"));
-                robots.answered(Answer { site, heard, policy }, clock.moment(), 1.0);
-            }
-        }
-        if robots.sites.values().all(|watched| !watched.asked || watched.life.copy().is_some())
-            && let Some(ready) = ready.take()
-        {
-            let _ = ready.try_send(());
-        }
-        if let Ok(Message::Answered(answer)) = messages.recv_timeout(robots.rest(clock.now().into())) {
-            let jitter = (random.hash_one((&answer.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
-            robots.answered(answer, clock.moment(), jitter);
-        }
     }
 }
