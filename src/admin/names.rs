@@ -8,6 +8,9 @@ use crate::telemetry::{CrawlerCounts, Event, UNCLAIMED};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What the metrics call who is no crawler. Nobody who mistypes a name means it.
+const NOBODY: &str = "none";
+
 /// Refuses a `site` or a `crawler` that is nobody's name. What is still listed can be asked for, though its site is
 /// gone.
 ///
@@ -24,11 +27,11 @@ pub fn check(
     if let Some(site) = query.get("site") {
         let listed = events.iter().map(|event| event.site.as_str()).chain(counts.iter().map(|counts| &*counts.site));
         let mut sites: BTreeSet<&str> =
-            snapshot.sites().iter().map(|entry| entry.site.name.as_str()).chain(listed).chain([UNCLAIMED]).collect();
+            snapshot.sites().iter().map(|entry| entry.site.name.as_str()).chain(listed).collect();
         let status = operations.live.status(operations.moment().now);
         // Of a policy that was refused at the start too.
         sites.extend(status.sites.iter().map(|site| site.site.as_str()));
-        if !sites.contains(site) {
+        if site != UNCLAIMED && !sites.contains(site) {
             wrong += &nobody("site", site, near(site, &sites));
         }
     }
@@ -36,8 +39,8 @@ pub fn check(
         let known = registry.crawlers().iter().map(|crawler| crawler.id.as_str());
         let tokens = snapshot.sites().iter().flat_map(|entry| entry.site.tokens.tokens()).map(String::as_str);
         let listed = events.iter().map(|event| &*event.crawler).chain(counts.iter().map(|counts| &*counts.crawler));
-        let crawlers: BTreeSet<&str> = known.chain(tokens).chain(listed).chain(["other", "none"]).collect();
-        if !crawlers.contains(crawler) {
+        let crawlers: BTreeSet<&str> = known.chain(tokens).chain(listed).chain(["other"]).collect();
+        if crawler != NOBODY && !crawlers.contains(crawler) {
             let other_case = crawlers.iter().copied().find(|known| known.eq_ignore_ascii_case(crawler));
             let by_name = || registry.find(crawler).map(|index| registry.get(index).id.as_str());
             let mistyped = || near(crawler, &crawlers);
