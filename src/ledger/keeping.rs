@@ -30,6 +30,8 @@ pub struct LedgerOptions {
     pub new_hosts: Vec<String>,
     /// Versions may have been in force when crawlgate was last there that nobody knows of.
     pub versions_missing: bool,
+    /// The sites whose robots.txt was answered 503 when crawlgate was last there.
+    pub withheld: BTreeSet<String>,
     /// Those of the same directory. Without them it has its own: nobody else writes there.
     pub witnesses: Option<Arc<Witnesses>>,
 }
@@ -64,7 +66,7 @@ impl Ledger {
     /// known because it could not be written, all watches begin now; after a crash anybody may have been served what
     /// was in force then, or have heard that robots.txt could not be had.
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
-        let LedgerOptions { state, new_hosts, versions_missing, witnesses } = options;
+        let LedgerOptions { state, new_hosts, versions_missing, withheld: withheld_before, witnesses } = options;
         let now = moment.now;
         let (store, visits, proofs) = match state {
             None => (None, Visits::new(Bounds::default()), Proofs::default()),
@@ -88,6 +90,7 @@ impl Ledger {
                 }
                 if stamp.as_ref().is_none_or(|stamp| !stamp.clean) {
                     let mut withheld = withheld(snapshot, now);
+                    withheld.extend(withheld_before);
                     withheld.extend(stamp.into_iter().flat_map(|stamp| stamp.withheld));
                     unreachable_for_anyone(&visits, snapshot, &withheld, now);
                 }

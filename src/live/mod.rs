@@ -34,7 +34,7 @@ use crate::verdict;
 use arc_swap::ArcSwap;
 use reload::{Read, Sites};
 use status::Files;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
@@ -82,6 +82,7 @@ pub struct Live {
     /// Whether something is to be written that could not be.
     behind: AtomicBool,
     versions_missing: bool,
+    withheld_before: BTreeSet<String>,
     witnesses: Arc<Witnesses>,
 }
 
@@ -110,7 +111,7 @@ impl Live {
         let mut sites = Sites::start(options, registry, read, now)?;
         let snapshot = Arc::new(sites.snapshot());
         let (behind, versions_missing) = (sites.state.is_behind(), sites.state.is_incomplete());
-        let witnesses = sites.state.witnesses().clone();
+        let (witnesses, withheld_before) = (sites.state.witnesses().clone(), sites.withheld_before.clone());
         Ok(Arc::new(Live {
             overview: ArcSwap::from_pointee((sites.files(), snapshot.clone())),
             snapshot: ArcSwap::new(snapshot),
@@ -119,6 +120,7 @@ impl Live {
             listeners: Mutex::default(),
             behind: AtomicBool::new(behind),
             versions_missing,
+            withheld_before,
             witnesses,
         }))
     }
@@ -228,6 +230,11 @@ impl Live {
     /// served what then is not to be told by what is known.
     pub fn versions_missing(&self) -> bool {
         self.versions_missing
+    }
+
+    /// The sites whose robots.txt was answered 503 when crawlgate was last there.
+    pub fn withheld_before(&self) -> &BTreeSet<String> {
+        &self.withheld_before
     }
 
     /// What tells the next start whether everything is written.

@@ -16,7 +16,7 @@ use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -121,6 +121,8 @@ pub struct Sites {
     problem: Option<String>,
     /// Since when what is new waits: see [`super::waiting`].
     pub(super) waiting: Option<Timestamp>,
+    /// The sites whose robots.txt was answered 503 before the start.
+    pub(super) withheld_before: BTreeSet<String>,
 }
 
 /// Everything that stands between a file and its use, other sites aside: `verdict::load_with_origin`.
@@ -135,6 +137,7 @@ impl Sites {
     ) -> Result<Sites, StartError> {
         let (state, memory) = State::open(options.state).map_err(StartError::Io)?;
         let mut sites = Sites {
+            withheld_before: memory.withheld.clone(),
             policies: options.policies,
             registry,
             read,
@@ -385,14 +388,17 @@ impl Sites {
 
     /// The sites as requests see them.
     pub fn snapshot(&mut self) -> Snapshot {
-        let entries = self.entries().cloned().collect();
+        let entries = self.entries().map(|entry| self.as_paused(entry)).collect();
         self.snapshot_of(entries)
     }
 
-    /// These, with the pauses that there are now.
-    pub(super) fn snapshot_of(&mut self, mut entries: Vec<SiteEntry>) -> Snapshot {
+    /// A site with the pauses that there are now.
+    pub(super) fn as_paused(&self, entry: &SiteEntry) -> SiteEntry {
+        SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }
+    }
+
+    pub(super) fn snapshot_of(&mut self, entries: Vec<SiteEntry>) -> Snapshot {
         self.generation += 1;
-        entries.iter_mut().for_each(|entry| entry.pauses = self.memory.pauses.of(&entry.site));
         Snapshot::new(entries, self.generation).with_moved(self.memory.moved.index())
     }
 
@@ -406,6 +412,9 @@ impl Sites {
             let version = entry.site.robots_txt.version.to_string();
             self.memory.since.insert(entry.site.name.clone(), (version, entry.since));
         }
+        let paused = self.entries().map(|entry| self.as_paused(entry));
+        let withheld = paused.filter(|entry| entry.withholds_robots_txt(now)).map(|entry| entry.site.name.clone());
+        self.memory.withheld = withheld.collect();
         self.remember_telling(now);
         self.remember_versions();
         self.state.remember(&self.memory);

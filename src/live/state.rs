@@ -42,6 +42,8 @@ pub struct Memory {
     pub moved: Moved,
     /// Pauses.
     pub pauses: Remembered,
+    /// The sites whose robots.txt is answered 503: written before it is.
+    pub withheld: BTreeSet<String>,
 }
 
 impl Memory {

@@ -20,7 +20,7 @@ pub(super) const WAITING: &str = "what is new waits, and what was in force stays
 impl Sites {
     /// The sites as requests are to see them, given how they see them now.
     pub(super) fn publishable(&mut self, published: &Snapshot, now: Timestamp) -> Snapshot {
-        if !self.state.witnesses().mislead(now) || self.publishes_as(published) {
+        if !self.state.witnesses().mislead(now) || self.publishes_as(published, now) {
             if self.waiting.take().is_some() {
                 tracing::warn!("what waited for the state directory is in force");
             }
@@ -30,12 +30,20 @@ impl Sites {
             tracing::error!("{WAITING}");
             self.waiting = Some(now);
         }
-        self.snapshot_of(published.sites().to_vec())
+        let entries = published.sites().iter().map(|before| {
+            let mut entry = self.as_paused(before);
+            if !before.withholds_robots_txt(now) {
+                entry.pauses.iter_mut().for_each(|pause| pause.robots_txt_until = None);
+            }
+            entry
+        });
+        let entries = entries.collect();
+        self.snapshot_of(entries)
     }
 
     /// Whether the same is published on the same hosts, and crawlers are told apart in the same way: everything else
     /// the next start need not know.
-    fn publishes_as(&self, published: &Snapshot) -> bool {
+    fn publishes_as(&self, published: &Snapshot, now: Timestamp) -> bool {
         let mut known = 0;
         let same = self.entries().all(|entry| {
             let before = published.site_named(&entry.site.name).map(|index| &published.sites()[index]);
@@ -44,6 +52,7 @@ impl Sites {
                 before.site.robots_txt.version == entry.site.robots_txt.version
                     && before.names_since == entry.names_since
                     && hosts_of(&before.site) == hosts_of(&entry.site)
+                    && (before.withholds_robots_txt(now) || !self.as_paused(entry).withholds_robots_txt(now))
             })
         });
         same && known == published.sites().len()

@@ -171,6 +171,40 @@ fn pauses_and_what_is_no_version_wait_for_nothing() {
     assert_eq!(world.live.status(Timestamp(103)).sites[0].paused_until, None);
 }
 
+/// Who hears 503 may go by its copy for longer, and the next start would not know of it.
+#[test]
+fn a_robots_txt_that_was_answered_is_not_refused_before_the_stamp_is_too_old() {
+    let withholds = |world: &World, now: i64| {
+        let snapshot = world.live.snapshot();
+        let entry = &snapshot.sites()[0];
+        (entry.pause(Timestamp(now)).is_some(), entry.withholds_robots_txt(Timestamp(now)))
+    };
+    let world = World::new("/one");
+    world.block();
+    let pause = PauseRequest { seconds: Some(600), robots_txt: true, ..PauseRequest::default() };
+    assert!(world.live.pause(&pause, Timestamp(100)).is_ok());
+    assert_eq!((withholds(&world, 101), world.waits()), ((true, false), true));
+    assert!(!world.live.write_again(Timestamp(102)));
+    assert_eq!(withholds(&world, 102), (true, false), "still");
+    assert!(world.write_again(TOO_OLD));
+    assert_eq!((withholds(&world, TOO_OLD), world.waits()), ((true, true), false));
+
+    // An origin's file that is asked for and not there.
+    let world = World::new("/one");
+    world.block();
+    let text = "hosts: a.example\nrobots: { groups: [{ agents: \"*\", disallow: [/one] }] }\n";
+    fs::write(world.directory.path().join("policies/a.yaml"), text).expect("a policy");
+    assert!(world.live.reload(Timestamp(100)).waiting.is_some());
+    assert_eq!(withholds(&world, 101), (false, false));
+    assert!(world.write_again(TOO_OLD));
+    assert_eq!(withholds(&world, TOO_OLD), (false, true));
+
+    // Where all can be written nothing waits.
+    let world = World::new("/one");
+    assert!(world.live.pause(&pause, Timestamp(100)).is_ok());
+    assert_eq!((withholds(&world, 101), world.waits()), ((true, true), false));
+}
+
 #[test]
 fn no_mark_is_put_back_before_the_visits_are_written() {
     let world = World::new("/one");

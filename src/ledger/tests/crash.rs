@@ -41,11 +41,13 @@ enum Meeting {
     EndsInOrder,
     /// There is none.
     None,
+    /// It began after the last write of the ledger, and its beginning was written by who began it.
+    Remembered,
 }
 
 #[test]
 fn who_heard_503_in_the_last_second_before_a_crash_may_go_on_by_its_copy() {
-    for meeting in [Meeting::Lasts, Meeting::IsOver, Meeting::EndsInOrder, Meeting::None] {
+    for meeting in [Meeting::Lasts, Meeting::IsOver, Meeting::EndsInOrder, Meeting::Remembered, Meeting::None] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = settled(Some(directory.path()));
         for crawler in [0, 3] {
@@ -64,13 +66,21 @@ fn who_heard_503_in_the_last_second_before_a_crash_may_go_on_by_its_copy() {
                 world.write(directory.path());
                 world.entry.pauses.clear();
             }
-            Meeting::EndsInOrder | Meeting::None => world.write(directory.path()),
+            Meeting::EndsInOrder | Meeting::Remembered | Meeting::None => world.write(directory.path()),
         }
         // bingbot may hear 503 here, and nobody will know. Who was served nothing for two days holds no copy.
         world.now += 3;
-        world.start_again(directory.path(), meeting == Meeting::EndsInOrder);
+        if meeting == Meeting::Remembered {
+            let withheld = [world.entry.site.name.clone()].into();
+            let options =
+                LedgerOptions { state: Some(directory.path().to_owned()), withheld, ..LedgerOptions::default() };
+            world.ledger = Ledger::open(options, &world.snapshot(), world.moment());
+        } else {
+            world.start_again(directory.path(), meeting == Meeting::EndsInOrder);
+        }
         world.live(6);
-        let (prolonged, kind) = (matches!(meeting, Meeting::Lasts | Meeting::IsOver), world.ask(0, 0, "/p1/").0);
+        let prolonged = matches!(meeting, Meeting::Lasts | Meeting::IsOver | Meeting::Remembered);
+        let kind = world.ask(0, 0, "/p1/").0;
         assert_eq!(kind, if prolonged { Kind::StaleCopy } else { Kind::Violation }, "{meeting:?}");
         assert_eq!(world.ask(1, 0, "/p1/").0, Kind::Violation, "{meeting:?}");
         world.live(20);
