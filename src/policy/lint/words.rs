@@ -163,8 +163,11 @@ pub fn beside_all(
              remove `{text}`"
         )));
     } else if let Some(word) = words.first().filter(|_| said.beyond(to_all).is_empty()) {
-        let message = format!("everybody is told this already, and `{bot}` with them");
-        diagnostics.push(lints::REDUNDANT_TAG.at(word.written.text.span, message));
+        let message =
+            "everybody is told this already: it adds nothing for a crawler that, like Google's, goes by that, too";
+        diagnostics.push(lints::REDUNDANT_TAG.at(word.written.text.span, message).help(format!(
+            "keep it for a `{bot}` that goes by its own name alone, with all of what everybody is told"
+        )));
     }
 }
 

@@ -177,7 +177,11 @@ fn a_word_is_said_twice_only_if_it_is() {
 /// What one crawler is told beside everybody: the same, less, or more.
 #[test]
 fn what_one_is_told_beside_everybody_is_told_as_it_is() {
-    let already = Some(("redundant-tag", "everybody is told this already"));
+    // Nothing is claimed of crawlers that do not read both.
+    let already = Some((
+        "redundant-tag",
+        "everybody is told this already: it adds nothing for a crawler that, like Google's, goes by that, too",
+    ));
     let less = Some(("contradictory-tag", "goes by what everybody is told, too"));
     for (all, one, expected) in [
         ("noindex", "noindex", already),
