@@ -258,6 +258,17 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\nretire: { paths: /a, noindex_from: 2026-11-20 }\n"),
 ];
 
+/// The noindex may well stand in another rule: then it is that one which is to be changed.
+#[test]
+fn what_to_do_about_indexifembedded_says_where() {
+    let found = findings(
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noindex }\n  - { paths: /a, tag: indexifembedded }\n",
+    );
+    let alone = found.items.iter().find(|item| item.id == "indexifembedded-alone").expect("a finding");
+    let help = alone.help.as_deref().unwrap_or_default();
+    assert!(help.ends_with("where another rule says noindex of these pages, write it there"), "{help}");
+}
+
 #[test]
 fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
     for (id, line, with, without) in FILES {
