@@ -269,6 +269,22 @@ fn what_to_do_about_indexifembedded_says_where() {
     assert!(help.ends_with("where another rule says noindex of these pages, write it there"), "{help}");
 }
 
+/// A network of IPv4 may be written within IPv6, and is then found by what was written.
+#[test]
+fn a_network_of_everybody_is_named_as_it_may_be_written() {
+    for (written, named) in [
+        ("::ffff:0:0/96", "`::ffff:0:0/96`"),
+        ("::ffff:8000:0/97", "`::ffff:8000:0/97`"),
+        ("0.0.0.0/0", "`0.0.0.0/0`"),
+        ("2000::/3", "`2000::/3`"),
+    ] {
+        let found =
+            findings(&format!("robots: {{ origin: replace }}\ncrawlers: {{ token: OurBot, networks: '{written}' }}\n"));
+        let told = found.items.iter().find(|item| item.id == "network-of-everybody").expect("a finding");
+        assert!(told.message.contains(named), "{written}: {told:?}");
+    }
+}
+
 #[test]
 fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
     for (id, line, with, without) in FILES {
