@@ -276,6 +276,39 @@ fn retired_twice(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// A plan for a path within another one's, which disallows it before the noindex begins. Where an Allow may keep some of
+/// it open nothing is said.
+fn retired_within_another(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
+    let overlaps = &mut looking.searches.overlaps;
+    let plans = &site.policy.retire;
+    let all = || plans.iter().flat_map(|plan| plan.paths.iter().map(move |path| (plan, path)));
+    let patterns: Vec<_> = all().map(|(plan, path)| (plan, path.span, Pattern::new(&path.value))).collect();
+    for (plan, span, path) in &patterns {
+        let closed = patterns.iter().find(|(other, _, wider)| {
+            *overlaps = overlaps.saturating_sub(1 + wider.priority());
+            *overlaps > 0 && other.disallowed_from() <= plan.noindex_from.value && wider != path && wider.covers(path)
+        });
+        let Some((other, closing, wider)) = closed else { continue };
+        let mut rules = (0..site.rule_sources.len()).flat_map(|group| site.matcher.rules(group).rules());
+        let kept_open = rules.any(|rule| {
+            // Where that takes too long to find out it may be open.
+            rule.allow
+                && rule.pattern.priority() >= wider.priority()
+                && (rule.pattern.overlaps(path, overlaps) || *overlaps == 0)
+        });
+        if kept_open {
+            continue;
+        }
+        let from = other.disallowed_from();
+        diagnostics.push(
+            lints::RETIRED_UNSEEN
+                .at(*span, format!("another plan disallows this path from {from}: this noindex is never seen"))
+                .related(*closing, "disallowed by this one, before the noindex begins")
+                .help("take this path out of its plan: the other one says noindex of it, too, before it disallows it"),
+        );
+    }
+}
+
 fn retired(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
     retired_twice(site, diagnostics);
     for retired in &site.policy.retire {
@@ -314,4 +347,5 @@ fn retired(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics
             diagnostics.push(pointing_at(finding, &found.source, site));
         }
     }
+    retired_within_another(site, looking, diagnostics);
 }
