@@ -366,3 +366,19 @@ fn a_type_with_parameters_is_told_to_leave_them_out() {
     assert_eq!(only.message, "`text/html; charset=utf-8` is a media type with parameters");
     assert_eq!(only.help.as_deref(), Some("leave the parameters out: `text/html` matches with any charset"));
 }
+
+/// What helps with a type that is any type is not what helps with a word that is none.
+#[test]
+fn any_media_type_is_said_by_leaving_types_out() {
+    for (types, message, help) in [
+        ("'*/*'", "`*/*` is any media type, which restricts nothing", "leave `types` out"),
+        ("[text/html, '*/*']", "`*/*` is any media type, which restricts nothing", "leave `types` out"),
+        ("pdf", "`pdf` is not a media type", "write `application/pdf`"),
+    ] {
+        let text = format!("robots: {{ origin: replace }}\nindexing:\n  - {{ types: {types}, tag: noai }}\n");
+        let (_, found) = read("shop", &Source { name: "shop.yaml".into(), text: text.as_str().into() });
+        let [only] = &found.items[..] else { panic!("{types}: {found:?}") };
+        assert_eq!(only.message, message);
+        assert!(only.help.as_deref().is_some_and(|said| said.starts_with(help)), "{only:?}");
+    }
+}

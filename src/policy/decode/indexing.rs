@@ -216,6 +216,9 @@ fn types(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
             // Taken as it is it would promise to tell one charset from another.
             decoder.error("bad-type", media.span, format!("`{}` is a media type with parameters", media.value)).help =
                 Some(format!("leave the parameters out: `{bare}` matches with any charset"));
+        } else if media.value == "*/*" {
+            decoder.error("bad-type", media.span, "`*/*` is any media type, which restricts nothing").help =
+                Some("leave `types` out: what has none holds for every type".into());
         } else if !valid {
             decoder.error("bad-type", media.span, format!("`{}` is not a media type", media.value)).help =
                 Some("write `application/pdf` or \"image/*\", without parameters such as charset".into());

@@ -45,7 +45,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     own_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
     let mut searches = reach::Searches::of_a_policy();
-    unseen::lint(site, &mut searches, diagnostics);
+    unseen::lint(site, registry, &mut searches, diagnostics);
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, &mut searches, diagnostics);
     passed_on::lint(site, diagnostics);

@@ -4,7 +4,7 @@
 use super::catalogue as lints;
 use super::extent::Extent;
 use super::words;
-use crate::indexing::Scope;
+use crate::indexing::{Directive, Scope};
 use crate::policy::model::IndexingRule;
 use crate::yaml::Diagnostics;
 
@@ -32,7 +32,8 @@ pub(super) fn lint(rules: &[IndexingRule], left: &mut usize, diagnostics: &mut D
             .enumerate()
             .filter(|(other, (wider, _))| *other != place && wider.unless.is_none());
         let wider: Vec<_> = others.filter(|(_, (_, wider))| wider.covers(extent, left)).collect();
-        if loosened(rule, || wider.iter().map(|(_, (wider, _))| *wider), diagnostics) {
+        let is_all_of = |wider: &Extent<'_>| extent.covers(wider, left) || *left == 0;
+        if loosened(rule, &wider, is_all_of, diagnostics) {
             continue;
         }
         let found = wider.iter().find(|(other, (wider, theirs))| {
@@ -71,23 +72,27 @@ fn says_it_all(wider: &IndexingRule, rule: &IndexingRule) -> bool {
 }
 
 /// Finds what a rule says less strictly than a wider one; whether there is any.
-fn loosened<'r, I: Iterator<Item = &'r IndexingRule>>(
+fn loosened(
     rule: &IndexingRule,
-    wider: impl Fn() -> I,
+    wider: &[(usize, (&IndexingRule, &Extent<'_>))],
+    mut is_all_of: impl FnMut(&Extent<'_>) -> bool,
     diagnostics: &mut Diagnostics,
 ) -> bool {
     let mut any = false;
     for (scope, _) in rule.tags.iter() {
         let words = words::of(rule, scope);
         let found = words.iter().filter(|word| word.may_loosen()).find_map(|word| {
-            let wider = wider().find(|wider| {
-                let said = [Scope::All, scope.clone()].into_iter().filter_map(|scope| wider.tags.of(&scope));
-                said.into_iter().any(|said| word.undone_by(said).is_some())
-            })?;
-            Some((word, wider))
+            wider.iter().find_map(|(_, (wider, theirs))| {
+                let said = [Scope::All, scope.clone()].into_iter().find_map(|scope| {
+                    let by = word.undone_by(wider.tags.of(&scope)?)?;
+                    Some((scope, by))
+                });
+                said.map(|by| (word, *wider, *theirs, by))
+            })
         });
-        let Some((word, wider)) = found else { continue };
+        let Some((word, wider, theirs, (by_scope, by))) = found else { continue };
         any = true;
+        let less = less_restricted(rule, scope, wider, (&by_scope, by), is_all_of(theirs));
         diagnostics.push(
             lints::CONTRADICTORY_TAG
                 .at(
@@ -95,8 +100,34 @@ fn loosened<'r, I: Iterator<Item = &'r IndexingRule>>(
                     format!("`{}` has no effect: another rule holds wherever this one does, and says more", word.text),
                 )
                 .related(wider.span, "every rule that matches contributes, and the strictest wins")
-                .help("remove it, and nothing changes; to restrict these pages less, take them out of the other rule with `not`"),
+                .help(format!("remove it, and what crawlers go by stays the same; {less}")),
         );
     }
     any
+}
+
+/// How to loosen what is said to one scope, and nothing else of what the wider rule says.
+fn less_restricted(
+    rule: &IndexingRule,
+    scope: &Scope,
+    wider: &IndexingRule,
+    (by_scope, by): (&Scope, &Directive),
+    is_all_of_it: bool,
+) -> String {
+    let has_rest = wider.origin_tags.is_some()
+        || wider.tags.iter().any(|(scope, said)| scope != by_scope || said.iter().any(|other| other != by));
+    // A `not` has no exceptions of its own: pages that this rule excepts would be taken out of the other one, too.
+    let is_apart = !is_all_of_it && rule.unless.is_none();
+    let rest = if has_rest { ", and say the rest of it again for them" } else { "" };
+    match scope {
+        Scope::Bot(bot) if *by_scope == Scope::All && is_apart => format!(
+            "to restrict these pages less for `{bot}` alone, take them out of the other rule with `not`, and name the \
+             others here, with what it says{rest}"
+        ),
+        Scope::Bot(bot) if *by_scope == Scope::All => format!(
+            "to restrict these pages less for `{bot}` alone, name the others in the other rule, in place of `\"*\"`"
+        ),
+        _ if is_apart => format!("to restrict these pages less, take them out of the other rule with `not`{rest}"),
+        _ => "to restrict these pages less, change the other rule itself".to_owned(),
+    }
 }

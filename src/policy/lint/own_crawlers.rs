@@ -31,7 +31,10 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
         if let Some(network) = own.networks.iter().find(|network| is_of_everybody(network)) {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
-                    .at(own.token.span, format!("`{network}` holds half of the addresses that anybody has, or more"))
+                    .at(
+                        own.token.span,
+                        format!("{} holds half of the addresses that anybody has, or more", spelled(network)),
+                    )
                     .label("whoever calls itself so is verified")
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
@@ -116,6 +119,17 @@ fn is_of_everybody(network: &IpNet) -> bool {
     match network {
         IpNet::V4(network) => network.prefix_len() <= 1,
         IpNet::V6(network) => network.prefix_len() <= 4 && network.contains(&GIVEN_OUT),
+    }
+}
+
+/// A network, and how it reads within IPv6: either may be what was written.
+fn spelled(network: &IpNet) -> String {
+    match network {
+        IpNet::V4(v4) => {
+            let [.., high, low] = v4.network().to_ipv6_mapped().segments();
+            format!("`{network}` (within IPv6 `::ffff:{high:x}:{low:x}/{}`)", 96 + v4.prefix_len())
+        }
+        IpNet::V6(_) => format!("`{network}`"),
     }
 }
 

@@ -81,7 +81,8 @@ fn each_scope(rule: &IndexingRule, scope: &Scope, said: &Directives, now: Timest
         diagnostics.push(
             lints::INDEXIFEMBEDDED_ALONE
                 .at(place(&Directive::Flag(Flag::IndexIfEmbedded)), "indexifembedded does nothing without noindex")
-                .help("it lets a page that says noindex be found where others embed it: write `[noindex, indexifembedded]`"),
+                .help("it lets a page that says noindex be found where others embed it: write `[noindex, indexifembedded]`, \
+                       or, where another rule says noindex of these pages, write it there"),
         );
     }
     words::lint(&words, said, diagnostics);

@@ -244,6 +244,14 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /p/ }]\nindexing:\n  - { path_regex: '^/p/?x', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf$', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf', tag: noindex }\n"),
+    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /g/ }, { agents: Bingbot, disallow: /g/ }]\nindexing:\n  - { paths: /g/, tag: noindex }\n",
+        "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /g/x }, { agents: GPTBot, disallow: /g/ }, { agents: Bingbot, disallow: / }]\nindexing:\n  - { paths: /g/, tag: noindex }\n"),
+    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /i/ }]\nindexing:\n  - { paths: /i/, tags: { googlebot-image: noindex } }\n",
+        "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /i/ }, { agents: Googlebot-Image, disallow: /j/ }]\nindexing:\n  - { paths: /i/, tags: { googlebot-image: noindex } }\n"),
+    ("retired-unseen", 4, "robots: { origin: replace }\nretire:\n  - { paths: /old/, noindex_from: 2026-01-01 }\n  - { paths: /old/b/, noindex_from: 2027-01-01 }\n",
+        "robots: { origin: replace, groups: [{ agents: Bingbot, allow: /old/b/c }] }\nretire:\n  - { paths: /old/, noindex_from: 2026-01-01 }\n  - { paths: [/older/, /old/b/], noindex_from: 2027-01-01 }\n"),
+    ("retired-unseen", 4, "robots: { origin: replace }\nretire:\n  - { paths: /old/, noindex_from: 2027-01-01 }\n  - { paths: /old/b/, noindex_from: 2028-01-01 }\n",
+        "robots: { origin: replace }\nretire:\n  - { paths: /old/, noindex_from: 2027-01-01 }\n  - { paths: /old/b/, noindex_from: 2027-01-02 }\n"),
     ("redundant-tag", 4, "robots: { origin: replace }\nindexing:\n  - { paths: /x/, tag: noindex }\n  - { paths: /x/y, tag: noindex }\n",
         "robots: { origin: replace }\nindexing:\n  - { paths: /x/, status: 200, tag: noindex }\n  - { paths: /x/y, tag: noindex }\n"),
     ("selector-of-the-tree", 2, "robots: { origin: replace }\nhtml: { links: { select: 'li:nth-child(2) a', rel: ugc } }\n",
@@ -253,6 +261,33 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
     ("site-noindex", 2, "robots: { origin: replace }\nretire: { paths: /, noindex_from: 2026-11-20 }\n",
         "robots: { origin: replace }\nretire: { paths: /a, noindex_from: 2026-11-20 }\n"),
 ];
+
+/// The noindex may well stand in another rule: then it is that one which is to be changed.
+#[test]
+fn what_to_do_about_indexifembedded_says_where() {
+    let found = findings(
+        "robots: { origin: replace }\nindexing:\n  - { paths: /a, tag: noindex }\n  - { paths: /a, tag: indexifembedded }\n",
+    );
+    let alone = found.items.iter().find(|item| item.id == "indexifembedded-alone").expect("a finding");
+    let help = alone.help.as_deref().unwrap_or_default();
+    assert!(help.ends_with("where another rule says noindex of these pages, write it there"), "{help}");
+}
+
+/// A network of IPv4 may be written within IPv6, and is then found by what was written.
+#[test]
+fn a_network_of_everybody_is_named_as_it_may_be_written() {
+    for (written, named) in [
+        ("::ffff:0:0/96", "`::ffff:0:0/96`"),
+        ("::ffff:8000:0/97", "`::ffff:8000:0/97`"),
+        ("0.0.0.0/0", "`0.0.0.0/0`"),
+        ("2000::/3", "`2000::/3`"),
+    ] {
+        let found =
+            findings(&format!("robots: {{ origin: replace }}\ncrawlers: {{ token: OurBot, networks: '{written}' }}\n"));
+        let told = found.items.iter().find(|item| item.id == "network-of-everybody").expect("a finding");
+        assert!(told.message.contains(named), "{written}: {told:?}");
+    }
+}
 
 #[test]
 fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {

@@ -131,14 +131,15 @@ pub fn lint(words: &[Word<'_>], said: &Directives, diagnostics: &mut Diagnostics
             diagnostics.push(
                 lints::CONTRADICTORY_TAG
                     .at(span, format!("`{text}` has no effect beside `{other}`"))
-                    .help(format!("remove `{text}`, and what is sent stays the same; without `{other}` these pages would be less restricted")),
+                    .help(format!("remove `{text}`, and what crawlers go by stays the same; without `{other}` these pages would be less restricted")),
             );
         } else if words[..place].iter().any(|other| other.text == *text) {
             diagnostics.push(lints::REDUNDANT_TAG.at(span, format!("`{text}` is said twice")));
         } else if let Some(other) = words.iter().find(|other| other.includes(word)) {
             diagnostics.push(lints::REDUNDANT_TAG.at(span, format!("`{}` says `{text}`, too", other.text)));
         } else if matches!(word.valued(), Some(Directive::MaxSnippet(_))) && said.says(Flag::NoSnippet) {
-            diagnostics.push(lints::REDUNDANT_TAG.at(span, format!("`{text}` changes nothing beside nosnippet")));
+            let message = format!("beside nosnippet, `{text}` changes nothing that crawlers go by");
+            diagnostics.push(lints::REDUNDANT_TAG.at(span, message));
         }
     }
 }
@@ -162,8 +163,11 @@ pub fn beside_all(
              remove `{text}`"
         )));
     } else if let Some(word) = words.first().filter(|_| said.beyond(to_all).is_empty()) {
-        let message = format!("everybody is told this already, and `{bot}` with them");
-        diagnostics.push(lints::REDUNDANT_TAG.at(word.written.text.span, message));
+        let message =
+            "everybody is told this already: it adds nothing for a crawler that, like Google's, goes by that, too";
+        diagnostics.push(lints::REDUNDANT_TAG.at(word.written.text.span, message).help(format!(
+            "keep it for a `{bot}` that goes by its own name alone, with all of what everybody is told"
+        )));
     }
 }
 

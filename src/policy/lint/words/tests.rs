@@ -112,7 +112,7 @@ fn every_pair_is_what_it_says() {
                     assert_eq!(messages, [("contradictory-tag", message.as_str())], "{way}");
                     let help = found[0].help.as_deref().unwrap_or_default();
                     assert!(
-                        help.starts_with(&format!("remove `{}`, and what is sent stays the same", value(one))),
+                        help.starts_with(&format!("remove `{}`, and what crawlers go by stays the same", value(one))),
                         "{help}"
                     );
                 }
@@ -122,6 +122,17 @@ fn every_pair_is_what_it_says() {
                 ),
             }
         }
+    }
+}
+
+/// Beside nosnippet a max-snippet is sent, and goes when it is removed: it is what crawlers go by that stays the same.
+#[test]
+fn what_is_sent_is_not_said_to_stay_the_same() {
+    for limit in ["-1", "0", "5"] {
+        let found = said(&format!("tag: [nosnippet, 'max-snippet: {limit}']"));
+        let [only] = &found[..] else { panic!("{limit}: {found:?}") };
+        let words = format!("{} {}", only.message, only.help.as_deref().unwrap_or_default());
+        assert!(words.contains("crawlers go by") && !words.contains("sent"), "{words}");
     }
 }
 
@@ -166,7 +177,11 @@ fn a_word_is_said_twice_only_if_it_is() {
 /// What one crawler is told beside everybody: the same, less, or more.
 #[test]
 fn what_one_is_told_beside_everybody_is_told_as_it_is() {
-    let already = Some(("redundant-tag", "everybody is told this already"));
+    // Nothing is claimed of crawlers that do not read both.
+    let already = Some((
+        "redundant-tag",
+        "everybody is told this already: it adds nothing for a crawler that, like Google's, goes by that, too",
+    ));
     let less = Some(("contradictory-tag", "goes by what everybody is told, too"));
     for (all, one, expected) in [
         ("noindex", "noindex", already),
@@ -222,6 +237,37 @@ fn a_rule_that_loosens_another_is_told_by_its_words() {
                 "{wider}, {one}: {found:?}"
             ),
         }
+    }
+}
+
+/// Whoever obeys the help loses no restriction that another crawler has, or that another directive is.
+#[test]
+fn the_way_to_loosen_a_rule_keeps_the_rest_of_it() {
+    let not = "take them out of the other rule with `not`";
+    let rest = "say the rest of it again for them";
+    let others = "name the others";
+    let itself = "change the other rule itself";
+    for (wider, one, has, has_not) in [
+        ("tag: noindex", "paths: /a/b, tag: index", vec![not], vec![rest, others]),
+        ("tag: noindex", "paths: /a/b, tags: { googlebot: index }", vec![not, "name the others here"], vec![rest]),
+        ("tag: 'noindex, noai'", "paths: /a/b, tags: { googlebot: index }", vec![not, others, rest], vec![]),
+        ("tag: [noarchive, noai, 'max-snippet: 50']", "paths: /a/b, tag: 'max-snippet: 200'", vec![not, rest], vec![]),
+        (
+            "tags: { googlebot: noindex, bingbot: noindex }",
+            "paths: /a/b, tags: { googlebot: index }",
+            vec![not, rest],
+            vec![others],
+        ),
+        ("tags: { googlebot: noindex }", "paths: /a/b, tags: { googlebot: index }", vec![not], vec![rest, others]),
+        ("tag: noindex", "paths: /a, tags: { googlebot: all }", vec!["name the others in the other rule"], vec![not]),
+        ("tag: noindex", "paths: /a, tag: all", vec![itself], vec![not]),
+        ("tag: noindex", "paths: /a/b, not: { paths: /a/b/c }, tag: all", vec![itself], vec![not]),
+    ] {
+        let found = said(&format!("{wider} }}\n  - {{ {one}"));
+        let [only] = &found[..] else { panic!("{wider}, {one}: {found:?}") };
+        let help = only.help.as_deref().unwrap_or_default();
+        assert!(has.iter().all(|words| help.contains(words)), "{wider}, {one}: {help}");
+        assert!(!has_not.iter().any(|words| help.contains(words)), "{wider}, {one}: {help}");
     }
 }
 
