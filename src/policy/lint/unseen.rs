@@ -276,8 +276,8 @@ fn retired_twice(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A plan for a path within another one's, which disallows it before the noindex begins. Where an Allow may keep some of
-/// it open nothing is said.
+/// A plan for a path within another one's, which disallows it before the noindex begins. Where an Allow may keep some
+/// of it open nothing is said.
 fn retired_within_another(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
     let overlaps = &mut looking.searches.overlaps;
     let plans = &site.policy.retire;
