@@ -75,7 +75,7 @@ lints! {
     // Of the tags of a policy.
     INDEXIFEMBEDDED_ALONE: Warning "indexifembedded-alone", "indexifembedded without noindex";
     CONTRADICTORY_TAG: Warning "contradictory-tag", "directives that cannot both be meant";
-    REDUNDANT_TAG: Note "redundant-tag", "a directive that changes nothing";
+    REDUNDANT_TAG: Note "redundant-tag", "a directive that changes nothing that crawlers go by";
     UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past", "an unavailable_after that has passed";
     CUSTOM_DIRECTIVE: Warning "custom-directive", "a directive that nobody documents";
     UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
