@@ -26,7 +26,7 @@ fn options(policies: &Path, state: Option<&Path>) -> LiveOptions {
     }
 }
 
-fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Live> {
+pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Live> {
     Live::start(options(policies, state), Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"))
 }
 

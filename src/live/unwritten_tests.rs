@@ -68,14 +68,7 @@ fn write_policy(directory: &Path, rule: &str) {
 }
 
 fn start(directory: &Path, now: i64) -> Arc<Live> {
-    let options = LiveOptions {
-        policies: directory.join("policies"),
-        state: Some(directory.join("state")),
-        strict: false,
-        may_be_missing: false,
-        origins: Default::default(),
-    };
-    Live::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"))
+    super::tests::start(&directory.join("policies"), Some(&directory.join("state")), now)
 }
 
 /// Puts something in the way of a file or a directory, which is kept beside it; and takes it away again.

@@ -87,14 +87,7 @@ fn write_policy(directory: &Path, rule: &str, more: &str) {
 }
 
 fn start(directory: &Path, now: i64) -> Arc<Live> {
-    let options = LiveOptions {
-        policies: directory.join("policies"),
-        state: Some(directory.join("state")),
-        strict: false,
-        may_be_missing: false,
-        origins: Default::default(),
-    };
-    Live::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"))
+    super::tests::start(&directory.join("policies"), Some(&directory.join("state")), now)
 }
 
 #[test]
@@ -203,6 +196,10 @@ fn a_robots_txt_that_was_answered_is_not_refused_before_the_stamp_is_too_old() {
     let world = World::new("/one");
     assert!(world.live.pause(&pause, Timestamp(100)).is_ok());
     assert_eq!((withholds(&world, 101), world.waits()), ((true, true), false));
+    // The beginning is on the disk at once, whatever the ledger has written by then.
+    assert!(start(world.directory.path(), 102).withheld_before().contains("a"));
+    assert!(world.live.resume(None, Timestamp(103)).is_ok());
+    assert!(start(world.directory.path(), 104).withheld_before().is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is said of rules that match nothing, held against what these rules do.
 
 use super::reach::{self, Among, Wanted};
+use super::tests::linted;
 use crate::crawlers::Registry;
 use crate::policy::compiled::Site;
 use crate::policy::{compile_at, read};
@@ -159,13 +160,7 @@ fn fifty_ordinary_rules_are_all_looked_at() {
     text +=
         "  - { path_regex: '^events/', tag: noai }\n  - { path_regex: '^/hidden', paths: /hidden/, tag: noindex }\n";
     text += "  - { paths: /c, tag: nofollow }\n  - { paths: /c/d, tag: nofollow }\n";
-    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
-    let (policy, found) = read("shop", &source);
-    let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
-    let at = Timestamp::parse("2026-11-21").expect("a day");
-    let site = compile_at(Arc::new(policy), Registry::builtin(), at).expect("compiles");
-    let mut found = Diagnostics::default();
-    super::lint(&site, Registry::builtin(), &mut found);
+    let (_, found) = linted(&text);
     let ids: Vec<_> = found.items.iter().map(|item| item.id).filter(|id| !id.contains("token")).collect();
     for id in ["noindex-unseen", "rule-never-matches", "redundant-tag"] {
         assert!(ids.contains(&id), "{id}: {ids:?}");
@@ -280,13 +275,7 @@ fn hidden(rules: &str, conditions: &str) -> (Site, Vec<String>) {
         "acknowledge: [site_disallowed]\nrobots: {{ origin: replace, groups: [{{ agents: '*', {rules} }}] }}\nindexing:\n  \
          - {{ {conditions}, tag: noindex }}\n"
     );
-    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
-    let (policy, found) = read("shop", &source);
-    let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
-    let at = Timestamp::parse("2026-11-21").expect("a day");
-    let site = compile_at(Arc::new(policy), Registry::builtin(), at).expect("compiles");
-    let mut found = Diagnostics::default();
-    super::lint(&site, Registry::builtin(), &mut found);
+    let (site, found) = linted(&text);
     let here = found.items.into_iter().filter(|item| item.id == "noindex-unseen");
     let messages = here.map(|item| item.message).collect();
     (site, messages)

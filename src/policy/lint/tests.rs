@@ -2,6 +2,7 @@
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
+use crate::policy::compiled::Site;
 use crate::policy::{compile_at, read};
 use crate::robots::File;
 use crate::time::Timestamp;
@@ -21,14 +22,19 @@ fn of_policy(text: &str) -> Vec<(&'static str, u32)> {
 }
 
 fn findings(text: &str) -> Diagnostics {
+    linted(text).1
+}
+
+/// A policy, and what the lints say of it.
+pub(super) fn linted(text: &str) -> (Site, Diagnostics) {
     let source = Source { name: "shop.yaml".into(), text: text.into() };
     let (policy, found) = read("shop", &source);
-    let policy = policy.unwrap_or_else(|| panic!("{found:?}"));
+    let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
     let now = Timestamp::parse("2026-11-21").expect("a day");
     let site = compile_at(Arc::new(policy), Registry::builtin(), now).expect("compiles");
     let mut found = Diagnostics::default();
     super::lint(&site, Registry::builtin(), &mut found);
-    found
+    (site, found)
 }
 
 /// Files: the id, the line where it is found, a file that has it, and one near it that has not.

@@ -1,21 +1,13 @@
 //! Which pairs of directives contradict each other, which say something twice, and which are fine.
 
-use crate::crawlers::Registry;
-use crate::policy::{compile_at, read};
-use crate::time::Timestamp;
+use crate::policy::lint::tests::linted;
+use crate::policy::read;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
-use std::sync::Arc;
 
 /// What is said of the words of a rule.
 fn said(tag: &str) -> Vec<Diagnostic> {
     let text = format!("robots: {{ origin: replace }}\nindexing:\n  - {{ paths: /a, {tag} }}\n");
-    let source = Source { name: "shop.yaml".into(), text: text.as_str().into() };
-    let (policy, found) = read("shop", &source);
-    let policy = policy.unwrap_or_else(|| panic!("{text}: {found:?}"));
-    let at = Timestamp::parse("2026-11-21").expect("a day");
-    let site = compile_at(Arc::new(policy), Registry::builtin(), at).expect("compiles");
-    let mut found = Diagnostics::default();
-    crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
+    let (_, found) = linted(&text);
     let about = ["contradictory-tag", "redundant-tag"];
     found.items.into_iter().filter(|item| about.contains(&item.id)).collect()
 }
