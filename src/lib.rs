@@ -14,7 +14,7 @@
 //! | 5 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the engine, decides nothing |
 //! | 5 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
-//! | 4 | [`live`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
+//! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
@@ -59,12 +59,12 @@ pub mod html;
 #[cfg(feature = "proxy")]
 pub mod ledger;
 #[cfg(feature = "proxy")]
-pub mod live;
-#[cfg(feature = "proxy")]
 pub mod origin;
 #[cfg(feature = "proxy")]
 pub mod server;
 #[cfg(feature = "proxy")]
 pub mod settings;
+#[cfg(feature = "proxy")]
+pub mod sites;
 #[cfg(feature = "proxy")]
 pub mod telemetry;

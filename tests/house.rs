@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(i8, &[&str])] = &[
     (6, &["main", "cli", "server"]),
     (5, &["gateway", "admin"]),
-    (4, &["origin", "live", "ledger", "telemetry"]),
+    (4, &["origin", "sites", "ledger", "telemetry"]),
     (3, &["verdict"]),
     (2, &["policy", "settings"]),
     (1, &["crawlers", "html"]),

@@ -70,7 +70,7 @@ fn judging_allocates_nothing() {
         since: Timestamp(0),
         held: vec![],
         forgotten: None,
-        names_since: Timestamp(0),
+        identity_epoch: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };

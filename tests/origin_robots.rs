@@ -7,9 +7,9 @@ mod support;
 
 use crawlgate::clock::Moment;
 use crawlgate::crawlers::Registry;
-use crawlgate::live::{Live, LiveOptions};
 use crawlgate::server::{OriginRobots, known_origins};
 use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crawlgate::sites::{SiteManager, SiteOptions};
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::Write;
@@ -76,7 +76,7 @@ fn at(now: i64) -> Moment {
 
 /// A site, its copies, and the time.
 struct World {
-    live: Arc<Live>,
+    live: Arc<SiteManager>,
     robots: OriginRobots,
     /// By the clock on the wall.
     now: i64,
@@ -91,14 +91,15 @@ impl World {
         if !policy.is_empty() {
             fs::write(policies.join("shop.yaml"), policy).expect("a policy");
         }
-        let options = LiveOptions {
+        let options = SiteOptions {
             policies,
             state: Some(state.clone()),
             strict: false,
             may_be_missing: false,
             origins: known_origins(Some(&state), Timestamp(now)),
         };
-        let live = Live::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"));
+        let live =
+            SiteManager::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"));
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that an origin that hangs fails a fetch and not the test.
         let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };

@@ -403,7 +403,7 @@ fn effects(document: &Value) -> String {
     let standings: Vec<String> = (0..Registry::builtin().crawlers().len())
         .map(|index| {
             let crawler = Registry::builtin().find(&Registry::builtin().crawlers()[index].id).expect("a crawler");
-            format!("{:?}", site.standing(Claim::Known(crawler)))
+            format!("{:?}", site.crawler_rules(Claim::Known(crawler)))
         })
         .collect();
     let pause = site.policy.pause.as_ref().map(|pause| (pause.audience, pause.retry_after, pause.pause_robots_txt));

@@ -7,12 +7,12 @@ mod support;
 
 #[path = "timelines/cast.rs"]
 mod cast;
+#[path = "timelines/pace.rs"]
+mod crawl_rate;
 #[path = "timelines/life.rs"]
-mod life;
+mod fetch_state;
 #[path = "timelines/model.rs"]
 mod model;
-#[path = "timelines/pace.rs"]
-mod pace;
 #[path = "timelines/rules.rs"]
 mod rules;
 #[path = "timelines/stage.rs"]
@@ -128,7 +128,7 @@ fn every_timeline_of_rules_ends_as_the_design_says() {
 
 #[test]
 fn every_timeline_of_pace_ends_as_the_design_says() {
-    play_all("pace", &pace::timelines());
+    play_all("pace", &crawl_rate::timelines());
 }
 
 #[test]

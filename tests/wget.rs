@@ -136,7 +136,7 @@ fn wget_ignoring_the_rules_is_refused_and_counted_under_enforce() {
 const OWN: &str = "User-agent: *\nDisallow: /about.html\n\nUser-agent: Wget\nDisallow: /private/\n";
 
 /// nginx with a robots.txt of its own, and crawlgate before it without a policy.
-fn without_policy() -> (Nginx, Gate) {
+fn default_sites() -> (Nginx, Gate) {
     let nginx = Nginx::start(None);
     nginx.write("robots.txt", OWN);
     let gate = Setup::before(nginx.address).start();
@@ -150,7 +150,7 @@ fn broken(site: &str, verdict: &str) -> String {
 
 #[test]
 fn without_a_policy_wget_keeping_to_the_site_s_own_rules_breaks_none() {
-    let (nginx, gate) = without_policy();
+    let (nginx, gate) = default_sites();
     crawl(&gate, &[]);
     let requests = nginx.requests();
     assert!(requests.iter().any(|path| path == "/about.html"), "its own group replaces `*`: {requests:?}");
@@ -162,7 +162,7 @@ fn without_a_policy_wget_keeping_to_the_site_s_own_rules_breaks_none() {
 
 #[test]
 fn without_a_policy_exactly_the_fetches_that_break_the_site_s_own_rules_are_counted() {
-    let (nginx, gate) = without_policy();
+    let (nginx, gate) = default_sites();
     crawl(&gate, &["-e", "robots=off"]);
     let private = nginx.requests().iter().filter(|path| path.starts_with("/private/")).count();
     assert_eq!(private, 2, "nothing is refused");

@@ -2,7 +2,7 @@
 
 use super::{LiveAnswer, LiveQuestion, Operations};
 use crate::ledger::Mark;
-use crate::live::{PauseRequest, ReloadReport, Status};
+use crate::sites::{PauseRequest, ReloadReport, Status};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -218,7 +218,7 @@ fn read_line(mut stream: &UnixStream) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn perform(request: &Request, operations: &Operations) -> Response {
-    let refused = |error: crate::live::PauseError| Response::Refused { error: error.to_string() };
+    let refused = |error: crate::sites::PauseError| Response::Refused { error: error.to_string() };
     match request {
         Request::Status => Response::Status(operations.status()),
         Request::Reload => Response::Reloaded(operations.reload()),

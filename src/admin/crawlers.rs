@@ -175,7 +175,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
     let crawlers = counts.map(|counts| {
         let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
-        let standing = entry.map(|entry| entry.site.standing(claim));
+        let standing = entry.map(|entry| entry.site.crawler_rules(claim));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
         let holds = entry.map(|entry| held(&operations.ledger, registry, entry, claim, visits, moment));
         let holds = holds.unwrap_or_default();

@@ -5,7 +5,7 @@
 
 use super::query::Query;
 use super::{Operations, crawlers};
-use crate::live::Status;
+use crate::sites::Status;
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
 use async_trait::async_trait;

@@ -2,12 +2,12 @@
 
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
-use crate::ledger::{Conducts, Ledger, Mark, Standing};
-use crate::live::{Live, Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
+use crate::ledger::{Behaviours, Ledger, ListHealth, Mark};
 use crate::policy::retire::RetireStage;
+use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, SiteManager, Status};
 use crate::telemetry::{Events, Metrics, SiteGauges};
 use crate::time::Timestamp;
-use crate::verdict::{Facts, Holdings, Identity, Question, asker_of, explain_for, identity_by_policy};
+use crate::verdict::{Facts, Holdings, Identity, Question, claimant_of, explain_for, identity_by_policy};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,13 +19,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
     /// The sites.
-    pub live: Arc<Live>,
+    pub live: Arc<SiteManager>,
     /// Where they leave traces.
     pub metrics: Arc<Metrics>,
     /// What was served to whom.
     pub ledger: Arc<Ledger>,
     /// What is remembered of crawlers.
-    pub conducts: Arc<Conducts>,
+    pub behaviours: Arc<Behaviours>,
     /// What they did against the rules.
     pub events: Events,
     clock: Clock,
@@ -39,24 +39,24 @@ pub struct Operations {
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(live: Arc<Live>, metrics: Arc<Metrics>, ledger: Arc<Ledger>, clock: Clock) -> Arc<Operations> {
+    pub fn new(live: Arc<SiteManager>, metrics: Arc<Metrics>, ledger: Arc<Ledger>, clock: Clock) -> Arc<Operations> {
         Operations::with(live, metrics, ledger, clock, Arc::default(), Events::off())
     }
 
     /// The same, with the memory that the gateway writes into.
     pub fn with(
-        live: Arc<Live>,
+        live: Arc<SiteManager>,
         metrics: Arc<Metrics>,
         ledger: Arc<Ledger>,
         clock: Clock,
-        conducts: Arc<Conducts>,
+        behaviours: Arc<Behaviours>,
         events: Events,
     ) -> Arc<Operations> {
         let operations = Operations {
             live,
             metrics,
             ledger,
-            conducts,
+            behaviours,
             events,
             clock,
             ready: AtomicBool::new(false),
@@ -146,7 +146,7 @@ impl Operations {
     /// Pauses.
     ///
     /// # Errors
-    /// See [`Live::pause`].
+    /// See [`SiteManager::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
         let until = self.live.pause(request, self.now())?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "crawling is paused");
@@ -157,7 +157,7 @@ impl Operations {
     /// Resumes.
     ///
     /// # Errors
-    /// See [`Live::resume`].
+    /// See [`SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites = self.live.resume(site, self.now())?;
         tracing::info!(?sites, "crawling is resumed");
@@ -174,7 +174,7 @@ impl Operations {
     pub fn status(&self) -> Status {
         let mut status = self.live.status(self.now());
         status.warnings.extend(self.ledger.problem());
-        if self.conducts.traps.failing() {
+        if self.behaviours.traps.failing() {
             status.warnings.push("the marks of traps cannot be written to the state directory".into());
         }
         status.warnings.extend(self.events.problem());
@@ -187,7 +187,7 @@ impl Operations {
     }
 
     /// How it stands with the lists of networks that had anything to say.
-    pub(super) fn standings(&self) -> Vec<Standing> {
+    pub(super) fn standings(&self) -> Vec<ListHealth> {
         self.ledger.standings(self.now())
     }
 
@@ -202,12 +202,12 @@ impl Operations {
 
     /// Who is marked for a trap.
     pub fn marks(&self) -> Vec<Mark> {
-        self.conducts.traps.list(self.moment())
+        self.behaviours.traps.list(self.moment())
     }
 
     /// Forgets the marks of an address or a network.
     pub fn release(&self, network: IpNet) -> Vec<Mark> {
-        let released = self.conducts.traps.release(network, self.moment());
+        let released = self.behaviours.traps.release(network, self.moment());
         tracing::info!(marks = released.len(), %network, "released from traps");
         released
     }
@@ -229,17 +229,18 @@ impl Operations {
             status: question.status,
             content_type: question.content_type.as_deref(),
         };
-        let asker = asker_of(&snapshot, registry, &asked.facts);
-        let entry = asker.site.and_then(|index| snapshot.sites().get(index));
+        let claimant = claimant_of(&snapshot, registry, &asked.facts);
+        let entry = claimant.site.and_then(|index| snapshot.sites().get(index));
         if let Some(entry) = entry {
-            let identity = identity_by_policy(&entry.site, &asked.facts, asker.claim, true);
-            asked.facts.identity = self.ledger.weigh_unseen(registry, entry, asker.claim, identity, moment.now);
+            let identity = identity_by_policy(&entry.site, &asked.facts, claimant.claim, true);
+            asked.facts.identity = self.ledger.weigh_unseen(registry, entry, claimant.claim, identity, moment.now);
         }
         let holdings = entry.map_or_else(Holdings::default, |entry| {
-            self.ledger.peek(registry, entry, asked.facts.host, asker.claim, moment)
+            self.ledger.peek(registry, entry, asked.facts.host, claimant.claim, moment)
         });
-        let conduct = self.conducts.look(&snapshot, registry, &asked.facts, asker, &holdings, moment.lived);
-        let explanation = explain_for(&snapshot, registry, &asked, asker, &holdings, conduct, &question.origin_tags);
+        let behaviour = self.behaviours.look(&snapshot, registry, &asked.facts, claimant, &holdings, moment.lived);
+        let explanation =
+            explain_for(&snapshot, registry, &asked, claimant, &holdings, behaviour, &question.origin_tags);
         LiveAnswer {
             text: explanation.to_text(&snapshot, question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
@@ -250,7 +251,7 @@ impl Operations {
     pub fn refresh(&self) {
         let status = self.status();
         self.metrics.warnings(status.warnings.len());
-        self.metrics.trapped(self.conducts.traps.in_force(self.moment().lived));
+        self.metrics.trapped(self.behaviours.traps.in_force(self.moment().lived));
         self.metrics.events(self.events.left_out(), self.events.dropped());
         let standings = self.standings().into_iter();
         let suspended = standings.map(|standing| (standing.site, standing.crawler, standing.suspended));

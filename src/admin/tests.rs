@@ -2,7 +2,7 @@ use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;
 use crate::ledger::{Ledger, LedgerOptions};
-use crate::live::{Live, LiveOptions, Outcome, PauseRequest};
+use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::telemetry::{AccessLog, Metrics};
 use crate::time::Timestamp;
 use ::http::Method;
@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 fn operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
-    let options = LiveOptions {
+    let options = SiteOptions {
         policies: directory.to_owned(),
         state: None,
         strict: false,
         may_be_missing: false,
         origins: Default::default(),
     };
-    let live = Live::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
+    let live = SiteManager::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
     Operations::new(live, Metrics::new(), ledger, clock)

@@ -6,7 +6,7 @@ use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held};
 use crate::verdict::{
-    Conduct, Facts, Holdings, Identity, Question, asker_of, explain_for, explain_response, identity_by_policy,
+    Behaviour, Facts, Holdings, Identity, Question, claimant_of, explain_for, explain_response, identity_by_policy,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -86,9 +86,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         content_type: arguments.content_type.as_deref(),
     };
     let registry = Registry::builtin();
-    let asker = asker_of(&snapshot, registry, &question.facts);
-    if let Some(site) = asker.site.map(|index| &snapshot.sites()[index].site) {
-        question.facts.identity = identity_by_policy(site, &question.facts, asker.claim, true);
+    let claimant = claimant_of(&snapshot, registry, &question.facts);
+    if let Some(site) = claimant.site.map(|index| &snapshot.sites()[index].site) {
+        question.facts.identity = identity_by_policy(site, &question.facts, claimant.claim, true);
     }
     let former = match arguments.held.as_deref() {
         None | Some("none" | "current") => None,
@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let held_bits = u64::from(!versions.is_empty());
             let holdings =
                 Holdings { versions, held: held_bits, watched: true, fetched: held != "none", ..Holdings::default() };
-            explain_for(&snapshot, registry, &question, asker, &holdings, Conduct::default(), tags)
+            explain_for(&snapshot, registry, &question, claimant, &holdings, Behaviour::default(), tags)
         }
     };
     if arguments.json {

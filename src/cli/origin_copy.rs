@@ -2,10 +2,10 @@
 //! that a running crawlgate keeps. What is assumed where neither is given is said.
 
 use super::{Failure, now, say};
-use crate::live::{KnownOrigins, OriginKnown, Served, WithoutPolicy};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::server::known_origins;
+use crate::sites::{DefaultSite, KnownOrigins, OriginKnown, Served};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -61,10 +61,10 @@ impl OriginCopies {
     }
 
     /// The sites without a policy of which something is known, were it only that they are waited for.
-    pub fn sites_without_policy(&self) -> Vec<WithoutPolicy> {
+    pub fn sites_without_policy(&self) -> Vec<DefaultSite> {
         match &self.file {
-            Some(_) => vec![WithoutPolicy::for_every_host()],
-            None => self.kept.without_policy.clone(),
+            Some(_) => vec![DefaultSite::for_every_host()],
+            None => self.kept.default_sites.clone(),
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::{Failure, control};
 use crate::admin::control::{Request, Response};
-use crate::live::PauseRequest;
 use crate::policy::model::Audience;
+use crate::sites::PauseRequest;
 use crate::yaml::parse_duration;
 use std::io::Write;
 use std::time::Duration;

@@ -172,7 +172,7 @@ fn planned_pause(site: &Site, now: Timestamp) -> Option<ActivePause> {
 /// The snapshot for a question about a host. When no good site claims it and a file is broken, the broken file may be
 /// the one that does: then there is no answer.
 pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Timestamp) -> Result<Snapshot, Failure> {
-    let mut loaded = without_policy(directory, origins);
+    let mut loaded = default_sites(directory, origins);
     if loaded.is_empty() {
         loaded = load(&[directory.to_owned()], origins)?;
     }
@@ -188,11 +188,11 @@ pub fn for_host(directory: &Path, host: &str, origins: &OriginCopies, now: Times
 }
 
 /// The sites that a crawlgate without policies has, where something is known of their origins.
-fn without_policy(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
+fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
     if directory.exists() && !self::directory(directory).is_ok_and(|files| files.is_empty()) {
         return Vec::new();
     }
-    let loaded = |site: crate::live::WithoutPolicy| {
+    let loaded = |site: crate::sites::DefaultSite| {
         let (name, source) = (site.name.clone(), site.source());
         let (site, diagnostics) =
             verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now());

@@ -2,7 +2,7 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::live::{Outcome, ReloadReport};
+use crate::sites::{Outcome, ReloadReport};
 use std::io::{self, Write};
 
 /// Have the running crawlgate read its policies again, and say what came of each

@@ -2,11 +2,11 @@
 
 use super::{Failure, places, policies, say};
 use crate::crawlers::read_network;
-use crate::live::StartError;
 use crate::server::{self, Bound, ServerError};
 use crate::settings::{
     self, AccessDestination, Defaults, OriginSettings, OriginTimeouts, ServerAddress, Settings, SettingsFile,
 };
+use crate::sites::StartError;
 use crate::telemetry::start_tracing;
 use ipnet::IpNet;
 use std::fs::DirBuilder;

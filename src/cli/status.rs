@@ -2,8 +2,8 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::live::{OriginRobotsStatus, Served, Status};
 use crate::origin::robots::NOT_ASKED_YET;
+use crate::sites::{OriginRobotsStatus, Served, Status};
 use std::io::{self, Write};
 
 /// Say how the running crawlgate stands

@@ -80,7 +80,7 @@ impl Witnesses {
     pub fn note(&self, part: Part, written: bool) {
         let standing = if written { Standing::Written } else { Standing::Unwritten };
         let mut known = self.known();
-        *known.standing(part) = standing;
+        *known.crawler_rules(part) = standing;
         self.settle(&mut known);
     }
 
@@ -96,8 +96,8 @@ impl Witnesses {
     pub fn await_first(&self, part: Part, stamp: Option<RangeInclusive<Timestamp>>) {
         let mut known = self.known();
         (known.stamp, known.unread) = (stamp, false);
-        if *known.standing(part) == Standing::Written {
-            *known.standing(part) = Standing::Awaited;
+        if *known.crawler_rules(part) == Standing::Written {
+            *known.crawler_rules(part) = Standing::Awaited;
         }
         self.settle(&mut known);
     }
@@ -162,7 +162,7 @@ impl Witnesses {
 }
 
 impl Known {
-    fn standing(&mut self, part: Part) -> &mut Standing {
+    fn crawler_rules(&mut self, part: Part) -> &mut Standing {
         match part {
             Part::Versions => &mut self.versions,
             Part::Visits => &mut self.visits,

@@ -2,7 +2,7 @@
 
 use super::ctx::RequestContext;
 use super::request::host;
-use super::{Gateway, conduct};
+use super::{Gateway, behaviour};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
 use crate::telemetry::{AccessRecord, UNCLAIMED};
@@ -39,7 +39,7 @@ fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let (registry, now) = (gateway.registry, Timestamp::from(gateway.clock.now()));
     match (decision.action, status) {
         (Action::RobotsTxt, 200 | 304) => {
-            conduct::shown(gateway, request, ctx, decision, entry, now);
+            behaviour::shown(gateway, request, ctx, decision, entry, now);
             gateway.ledger.served(registry, entry, host(request), decision.claim, now);
         }
         (_, 500..) => gateway.ledger.unreachable(registry, entry, host(request), decision.claim, now),
@@ -66,11 +66,11 @@ fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
         return;
     }
     // Under `mode: off` nothing is recorded.
-    if let Some(kind) = conduct::violation(decision) {
+    if let Some(kind) = behaviour::violation(decision) {
         metrics.violation(site, crawler, kind);
     }
-    if conduct::is_event(decision) {
-        let event = || conduct::event(gateway, session, ctx, decision, entry);
+    if behaviour::is_event(decision) {
+        let event = || behaviour::event(gateway, session, ctx, decision, entry);
         gateway.events.record(site, crawler, ctx.arrived, event);
     }
 }

@@ -6,10 +6,10 @@
 //! know how a policy is written, loaded or judged.
 
 mod answers;
+mod behaviour;
 mod body;
 mod client;
 mod conditional;
-mod conduct;
 mod ctx;
 mod early;
 mod errors;
@@ -26,10 +26,10 @@ pub use ctx::RequestContext;
 
 use crate::clock::Clock;
 use crate::crawlers::Registry;
-use crate::ledger::{Conducts, Ledger};
-use crate::live::Live;
+use crate::ledger::{Behaviours, Ledger};
 use crate::origin::Origins;
 use crate::settings::{AddressDetail, Limits};
+use crate::sites::SiteManager;
 use crate::telemetry::{AccessLog, Events, Metrics};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -44,7 +44,7 @@ use std::time::Duration;
 /// Everything that requests share.
 pub struct Gateway {
     /// The policies in force.
-    pub live: Arc<Live>,
+    pub live: Arc<SiteManager>,
     /// Known crawlers.
     pub registry: &'static Registry,
     /// What was served to whom.
@@ -56,7 +56,7 @@ pub struct Gateway {
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What is remembered of crawlers.
-    pub conducts: Arc<Conducts>,
+    pub behaviours: Arc<Behaviours>,
     /// What is written down.
     pub access: AccessLog,
     /// What is written down of requests against the rules.

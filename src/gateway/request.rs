@@ -2,9 +2,9 @@
 
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
-use super::{Gateway, conduct, forward, robots_txt, signals};
+use super::{Gateway, behaviour, forward, robots_txt, signals};
 use crate::crawlers::Claim;
-use crate::verdict::{Action, Asker, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
+use crate::verdict::{Action, Claimant, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
 use http::header;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -58,21 +58,21 @@ fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -
         now: ctx.now(),
     };
     let (snapshot, registry) = (&*ctx.snapshot, gateway.registry);
-    let asker = Asker::of(snapshot, registry, &facts);
-    let entry = asker.site.and_then(|site| snapshot.sites().get(site));
-    if let Some(entry) = entry.filter(|entry| asker.claim != Claim::Nobody && entry.site.lists_addresses()) {
-        let may_accuse = conduct::may_accuse(request, ctx);
-        let identity = identity_by_policy(&entry.site, &facts, asker.claim, may_accuse);
-        facts.identity = gateway.ledger.weigh(registry, entry, asker.claim, identity, facts.now);
+    let claimant = Claimant::of(snapshot, registry, &facts);
+    let entry = claimant.site.and_then(|site| snapshot.sites().get(site));
+    if let Some(entry) = entry.filter(|entry| claimant.claim != Claim::Nobody && entry.site.lists_addresses()) {
+        let may_accuse = behaviour::may_accuse(request, ctx);
+        let identity = identity_by_policy(&entry.site, &facts, claimant.claim, may_accuse);
+        facts.identity = gateway.ledger.weigh(registry, entry, claimant.claim, identity, facts.now);
     }
     let holdings = entry.map_or_else(Holdings::default, |entry| {
-        gateway.ledger.holdings(registry, entry, facts.host, asker.claim, ctx.moment())
+        gateway.ledger.holdings(registry, entry, facts.host, claimant.claim, ctx.moment())
     });
-    let how = gateway.conducts.take_in(snapshot, registry, &facts, asker, &holdings, ctx.moment().lived);
-    let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, asker, &holdings, how, scratch);
+    let how = gateway.behaviours.take_in(snapshot, registry, &facts, claimant, &holdings, ctx.moment().lived);
+    let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, claimant, &holdings, how, scratch);
     let decision = SCRATCH.with_borrow_mut(judged);
-    if decision.sprung {
-        gateway.conducts.remember(&decision, snapshot, registry, &facts, ctx.moment().lived);
+    if decision.trap_hit {
+        gateway.behaviours.remember(&decision, snapshot, registry, &facts, ctx.moment().lived);
     }
     (ctx.identity, ctx.held, ctx.in_force) = (facts.identity, holdings.held, holdings.in_force);
     decision

@@ -12,16 +12,16 @@ const OTHER: &str = "other";
 
 /// Whose holdings are asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Asker<'a> {
+pub struct Claimant<'a> {
     /// The name of its cache: crawlers that share one share what they were served.
     pub name: &'a str,
     /// How long it is documented to keep a copy.
     pub kept: Duration,
 }
 
-impl<'a> Asker<'a> {
+impl<'a> Claimant<'a> {
     /// A claim as the ledger knows it.
-    pub fn of(claim: Claim, registry: &'a Registry, entry: &'a SiteEntry) -> Asker<'a> {
+    pub fn of(claim: Claim, registry: &'a Registry, entry: &'a SiteEntry) -> Claimant<'a> {
         let (name, kept) = match claim {
             Claim::Known(index) => registry.robots_cache(index),
             Claim::Token(index) => {
@@ -31,7 +31,7 @@ impl<'a> Asker<'a> {
             Claim::Other => (OTHER, Duration::ZERO),
             Claim::Nobody => (ANYONE, Duration::ZERO),
         };
-        Asker { name, kept }
+        Claimant { name, kept }
     }
 
     /// How long it may go by a copy.
@@ -50,16 +50,17 @@ pub fn in_force_within(entry: &SiteEntry, reach: Duration, now: Timestamp) -> im
 /// What a crawler may hold. `steady` says whether the clock goes as it went.
 pub fn holdings<'a>(
     entry: &'a SiteEntry,
-    asker: Asker<'_>,
+    claimant: Claimant<'_>,
     host: Option<&Host>,
     now: Timestamp,
     steady: bool,
 ) -> Holdings<'a> {
-    let window = asker.window(entry);
+    let window = claimant.window(entry);
     // What a cache before us handed out at the end of a version's time may be held from then on.
     let reach = window + entry.site.behind_cache.unwrap_or_default();
-    let whole =
-        |host: &&Host| steady && !host.is_forsaken(entry.site.grace, now) && !goes_by_unseen(entry, asker, host, now);
+    let whole = |host: &&Host| {
+        steady && !host.is_forsaken(entry.site.grace, now) && !goes_by_unseen(entry, claimant, host, now)
+    };
     let unbroken = host.filter(whole);
     let since = unbroken.map(Host::since);
     // A copy from the second before the watch began may be held for as long as any.
@@ -68,7 +69,7 @@ pub fn holdings<'a>(
     let unseen = !watched || entry.site.behind_cache.is_some();
 
     // Who was told apart otherwise within the window was served in another's name.
-    let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
+    let name = if now.since(entry.identity_epoch) > window { claimant.name } else { ANYONE };
     // What we served, a cache before us may have handed out for as long as it keeps it: a 503 as well.
     let within = |moment: Timestamp| now.since(moment) <= reach;
     let (mut held, mut forgotten, mut fetched) = (0, false, entry.site.behind_cache.is_some());
@@ -91,21 +92,21 @@ pub fn holdings<'a>(
         forgotten |= served.lost.is_some_and(within);
     }
     // Bots that no list knows share a name, and behind a cache it is the cache that is served.
-    let apart = asker.name != OTHER && entry.site.behind_cache.is_none();
-    let own = host.and_then(|host| host.crawler(asker.name)).filter(|_| apart);
-    let is_current = |visit: &Visit| visit.version == current && visit.at >= entry.names_since;
+    let apart = claimant.name != OTHER && entry.site.behind_cache.is_none();
+    let own = host.and_then(|host| host.crawler(claimant.name)).filter(|_| apart);
+    let is_current = |visit: &Visit| visit.version == current && visit.at >= entry.identity_epoch;
     let in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
     Holdings { versions: &entry.held, held, forgotten, fetched, in_force, watched }
 }
 
 /// Whether it may go by a copy from before the watch for longer: it asked for another one, and could not have it. Of
 /// what was asked around a crash nobody knows who asked: it was this one, if it could have such a copy then.
-fn goes_by_unseen(entry: &SiteEntry, asker: Asker<'_>, host: &Host, now: Timestamp) -> bool {
-    let window = asker.window(entry);
+fn goes_by_unseen(entry: &SiteEntry, claimant: Claimant<'_>, host: &Host, now: Timestamp) -> bool {
+    let window = claimant.window(entry);
     // Who was told apart otherwise within the window asked in another's name.
-    let name = if now.since(entry.names_since) > window { asker.name } else { ANYONE };
+    let name = if now.since(entry.identity_epoch) > window { claimant.name } else { ANYONE };
     let reach = window + entry.site.behind_cache.unwrap_or_default();
-    let known = [asker.name, name].into_iter().filter_map(|name| host.crawler(name));
+    let known = [claimant.name, name].into_iter().filter_map(|name| host.crawler(name));
     let anybody = host.everyone.unseen.filter(|heard| heard.since(host.since()) <= reach);
     known.filter_map(|served| served.unseen).chain(anybody).any(|heard| now.since(heard) <= reach)
 }

@@ -1,7 +1,7 @@
 //! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
 
-use super::holdings::{Asker, holdings, in_force_within};
-use super::proofs::{Proofs, Standing};
+use super::holdings::{Claimant, holdings, in_force_within};
+use super::network_list_health::{ListHealth, NetworkListHealth};
 use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::Watch;
@@ -43,7 +43,7 @@ pub struct Ledger {
     watch: Watch,
     store: Option<Mutex<Store>>,
     new_hosts: Vec<String>,
-    proofs: Proofs,
+    proofs: NetworkListHealth,
     /// Of the snapshot whose hosts were last looked at.
     generation: AtomicU64,
 }
@@ -69,7 +69,7 @@ impl Ledger {
         let LedgerOptions { state, new_hosts, versions_missing, withheld: withheld_before, witnesses } = options;
         let now = moment.now;
         let (store, visits, proofs) = match state {
-            None => (None, Visits::new(Bounds::default()), Proofs::default()),
+            None => (None, Visits::new(Bounds::default()), NetworkListHealth::default()),
             Some(state) => {
                 let witnesses = witnesses.unwrap_or_else(|| Arc::new(Witnesses::of(Some(&state))));
                 let (mut store, visits, stamp) = Store::open(&state, witnesses, Bounds::default());
@@ -117,15 +117,15 @@ impl Ledger {
             return Holdings::default();
         }
         let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(entry, moment.now) };
-        let asker = Asker::of(claim, registry, entry);
+        let claimant = Claimant::of(claim, registry, entry);
         let steady = self.watch.is_steady(moment);
-        let look = |host: Option<&Host>| (holdings(entry, asker, host, moment.now, steady), host.is_some());
+        let look = |host: Option<&Host>| (holdings(entry, claimant, host, moment.now, steady), host.is_some());
         let (held, known) = self.visits.touch(&key, entry.site.grace, moment.now, look);
         if known {
             return held;
         }
         self.visits.change(&key, || self.new_host(entry, host, moment.now), |_| {});
-        self.visits.look(&key, |host| holdings(entry, asker, host, moment.now, steady))
+        self.visits.look(&key, |host| holdings(entry, claimant, host, moment.now, steady))
     }
 
     /// The same without a trace, for explanations.
@@ -138,20 +138,20 @@ impl Ledger {
         moment: Moment,
     ) -> Holdings<'a> {
         let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(entry, moment.now) };
-        let (asker, steady) = (Asker::of(claim, registry, entry), self.watch.is_steady(moment));
-        self.visits.look(&key, |host| holdings(entry, asker, host, moment.now, steady))
+        let (claimant, steady) = (Claimant::of(claim, registry, entry), self.watch.is_steady(moment));
+        self.visits.look(&key, |host| holdings(entry, claimant, host, moment.now, steady))
     }
 
     /// The version of the entry was served whole, or a 304 for it.
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(&entry.site.name, host) else { return };
-        let asker = Asker::of(claim, registry, entry);
+        let claimant = Claimant::of(claim, registry, entry);
         let version = entry.site.robots_txt.version;
         self.visits.change(
             &key,
             || self.new_host(entry, host, now),
             |host| {
-                for name in [asker.name, ANYONE] {
+                for name in [claimant.name, ANYONE] {
                     host.crawler_mut(name).add(version, now);
                 }
             },
@@ -163,18 +163,18 @@ impl Ledger {
     /// 2.4).
     pub fn unreachable(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(&entry.site.name, host) else { return };
-        let asker = Asker::of(claim, registry, entry);
-        let window = asker.window(entry);
+        let claimant = Claimant::of(claim, registry, entry);
+        let window = claimant.window(entry);
         self.visits.change(
             &key,
             || self.new_host(entry, host, now),
             |host| {
-                if !holdings(entry, asker, Some(host), now, true).watched {
-                    for name in [asker.name, ANYONE] {
+                if !holdings(entry, claimant, Some(host), now, true).watched {
+                    for name in [claimant.name, ANYONE] {
                         host.crawler_mut(name).unseen = Some(now);
                     }
                 }
-                for name in [asker.name, ANYONE] {
+                for name in [claimant.name, ANYONE] {
                     Visits::prolong(host, name, window, now);
                 }
                 host.everyone.prolong(window, now);
@@ -264,7 +264,7 @@ impl Ledger {
     }
 
     /// How it stands with the lists of networks that had anything to say.
-    pub fn standings(&self, now: Timestamp) -> Vec<Standing> {
+    pub fn standings(&self, now: Timestamp) -> Vec<ListHealth> {
         self.proofs.standings(now)
     }
 
@@ -276,7 +276,7 @@ impl Ledger {
 
     /// The name under which a crawler stands in [`Ledger::visits`].
     pub fn name<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
-        Asker::of(claim, registry, entry).name
+        Claimant::of(claim, registry, entry).name
     }
 
     /// What was served to the crawlers of a site, by host and name.

@@ -1,34 +1,34 @@
 //! The ledger: which robots.txt was served to whom on which host, and what a crawler may therefore hold; and how
-//! crawlers conduct themselves from request to request: their pace, and who stepped into a trap.
+//! crawlers behaviour themselves from request to request: their pace, and who stepped into a trap.
 //!
 //! `keeping` is what others call; `visits` is the table of what was served; `holdings` is the definition that judges by
 //! it; `watch` says since when a host is seen without a gap; `store` keeps it all through a restart. `proofs` says what
-//! the lists of networks are worth. `conduct` asks `pace`, `traps` and `shown` for one request; their tables are
+//! the lists of networks are worth. `behaviour` asks `pace`, `traps` and `shown` for one request; their tables are
 //! `bounded`. The request path reads tables under locks that nobody holds for long, and never waits for a file.
 //!
 //! Knows sites, claims and addresses; must not know how a request came or what is done with it. Every table is bounded,
 //! and no clock is read here: `now` is an argument.
 
+mod behaviour;
 mod bounded;
-mod conduct;
+mod crawl_rate;
 mod holdings;
 mod keeping;
-mod pace;
-mod proofs;
-mod shown;
+mod network_list_health;
+mod proven_fetches;
 mod store;
 mod traps;
 mod visits;
 mod watch;
 
-pub use conduct::Conducts;
+pub use behaviour::Behaviours;
+pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use keeping::{CrawlerVisits, Ledger, LedgerOptions};
-pub use pace::{Pace, Party, gcra};
-pub use proofs::Standing;
+pub use network_list_health::ListHealth;
 pub use traps::{Mark, Traps, TrapsError};
 pub use visits::Visit;
 
 #[cfg(test)]
-mod conduct_tests;
+mod behaviour_tests;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //! crawlgate was last alive, and whether it ended in order. While the table cannot be written, or what was in force
 //! cannot, there is no stamp: what is served meanwhile the next start does not know of.
 
-use super::proofs::Proofs;
+use super::network_list_health::NetworkListHealth;
 use super::visits::{Bounds, Host, MAX_VERSIONS, Served, Visits, key, split};
 use super::watch::believed;
 use crate::durable::{Part, Witnesses, set_aside, write_anew};
@@ -193,25 +193,25 @@ impl Store {
     }
 
     /// What is remembered of the lists of networks. What cannot be read is said, set aside and forgotten.
-    pub fn read_proofs(&mut self, now: Timestamp) -> Proofs {
+    pub fn read_proofs(&mut self, now: Timestamp) -> NetworkListHealth {
         let file = self.proofs_file();
         let read = match fs::File::open(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Proofs::default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return NetworkListHealth::default(),
             Err(error) => Err(error.to_string()),
             Ok(open) => {
                 let mut bytes = Vec::new();
                 let read = open.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string());
-                read.and_then(|_| Proofs::read(&bytes, now).map_err(|error| error.to_string()))
+                read.and_then(|_| NetworkListHealth::read(&bytes, now).map_err(|error| error.to_string()))
             }
         };
         read.unwrap_or_else(|error| {
             self.set_aside(&file, &error);
-            Proofs::default()
+            NetworkListHealth::default()
         })
     }
 
     /// Writes them when they changed: a verified visit is noted once a minute at most.
-    pub fn write_proofs(&mut self, proofs: &Proofs) {
+    pub fn write_proofs(&mut self, proofs: &NetworkListHealth) {
         if let Some(bytes) = proofs.take_changed()
             && !self.write_file(&self.proofs_file(), &bytes)
         {

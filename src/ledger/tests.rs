@@ -3,8 +3,8 @@
 
 mod crash;
 mod moved;
+mod network_list_health;
 mod odd;
-mod proofs;
 mod unwritten;
 
 use super::keeping::{Ledger, LedgerOptions};
@@ -13,7 +13,7 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{Former, Held, Site, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Asker, Conduct, Facts, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{Behaviour, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ struct World {
 impl World {
     fn new(state: Option<&Path>, version: usize, now: i64) -> World {
         let entry = SiteEntry {
-            names_since: Timestamp(i64::MIN / 2),
+            identity_epoch: Timestamp(i64::MIN / 2),
             ..SiteEntry::new(SITES[version].clone(), Timestamp(now))
         };
         let mut world = World { entry, ledger: open(None, &Snapshot::default(), now, 0), now, set: 0 };
@@ -122,10 +122,10 @@ impl World {
             now: self.wall(),
         };
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
-        let asker = Asker::of(&snapshot, registry, &facts);
-        let holdings = self.ledger.holdings(registry, &snapshot.sites()[0], facts.host, asker.claim, self.moment());
-        let (conduct, scratch) = (Conduct::default(), &mut Scratch::default());
-        let decision = decide_for(&snapshot, registry, &facts, asker, &holdings, conduct, scratch);
+        let claimant = Claimant::of(&snapshot, registry, &facts);
+        let holdings = self.ledger.holdings(registry, &snapshot.sites()[0], facts.host, claimant.claim, self.moment());
+        let (behaviour, scratch) = (Behaviour::default(), &mut Scratch::default());
+        let decision = decide_for(&snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
         (decision.kind, decision.never_fetched)
     }
 }
@@ -353,7 +353,7 @@ proptest! {
                     std::fs::remove_dir_all(directory.path().join("ledger")).expect("removed");
                     let site = world.entry.site.clone();
                     let now = world.wall();
-                    world.entry = SiteEntry { names_since: world.entry.names_since, ..SiteEntry::new(site, now) };
+                    world.entry = SiteEntry { identity_epoch: world.entry.identity_epoch, ..SiteEntry::new(site, now) };
                     world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
                 }
                 Event::SetClock(seconds) => world.set += seconds,
@@ -491,7 +491,7 @@ fn where_crawlers_were_told_apart_otherwise_anybody_s_copy_counts() {
     world.publish(15);
     assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
     // Its name is new in the policy: what it was served came to somebody who had none.
-    world.entry.names_since = world.wall();
+    world.entry.identity_epoch = world.wall();
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
 }
 
@@ -589,8 +589,8 @@ fn a_copy_of_another_site_of_the_same_second_is_not_taken_for_this_site_s() {
         &Source { name: "other.yaml".into(), text: "hosts: [a.example]\nrobots: { origin: replace }\n".into() },
         Registry::builtin(),
     );
-    let names_since = world.entry.names_since;
-    let other = SiteEntry { names_since, ..SiteEntry::new(other.expect("a policy"), world.entry.since) };
+    let identity_epoch = world.entry.identity_epoch;
+    let other = SiteEntry { identity_epoch, ..SiteEntry::new(other.expect("a policy"), world.entry.since) };
     assert!(knows_its_copy(&world, &world.entry));
     assert!(!knows_its_copy(&world, &other), "the host went to another site with the same Last-Modified");
 }

@@ -3,17 +3,17 @@
 //! The document that is written here is what is rendered *and* what is matched: the served bytes and the verdicts
 //! cannot drift apart.
 
-mod beside;
-mod bounds;
+mod allow_conflicts;
+mod budget;
 pub mod combine;
+pub mod crawler_rules;
 pub mod front_page;
 pub mod hosts;
 pub mod html;
 mod merge;
 mod origin_rules;
-pub mod own;
+pub mod registry_overrides;
 pub mod signals;
-pub mod standings;
 pub mod synthesis;
 pub mod tags;
 
@@ -24,8 +24,8 @@ use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics};
+use crawler_rules::CrawlerRulesTable;
 use signals::SignalPlan;
-use standings::Standings;
 use std::sync::Arc;
 use tags::TagPlan;
 
@@ -76,11 +76,11 @@ pub fn compile_with_origin(
         return Err(CompileError { diagnostics: Diagnostics { items: vec![diagnostic] } });
     }
     let matcher = Matcher::new(&document);
-    let mut unlisted = standings::unlisted_tokens(&policy, registry);
+    let mut unlisted = crawler_rules::unlisted_tokens(&policy, registry);
     let checked = unlisted.len();
-    standings::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
-    let tokens = own::marks(&policy, registry, unlisted).checked_up_to(checked);
-    let (standings, answers) = Standings::new(&policy, registry, &document, &matcher, &tokens);
+    crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
+    let tokens = registry_overrides::marks(&policy, registry, unlisted).checked_up_to(checked);
+    let (standings, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let version = Version::of(body.as_bytes());
@@ -117,7 +117,7 @@ pub fn compile_with_origin(
             BehindCache::For(kept) => kept,
         }),
         traps: RuleSet::new(traps),
-        networks: own::Networks::new(&policy, registry, &tokens),
+        networks: registry_overrides::Networks::new(&policy, registry, &tokens),
         tokens,
         standings,
         policy,
@@ -150,7 +150,7 @@ const FEWER: &str =
 
 fn too_much_to_merge(
     origin: Option<&OriginFile>,
-    bounds::TooMuch { rules, crawlers }: bounds::TooMuch,
+    budget::TooMuch { rules, crawlers }: budget::TooMuch,
 ) -> CompileError {
     let place = origin.map_or_else(String::new, |origin| format!(", {},", origin.location));
     let message =

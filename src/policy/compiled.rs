@@ -115,11 +115,11 @@ pub struct Site {
     /// Paths that nobody is to ask for.
     pub traps: RuleSet,
     /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
-    pub(super) networks: super::compile::own::Networks,
+    pub(super) networks: super::compile::registry_overrides::Networks,
     /// How much longer a cache before us may hand it out, when there is one.
     pub behind_cache: Option<Duration>,
     /// How each claim is treated. See [`Site::standing`].
-    pub(super) standings: super::compile::standings::Standings,
+    pub(super) standings: super::compile::crawler_rules::CrawlerRulesTable,
 }
 
 impl Site {
@@ -133,7 +133,7 @@ impl Site {
     }
 
     /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
-    pub fn standing(&self, claim: Claim) -> Standing {
+    pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
         self.standings.get(claim)
     }
 
@@ -190,7 +190,7 @@ pub enum RuleSource {
 
 /// How a policy treats a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct CrawlerRules {
     /// Which rules apply.
     pub binding: Binding,
     /// Whether requests are judged at all (people and unnamed tools are not).
@@ -290,7 +290,7 @@ pub struct SiteEntry {
     /// anything.
     pub forgotten: Option<Timestamp>,
     /// Since when crawlers are told apart as they are now, by the registry and by the tokens of the policy.
-    pub names_since: Timestamp,
+    pub identity_epoch: Timestamp,
     /// Since when the rules of the tag plan are in force.
     pub tag_ages: TagAges,
     /// The planned or switched pauses; the first whose time it is counts.
@@ -317,7 +317,7 @@ impl SiteEntry {
     /// A site that has no past.
     pub fn new(site: Arc<Site>, since: Timestamp) -> SiteEntry {
         let (held, pauses) = (Vec::new(), Vec::new());
-        SiteEntry { site, since, held, forgotten: None, names_since: since, tag_ages: TagAges::default(), pauses }
+        SiteEntry { site, since, held, forgotten: None, identity_epoch: since, tag_ages: TagAges::default(), pauses }
     }
 
     /// The pause that counts now.

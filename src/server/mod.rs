@@ -4,22 +4,22 @@
 
 mod connection;
 mod http2;
-mod keeper;
+mod ledger_task;
 mod listening;
 mod origin_robots;
+mod scheduler;
 mod signals;
 mod stop;
-mod switches;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
-use crate::ledger::{Conducts, Ledger, LedgerOptions, Traps};
-use crate::live::{Live, LiveOptions, StartError};
+use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
+use crate::sites::{SiteManager, SiteOptions, StartError};
 use crate::telemetry::{AccessLog, Events, Metrics};
 use http2::Http;
 use listening::{Listening, bind};
@@ -114,14 +114,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let clock = clock(&settings)?;
     let registry = Registry::builtin();
     let moment = clock.moment();
-    let options = LiveOptions {
+    let options = SiteOptions {
         policies: settings.policies.clone(),
         state: settings.state.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
         origins: origin_robots::known(settings.state.as_deref(), moment.now).before(&settings.origins),
     };
-    let live = Live::start(options, registry, moment.now)?;
+    let live = SiteManager::start(options, registry, moment.now)?;
     let options = LedgerOptions {
         state: settings.state.clone(),
         new_hosts: settings.new_hosts.clone(),
@@ -136,14 +136,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
         None => Traps::default(),
     };
-    let conducts = Arc::new(Conducts::with(traps.clone()));
+    let behaviours = Arc::new(Behaviours::with(traps.clone()));
     let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
     let operations = Operations::with(
         live.clone(),
         metrics.clone(),
         ledger.clone(),
         clock.clone(),
-        conducts.clone(),
+        behaviours.clone(),
         events.clone(),
     );
     let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
@@ -167,7 +167,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             clock: clock.clone(),
             origins: origins.clone(),
             metrics: metrics.clone(),
-            conducts,
+            behaviours,
             access: access.clone(),
             events: events.clone(),
             addresses: settings.logs.addresses,
@@ -211,14 +211,14 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let now = moments(&clock);
     let keeper =
-        keeper::keep(ledger, live.clone(), clock).map_err(ServerError::io("cannot start the ledger's thread"))?;
+        ledger_task::keep(ledger, live.clone(), clock).map_err(ServerError::io("cannot start the ledger's thread"))?;
     let watched = operations.clone();
     let _watch = live
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
     let _switches =
-        switches::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
+        scheduler::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
     signals::serve(signals, stop.clone(), {
         let (access, events, operations) = (access.clone(), events.clone(), operations.clone());
         move || {

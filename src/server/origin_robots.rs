@@ -1,22 +1,22 @@
 //! The origins' own robots.txt files, brought to the sites that ask for them: who is due is asked in a thread of its
 //! own, a few at a time, and what is heard is put into force or held back. No request waits for any of it.
 
-mod errand;
-mod telling;
+mod fetch_job;
+mod status_report;
 mod thread;
 
-pub use errand::{Answer, Errand};
+pub use fetch_job::{Answer, Errand};
 pub use thread::start;
 
 use crate::clock::Moment;
 use crate::durable::set_aside;
-use crate::live::{
-    KnownOrigins, Live, OriginKnown, PATIENCE, Served, WITHOUT_POLICY, WithoutPolicy, asked_by, is_no_policy,
-};
-use crate::origin::robots::{Copy, Heard, Kept, Life, State, Store, Targets, Torn};
+use crate::origin::robots::{Copy, FetchResult, FetchState, Kept, State, Store, Targets, Torn};
 use crate::policy::compiled::SiteEntry;
 use crate::policy::origin::OriginFile;
 use crate::settings::OriginSettings;
+use crate::sites::{
+    DEFAULT_SITE, DefaultSite, KnownOrigins, OriginKnown, PATIENCE, Served, SiteManager, asked_by, is_no_policy,
+};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,11 +34,11 @@ const ROUNDING: u64 = 1;
 
 /// The copies of all sites, and when each is asked for next.
 pub struct OriginRobots {
-    live: Arc<Live>,
+    live: Arc<SiteManager>,
     targets: Targets,
     store: Store,
     /// Which origin of the settings a site without a policy is for.
-    without_policy: BTreeMap<String, usize>,
+    default_sites: BTreeMap<String, usize>,
     sites: BTreeMap<String, Watched>,
     /// Copies from the state directory that no site has claimed yet, and those of sites that are gone and may come
     /// back: a volume that is not mounted for a moment costs no copy.
@@ -48,7 +48,7 @@ pub struct OriginRobots {
 }
 
 struct Watched {
-    life: Life,
+    life: FetchState,
     /// The policy that it was last asked for: another one may let through what was held back.
     policy: Arc<str>,
     /// Whether there is no policy.
@@ -63,8 +63,8 @@ struct Watched {
 
 impl Watched {
     fn kept(&self) -> Kept {
-        let without_policy = self.no_policy.then(|| self.hosts.clone());
-        Kept { life: self.life.clone(), without_policy, left_at: None }
+        let default_sites = self.no_policy.then(|| self.hosts.clone());
+        Kept { life: self.life.clone(), default_sites, left_at: None }
     }
 }
 
@@ -77,22 +77,22 @@ fn fits(copy: &Copy, file: &OriginFile) -> Option<bool> {
 /// What is known of what a site goes by: its own life if that is of it, else one of the others', else the copy alone. A
 /// site that goes by a copy never has a life without one, or the next failure would be kept in the place of the copy.
 /// The other way round a life with a copy is another host's where the site goes by none.
-fn life_of(own: Option<&Life>, others: &[Life], entry: &SiteEntry, now: Timestamp) -> Life {
+fn life_of(own: Option<&FetchState>, others: &[FetchState], entry: &SiteEntry, now: Timestamp) -> FetchState {
     let Some(file) = &entry.site.origin else {
         // It has waited for as long as the site has, which may be longer than we know of it.
         let over = entry.site.robots_txt.awaits_origin_until;
         let since = over.map_or(now, |over| Timestamp(over.0.saturating_sub(PATIENCE.as_secs() as i64)).min(now));
-        return own.filter(|life| life.copy().is_none()).cloned().unwrap_or_else(|| Life::new(since));
+        return own.filter(|life| life.copy().is_none()).cloned().unwrap_or_else(|| FetchState::new(since));
     };
-    let of = |life: &&Life, is_exact| life.copy().and_then(|copy| fits(copy, file)) == Some(is_exact);
+    let of = |life: &&FetchState, is_exact| life.copy().and_then(|copy| fits(copy, file)) == Some(is_exact);
     let each = || own.into_iter().chain(others);
     let life = each().find(|life| of(life, true)).or_else(|| each().find(|life| of(life, false)));
-    life.cloned().unwrap_or_else(|| Life::going_on(file.location.clone(), file.file.bytes().clone(), now))
+    life.cloned().unwrap_or_else(|| FetchState::going_on(file.location.clone(), file.file.bytes().clone(), now))
 }
 
 /// What the copies of a state directory tell sites at the start.
 pub fn known(state: Option<&Path>, now: Timestamp) -> KnownOrigins {
-    let known = |life: &Life| match life.copy() {
+    let known = |life: &FetchState| match life.copy() {
         Some(copy) => OriginKnown::Copy(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
         None => OriginKnown::AwaitedSince(life.wanted_since()),
     };
@@ -105,10 +105,10 @@ pub fn known(state: Option<&Path>, now: Timestamp) -> KnownOrigins {
             origins.held_back.insert(name.clone(), kept.life.problem().unwrap_or_default());
         }
         origins.copies.insert(name.clone(), known(&kept.life));
-        match kept.without_policy {
-            Some(hosts) => origins.without_policy.push(WithoutPolicy { name, hosts }),
+        match kept.default_sites {
+            Some(hosts) => origins.default_sites.push(DefaultSite { name, hosts }),
             // Written when there was no other.
-            None if name == WITHOUT_POLICY => origins.without_policy.push(WithoutPolicy::for_every_host()),
+            None if name == DEFAULT_SITE => origins.default_sites.push(DefaultSite::for_every_host()),
             None => {}
         }
     }
@@ -117,7 +117,12 @@ pub fn known(state: Option<&Path>, now: Timestamp) -> KnownOrigins {
 
 impl OriginRobots {
     /// For the sites that are live.
-    pub fn new(live: Arc<Live>, origins: &[OriginSettings], state: Option<&Path>, now: Timestamp) -> OriginRobots {
+    pub fn new(
+        live: Arc<SiteManager>,
+        origins: &[OriginSettings],
+        state: Option<&Path>,
+        now: Timestamp,
+    ) -> OriginRobots {
         let mut store = Store::new(state);
         // Whoever asked what is known has been told of the others.
         let kept = store.load(now, |file, reason| {
@@ -125,9 +130,9 @@ impl OriginRobots {
                 set_aside(file);
             }
         });
-        let without_policy = WithoutPolicy::of(origins).into_iter().map(|without| without.name).zip(0..).collect();
+        let default_sites = DefaultSite::of(origins).into_iter().map(|without| without.name).zip(0..).collect();
         let (targets, sites) = (Targets::new(origins), BTreeMap::new());
-        OriginRobots { live, targets, store, without_policy, sites, kept, ahead: None }
+        OriginRobots { live, targets, store, default_sites, sites, kept, ahead: None }
     }
 
     /// Who is to be asked for now. Each errand must be followed by [`answered`](OriginRobots::answered).
@@ -146,7 +151,7 @@ impl OriginRobots {
             watched.asked = true;
             let (etag, last_modified) = if watched.plainly { (None, None) } else { watched.life.validators() };
             let host = asked_by(&entry.site.policy);
-            let own = self.without_policy.get(name).filter(|_| watched.no_policy);
+            let own = self.default_sites.get(name).filter(|_| watched.no_policy);
             errands.push(Errand {
                 site: name.clone(),
                 target: match own {
@@ -175,7 +180,7 @@ impl OriginRobots {
             return;
         }
         // What could not be reached has said nothing about the copy.
-        watched.plainly &= matches!(answer.heard, Heard::Unreachable(_));
+        watched.plainly &= matches!(answer.heard, FetchResult::Unreachable(_));
         // In place of a file a page is garbage; where there never was one, it is what apps of one page answer to
         // everything.
         let has_file = watched.life.copy().is_some_and(|copy| copy.exists);
@@ -244,7 +249,7 @@ impl OriginRobots {
             .collect();
         // Who takes over hosts takes over the copy that is in use there, with what is known of it: it was compiled with
         // it.
-        let lives: Vec<Life> = self
+        let lives: Vec<FetchState> = self
             .sites
             .values()
             .map(|watched| &watched.life)
@@ -277,7 +282,7 @@ impl OriginRobots {
             }
             // Who is there and asks for none has no use for it, nor has anybody for a failure.
             let may_return =
-                snapshot.site_named(name).is_none() && kept.without_policy.is_none() && kept.life.copy().is_some();
+                snapshot.site_named(name).is_none() && kept.default_sites.is_none() && kept.life.copy().is_some();
             if !may_return || kept.left_at.is_some_and(|moment| now.since(moment) > longest) {
                 left.push(name.clone());
             } else if kept.left_at.is_none() {

@@ -1,10 +1,10 @@
 //! The decision: site, claim, rules, and what follows. Neither allocates, locks nor reads a clock.
 
-use super::conduct::{Asker, Conduct};
+use super::behaviour::{Behaviour, Claimant};
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, RuleRef, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compiled::{
-    ActivePause, Binding, Former, PathRules, PathSignals, Site, SiteEntry, Snapshot, Standing,
+    ActivePause, Binding, CrawlerRules, Former, PathRules, PathSignals, Site, SiteEntry, Snapshot,
 };
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::robots::{Matcher, Target};
@@ -33,8 +33,8 @@ pub fn decide(
     holdings: &Holdings<'_>,
     scratch: &mut Scratch,
 ) -> Decision {
-    let asker = Asker::of(snapshot, registry, facts);
-    decide_for(snapshot, registry, facts, asker, holdings, Conduct::default(), scratch)
+    let claimant = Claimant::of(snapshot, registry, facts);
+    decide_for(snapshot, registry, facts, claimant, holdings, Behaviour::default(), scratch)
 }
 
 /// The same where it is known who asks, with how it has conducted itself.
@@ -42,12 +42,12 @@ pub fn decide_for(
     snapshot: &Snapshot,
     registry: &Registry,
     facts: &Facts<'_>,
-    asker: Asker,
+    claimant: Claimant,
     holdings: &Holdings<'_>,
-    conduct: Conduct,
+    behaviour: Behaviour,
     scratch: &mut Scratch,
 ) -> Decision {
-    let Asker { site, claim } = asker;
+    let Claimant { site, claim } = claimant;
     let Some(index) = site else {
         return Decision {
             site: None,
@@ -58,7 +58,7 @@ pub fn decide_for(
             rule: None,
             action: Action::Pass,
             would: None,
-            sprung: false,
+            trap_hit: false,
             path_rules: PathRules::new(),
             signals: PathSignals::default(),
             robots_txt: false,
@@ -67,7 +67,7 @@ pub fn decide_for(
     };
     let entry = &snapshot.sites()[index];
     let site = &*entry.site;
-    let standing = site.standing(claim);
+    let standing = site.crawler_rules(claim);
     let target = scratch.target.normalise(facts.target);
     let judged = judge(site, standing, target);
     let (verdict, kind) = match judged.outcome {
@@ -94,14 +94,14 @@ pub fn decide_for(
     let held = standing.judged && standing.mode != Mode::Off && !free;
     let against_the_rules =
         verdict == Verdict::Disallowed && matches!(kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-    let sprung =
+    let trap_hit =
         held && !standing.exempt && against_the_rules && springs(registry, facts, claim, site, target, holdings);
     let impostor = held && facts.identity == Identity::Impostor;
     let mut found = Found { kind, refusal: None, mode: standing.mode };
     if impostor {
         found.refuse(Kind::Impostor, Action::Block(standing.impostor));
     } else if held && !standing.exempt {
-        found = held_to(standing, verdict, kind, facts.identity, sprung, conduct, holdings.watched);
+        found = held_to(standing, verdict, kind, facts.identity, trap_hit, behaviour, holdings.watched);
         found.refusal = found.refusal.or_else(|| license_wanted(site, standing, signals, target));
     } else if standing.exempt && verdict == Verdict::Disallowed && kind != Kind::StaleCopy {
         found.kind = Kind::Exempt;
@@ -122,7 +122,7 @@ pub fn decide_for(
         rule: judged.rule,
         action,
         would,
-        sprung: sprung && !impostor,
+        trap_hit: trap_hit && !impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
         signals,
         robots_txt: target.is_robots_txt(),
@@ -145,12 +145,12 @@ impl Found {
 
 /// What weighs more comes first: a trap, the rules, proof, pace.
 fn held_to(
-    standing: Standing,
+    standing: CrawlerRules,
     verdict: Verdict,
     kind: Kind,
     identity: Identity,
-    sprung: bool,
-    conduct: Conduct,
+    trap_hit: bool,
+    behaviour: Behaviour,
     watched: bool,
 ) -> Found {
     let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended);
@@ -161,7 +161,7 @@ fn held_to(
     let mut found = Found { kind, refusal: None, mode };
     match (verdict, kind) {
         // Verified crawlers are reported, and never held to what an address did.
-        _ if sprung || conduct.trapped && identity != Identity::Verified => {
+        _ if trap_hit || behaviour.trapped && identity != Identity::Verified => {
             found.refuse(Kind::Trapped, Action::Block(standing.trapped));
         }
         (Verdict::Disallowed, Kind::Ambiguous) => found.refusal = Some(Action::Block(standing.ambiguous)),
@@ -173,7 +173,7 @@ fn held_to(
             found.refuse(Kind::Unverified, Action::Block(standing.disallowed));
         }
         _ => {
-            if let Some(wait) = conduct.too_fast {
+            if let Some(wait) = behaviour.too_fast {
                 let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
                 // It may go by a version with a shorter delay, or none, that nobody here knows of.
                 let kind = if watched { Kind::TooFast } else { Kind::Unproven };
@@ -221,7 +221,7 @@ pub fn pace(
     holdings: &Holdings<'_>,
     shown: bool,
 ) -> Option<Duration> {
-    let now = current.standing(claim).pace?;
+    let now = current.crawler_rules(claim).pace?;
     if holdings.forgotten || !holdings.watched && !shown {
         return None;
     }
@@ -249,7 +249,7 @@ struct Judged {
     rule: Option<RuleRef>,
 }
 
-fn judge(site: &Site, standing: Standing, target: Target<'_>) -> Judged {
+fn judge(site: &Site, standing: CrawlerRules, target: Target<'_>) -> Judged {
     if !standing.judged {
         return Judged { outcome: Outcome::NotACrawler, rule: None };
     }
@@ -320,7 +320,7 @@ fn mildest_held(
 
 /// The group of a former version that binds a claim. What binds the crawler at all is what is known of it now.
 fn binding_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Binding {
-    let binds = current.standing(claim).binds;
+    let binds = current.crawler_rules(claim).binds;
     former.binding(registry, claim_in(registry, facts, claim, current, former), binds)
 }
 
@@ -346,7 +346,7 @@ fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site
 }
 
 /// What a crawler without a licence token gets where the policy asks for one. The licence itself can always be read.
-fn license_wanted(site: &Site, standing: Standing, signals: PathSignals, target: Target<'_>) -> Option<Action> {
+fn license_wanted(site: &Site, standing: CrawlerRules, signals: PathSignals, target: Target<'_>) -> Option<Action> {
     let status = standing.unlicensed?;
     let group = match standing.binding {
         Binding::Group(group) => Some(group),
@@ -358,7 +358,12 @@ fn license_wanted(site: &Site, standing: Standing, signals: PathSignals, target:
 }
 
 /// robots.txt and pauses come before any rule.
-fn action_before_rules(entry: &SiteEntry, standing: Standing, target: Target<'_>, now: Timestamp) -> Option<Action> {
+fn action_before_rules(
+    entry: &SiteEntry,
+    standing: CrawlerRules,
+    target: Target<'_>,
+    now: Timestamp,
+) -> Option<Action> {
     let concerned = entry.pause(now).filter(|pause| pause.audience == Audience::Everyone || standing.pausable);
     if target.is_robots_txt() {
         let paused = concerned.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));

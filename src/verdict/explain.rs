@@ -1,7 +1,7 @@
 //! The same decision with its reasons, as text and as JSON. Decides nothing itself: it asks `decide` and looks up what
 //! the indexes of the decision point at.
 
-use super::conduct::{Asker, Conduct};
+use super::behaviour::{Behaviour, Claimant};
 use super::decide::decide_for;
 use super::{Action, Decision, Facts, Holdings, Identity, Kind, Scratch, Verdict};
 use crate::crawlers::{Claim, Registry};
@@ -175,31 +175,31 @@ pub fn explain_response(
     question: &Question<'_>,
     origin_lines: &[String],
 ) -> Explanation {
-    let asker = asker_of(snapshot, registry, &question.facts);
+    let claimant = claimant_of(snapshot, registry, &question.facts);
     let now = question.facts.now;
-    let holdings = asker.site.map(|index| Holdings::of_anyone(&snapshot.sites()[index], now)).unwrap_or_default();
-    explain_for(snapshot, registry, question, asker, &holdings, Conduct::default(), origin_lines)
+    let holdings = claimant.site.map(|index| Holdings::of_anyone(&snapshot.sites()[index], now)).unwrap_or_default();
+    explain_for(snapshot, registry, question, claimant, &holdings, Behaviour::default(), origin_lines)
 }
 
 /// Whom a question is about: its user agent may be a bare token.
-pub fn asker_of(snapshot: &Snapshot, registry: &Registry, facts: &Facts<'_>) -> Asker {
+pub fn claimant_of(snapshot: &Snapshot, registry: &Registry, facts: &Facts<'_>) -> Claimant {
     let site = snapshot.site_for_host(facts.host);
     let entry = site.map(|index| &*snapshot.sites()[index].site);
-    Asker { site, claim: claim_of(&String::from_utf8_lossy(facts.user_agent), registry, entry) }
+    Claimant { site, claim: claim_of(&String::from_utf8_lossy(facts.user_agent), registry, entry) }
 }
 
-/// The same with what is remembered of the asker: what it may hold, how it conducted itself.
+/// The same with what is remembered of the claimant: what it may hold, how it conducted itself.
 pub fn explain_for(
     snapshot: &Snapshot,
     registry: &Registry,
     question: &Question<'_>,
-    asker: Asker,
+    claimant: Claimant,
     holdings: &Holdings<'_>,
-    conduct: Conduct,
+    behaviour: Behaviour,
     origin_lines: &[String],
 ) -> Explanation {
     let scratch = &mut Scratch::default();
-    let decision = decide_for(snapshot, registry, &question.facts, asker, holdings, conduct, scratch);
+    let decision = decide_for(snapshot, registry, &question.facts, claimant, holdings, behaviour, scratch);
     report_response(&decision, snapshot, registry, question, origin_lines)
 }
 

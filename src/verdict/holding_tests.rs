@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::compiled::Standing;
+use crate::policy::compiled::CrawlerRules;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::Source;
 use std::sync::Arc;
@@ -30,7 +30,13 @@ fn with(enforcement: &str) -> String {
     )
 }
 
-fn decided(text: &str, identity: Identity, user_agent: &str, target: &str, conduct: Conduct) -> (Decision, Arc<Site>) {
+fn decided(
+    text: &str,
+    identity: Identity,
+    user_agent: &str,
+    target: &str,
+    behaviour: Behaviour,
+) -> (Decision, Arc<Site>) {
     let site = site(text);
     let snapshot = Snapshot::new(vec![SiteEntry::new(site.clone(), Timestamp(0))], 1);
     let facts = Facts {
@@ -43,18 +49,18 @@ fn decided(text: &str, identity: Identity, user_agent: &str, target: &str, condu
         now: Timestamp(0),
     };
     let (registry, holdings) = (Registry::builtin(), Holdings { watched: true, ..Holdings::default() });
-    let asker = Asker::of(&snapshot, registry, &facts);
+    let claimant = Claimant::of(&snapshot, registry, &facts);
     let scratch = &mut Scratch::default();
-    let decision = decide_for(&snapshot, registry, &facts, asker, &holdings, conduct, scratch);
+    let decision = decide_for(&snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
     let question = Question { facts, status: 200, content_type: None };
-    let told = explain_for(&snapshot, registry, &question, asker, &holdings, conduct, &[]);
+    let told = explain_for(&snapshot, registry, &question, claimant, &holdings, behaviour, &[]);
     assert_eq!((told.kind, told.action.kind), (decision.kind, decision.action.name()), "explain says the same");
     (decision, site)
 }
 
 /// Kind, and what enforce does: the status, or nothing.
 fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind, Option<u16>) {
-    let (decision, site) = decided(text, identity, user_agent, target, Conduct::default());
+    let (decision, site) = decided(text, identity, user_agent, target, Behaviour::default());
     let answer = match decision.would.unwrap_or(decision.action) {
         Action::Block(answer) | Action::Slow { answer, .. } => Some(site.answers[usize::from(answer)].status),
         _ => None,
@@ -80,7 +86,7 @@ fn the_unverified_are_treated_as_they_claim_observed_or_refused() {
     assert_eq!(held(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Allowed, None));
     let observe = with("{ mode: enforce, unverified: observe }");
     for (identity, action) in [(Identity::Unverified, "pass"), (Identity::Verified, "block")] {
-        let (decision, _) = decided(&observe, identity, GOOGLEBOT, "/cart/", Conduct::default());
+        let (decision, _) = decided(&observe, identity, GOOGLEBOT, "/cart/", Behaviour::default());
         assert_eq!(decision.action.name(), action, "{identity:?}");
         assert_eq!(decision.would.is_some(), action == "pass");
     }
@@ -101,7 +107,7 @@ fn the_exempt_are_never_refused_unless_they_are_somebody_else() {
             assert_eq!(held(&text, Identity::Unverified, user_agent, target).1, None, "{user_agent} {target}");
         }
     }
-    let paced = Conduct { too_fast: Some(Duration::from_secs(5)), trapped: true, shown: true };
+    let paced = Behaviour { too_fast: Some(Duration::from_secs(5)), trapped: true, shown: true };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
     assert_eq!((decision.kind, decision.action, decision.would), (Kind::Allowed, Action::Pass, None));
     assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(403)));
@@ -118,7 +124,7 @@ fn every_answer_is_that_of_the_agent_else_of_the_purpose_else_of_the_site_field_
     let answers = |user_agent: &str| {
         let site = site(&text);
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
-        let standing = site.standing(claim);
+        let standing = site.crawler_rules(claim);
         let status = |answer: u16| site.answers[usize::from(answer)].status;
         (standing.mode.name(), status(standing.disallowed), status(standing.too_fast), status(standing.trapped))
     };
@@ -136,9 +142,9 @@ fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
                    GPTBot: { disallowed: { retry_after: 2h, body: '' }, trapped: { for: 1h } } } }",
     );
     let site = site(&text);
-    let said = |user_agent: &str, get: fn(Standing) -> u16| {
+    let said = |user_agent: &str, get: fn(CrawlerRules) -> u16| {
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &site.tokens);
-        let answer = &site.answers[usize::from(get(site.standing(claim)))];
+        let answer = &site.answers[usize::from(get(site.crawler_rules(claim)))];
         (answer.status, answer.retry_after, answer.body.as_deref().unwrap_or("none").to_owned())
     };
     let disallowed = |user_agent| said(user_agent, |standing| standing.disallowed);
@@ -155,14 +161,14 @@ fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
 #[test]
 fn what_weighs_more_comes_first() {
     let text = with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
-    let both = Conduct { too_fast: Some(Duration::from_millis(4_001)), trapped: true, shown: true };
+    let both = Behaviour { too_fast: Some(Duration::from_millis(4_001)), trapped: true, shown: true };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
     assert_eq!((decision.kind, decision.verdict), (Kind::Trapped, Verdict::Disallowed));
     let (decision, _) = decided(&text, Identity::Verified, GOOGLEBOT, "/", both);
     assert_eq!(decision.kind, Kind::TooFast, "who is verified answers for nobody's address");
     let Action::Slow { retry_after, .. } = decision.action else { panic!("{decision:?}") };
     assert_eq!(retry_after, 5, "whole seconds, up");
-    let fast = Conduct { trapped: false, ..both };
+    let fast = Behaviour { trapped: false, ..both };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", fast);
     assert_eq!(decision.kind, Kind::Violation, "what is disallowed does not become allowed by waiting");
     let (decision, _) = decided(&text, Identity::Unverified, PERSON, "/", both);
@@ -215,7 +221,7 @@ fn a_correction_changes_what_binds_a_crawler_and_whether_it_keeps_a_delay() {
     let text = with("{ mode: enforce }");
     let corrected = |more: &str| {
         let site = site(&format!("{text}crawlers: {{ token: Googlebot, {more} }}\n"));
-        site.standing(Claim::Known(Registry::builtin().find("googlebot").expect("known")))
+        site.crawler_rules(Claim::Known(Registry::builtin().find("googlebot").expect("known")))
     };
     assert_eq!(corrected("purpose: search").pace, None);
     assert_eq!(corrected("crawl_delay: yes").pace, Some(Duration::from_secs(10)));
@@ -303,18 +309,18 @@ fn a_licence_is_asked_last_and_is_no_matter_of_traps_paces_or_the_exempt() {
                 groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\
                 tdm: [{ reservation: yes, policy: https://shop.example/tdm.json }]\n\
                 enforcement: { mode: enforce, unlicensed: 402, traps: [/trap/], exempt: [Applebot] }\n";
-    let asked = |user_agent: &str, target: &str, conduct: Conduct| {
-        let (decision, _) = decided(text, Identity::Unverified, user_agent, target, conduct);
-        (decision.kind, decision.action.name(), decision.sprung)
+    let asked = |user_agent: &str, target: &str, behaviour: Behaviour| {
+        let (decision, _) = decided(text, Identity::Unverified, user_agent, target, behaviour);
+        (decision.kind, decision.action.name(), decision.trap_hit)
     };
-    let calm = Conduct::default();
+    let calm = Behaviour::default();
     assert_eq!(asked("bingbot/2.0", "/", calm), (Kind::Allowed, "license", false));
     assert_eq!(asked("bingbot/2.0", "/cart/", calm), (Kind::Violation, "block", false));
     assert_eq!(asked("bingbot/2.0", "/trap/", calm), (Kind::Trapped, "block", true));
     assert_eq!(asked("Applebot/0.1", "/", calm), (Kind::Allowed, "pass", false));
-    let fast = Conduct { too_fast: Some(Duration::from_secs(5)), ..Conduct::default() };
+    let fast = Behaviour { too_fast: Some(Duration::from_secs(5)), ..Behaviour::default() };
     assert_eq!(asked("bingbot/2.0", "/", fast), (Kind::TooFast, "slow", false));
-    let trapped = Conduct { trapped: true, ..Conduct::default() };
+    let trapped = Behaviour { trapped: true, ..Behaviour::default() };
     assert_eq!(asked("bingbot/2.0", "/", trapped), (Kind::Trapped, "block", false));
     assert_eq!(asked("bingbot/2.0", "/.well-known/tdmrep.json", trapped), (Kind::Allowed, "tdmrep", false));
     assert_eq!(asked("bingbot/2.0", "/robots.txt", trapped), (Kind::Allowed, "robots_txt", false));

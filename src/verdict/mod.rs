@@ -1,15 +1,15 @@
 //! The judgement: facts of a request in, a decision out. Pure: neither allocates, locks, nor reads a clock.
 
-mod conduct;
+mod behaviour;
 mod decide;
 mod explain;
 mod load;
 mod suite;
 
-pub use conduct::{Asker, Conduct, conduct_counts, identity_by_policy};
+pub use behaviour::{Behaviour, Claimant, behaviour_counts, identity_by_policy};
 pub use decide::{decide, decide_for, pace};
 pub use explain::{
-    ActionReport, EffectiveReport, Explanation, Question, asker_of, claim_label, claim_of, explain, explain_for,
+    ActionReport, EffectiveReport, Explanation, Question, claim_label, claim_of, claimant_of, explain, explain_for,
     explain_response, group_place, report, rule_place,
 };
 pub use load::{load, load_at, load_with_origin};
@@ -280,7 +280,7 @@ pub struct Decision {
     pub would: Option<Action>,
     /// The request asks for a trap that it could know of: its address and claim are to be marked, unless it is
     /// verified.
-    pub sprung: bool,
+    pub trap_hit: bool,
     /// The tag rules that the path selects.
     pub path_rules: PathRules,
     /// What the site says about the use of what is at the path.

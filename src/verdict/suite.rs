@@ -3,7 +3,7 @@
 use super::explain::{Explanation, claim_of, report};
 use super::{
     Facts, Holdings, Identity, Question, Scratch,
-    conduct::{Asker, Conduct, identity_by_policy},
+    behaviour::{Behaviour, Claimant, identity_by_policy},
     decide::decide_for,
 };
 use crate::crawlers::Registry;
@@ -141,9 +141,9 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
             Holdings { versions: &former, held: 1, watched: true, fetched: true, ..Holdings::default() }
         }
     };
-    let (asker, conduct) = (Asker { site, claim }, Conduct::default());
+    let (claimant, behaviour) = (Claimant { site, claim }, Behaviour::default());
     let scratch = &mut Scratch::default();
-    let decision = decide_for(snapshot, registry, &question.facts, asker, &holdings, conduct, scratch);
+    let decision = decide_for(snapshot, registry, &question.facts, claimant, &holdings, behaviour, scratch);
     report(&decision, snapshot, registry, &question)
 }
 

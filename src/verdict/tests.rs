@@ -55,7 +55,7 @@ impl World {
             since: Timestamp(0),
             held: vec![],
             forgotten: None,
-            names_since: Timestamp(0),
+            identity_epoch: Timestamp(0),
             tag_ages: Default::default(),
             pauses: vec![],
         })
@@ -216,7 +216,7 @@ fn what_a_held_version_allowed_is_never_refused() {
         since: Timestamp(superseded_at),
         held: vec![held(&open, Timestamp(superseded_at))],
         forgotten: None,
-        names_since: Timestamp(0),
+        identity_epoch: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };
@@ -247,7 +247,7 @@ fn a_token_is_the_same_crawler_in_another_version() {
         since: Timestamp(0),
         held: vec![held(&before, Timestamp(10 * DAY))],
         forgotten: None,
-        names_since: Timestamp(0),
+        identity_epoch: Timestamp(0),
         tag_ages: Default::default(),
         pauses: vec![],
     };
@@ -272,7 +272,7 @@ fn a_pause_stops_its_audience_until_its_end() {
             since: Timestamp(0),
             held: vec![],
             forgotten: None,
-            names_since: Timestamp(0),
+            identity_epoch: Timestamp(0),
             tag_ages: Default::default(),
             pauses: vec![pause],
         })
@@ -310,7 +310,7 @@ fn hosts_choose_the_site() {
             since: Timestamp(0),
             held: vec![],
             forgotten: None,
-            names_since: Timestamp(0),
+            identity_epoch: Timestamp(0),
             tag_ages: Default::default(),
             pauses: vec![],
         }

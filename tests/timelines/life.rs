@@ -13,7 +13,7 @@ use std::time::Instant;
 #[path = "upsets.rs"]
 mod upsets;
 
-struct Life {
+struct FetchState {
     gate: Gate,
     random: Random,
     seed: u64,
@@ -44,7 +44,7 @@ struct Life {
     trail: Vec<String>,
 }
 
-impl Drop for Life {
+impl Drop for FetchState {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let trail = &self.trail[self.trail.len().saturating_sub(60)..];
@@ -53,8 +53,8 @@ impl Drop for Life {
     }
 }
 
-impl Life {
-    fn begin(seed: u64) -> Life {
+impl FetchState {
+    fn begin(seed: u64) -> FetchState {
         let mut random = Random(seed);
         let first = some_rules(&mut random);
         let setup = Setup::before(Origin::plain().address).policy("shop", &first.policy(&HOSTS.join(", "), ""));
@@ -63,7 +63,7 @@ impl Life {
         let gate = setup.argument("--access-log").argument(log.display()).start();
         // What another server gave to all of them an hour ago, and that allows everything.
         let from_before = Copy { said: Said::default(), at: -3_600.0, served: -3_600.0, validators: None };
-        let mut life = Life {
+        let mut life = FetchState {
             gate,
             random,
             seed,
@@ -350,7 +350,7 @@ fn nobody_who_keeps_to_a_copy_is_accused_and_who_keeps_to_none_always_is() {
     std::thread::scope(|scope| {
         let lives = seeds.into_iter().map(|seed| {
             scope.spawn(move || {
-                let mut life = Life::begin(seed);
+                let mut life = FetchState::begin(seed);
                 (0..steps).for_each(|_| life.step());
                 life.end();
             })

@@ -3,7 +3,7 @@
 
 use super::*;
 
-impl Life {
+impl FetchState {
     pub fn pause_or_resume(&mut self) {
         let command: &[&str] = if self.paused { &["resume"] } else { &["pause", "--robots-txt"] };
         self.note(command.join(" "));
@@ -70,7 +70,8 @@ impl Life {
     }
 
     pub fn set_clock(&mut self) {
-        let noticed = |life: &Life| life.gate.log.text().matches("the clock was set, or the machine slept").count();
+        let noticed =
+            |life: &FetchState| life.gate.log.text().matches("the clock was set, or the machine slept").count();
         let seconds = self.random.between(-40 * HOUR, 40 * HOUR);
         if seconds.abs() < MINUTE {
             return;

@@ -10,7 +10,7 @@ fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
     let source = Source { name: format!("{name}.yaml").into(), text: text.as_str().into() };
     let (site, findings) = load(name, &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
-    SiteEntry { names_since: Timestamp(i64::MIN / 2), ..SiteEntry::new(site, Timestamp(0)) }
+    SiteEntry { identity_epoch: Timestamp(i64::MIN / 2), ..SiteEntry::new(site, Timestamp(0)) }
 }
 
 /// Two sites and their hosts, and a clock.
@@ -57,14 +57,14 @@ impl Moving {
             identity: Identity::Unverified,
             now: Timestamp(self.now),
         };
-        let asker = Asker::of(&self.snapshot, Registry::builtin(), &facts);
-        let entry = asker.site.and_then(|index| self.snapshot.sites().get(index));
+        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts);
+        let entry = claimant.site.and_then(|index| self.snapshot.sites().get(index));
         let moment = moment(self.now, 0);
         let holdings = entry
-            .map(|entry| self.ledger.holdings(Registry::builtin(), entry, facts.host, asker.claim, moment))
+            .map(|entry| self.ledger.holdings(Registry::builtin(), entry, facts.host, claimant.claim, moment))
             .unwrap_or_default();
         let scratch = &mut Scratch::default();
-        decide_for(&self.snapshot, Registry::builtin(), &facts, asker, &holdings, Conduct::default(), scratch).kind
+        decide_for(&self.snapshot, Registry::builtin(), &facts, claimant, &holdings, Behaviour::default(), scratch).kind
     }
 }
 

@@ -160,7 +160,7 @@ fn a_copy_of_the_last_second_before_counts_until_its_last_second() {
     // From us, under another name that second.
     let mut world = settled(None);
     world.fetch(4, 0);
-    world.entry.names_since = world.wall();
+    world.entry.identity_epoch = world.wall();
     world.publish(15);
     for _ in 0..24 {
         assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
@@ -191,7 +191,7 @@ fn a_bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
             let (before, since) = (world.entry.clone(), world.wall());
             let mut held = before.held.clone();
             held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: since });
-            world.entry = SiteEntry { site: names(token), since, held, names_since: since, ..before };
+            world.entry = SiteEntry { site: names(token), since, held, identity_epoch: since, ..before };
             world.ledger.tick(&world.snapshot(), world.moment());
             world.start_again(directory.path(), in_order);
             world.ask(4, 0, "/");

@@ -4,7 +4,7 @@
 
 use super::super::hosts::Hosts;
 use super::super::trust;
-use super::Heard;
+use super::FetchResult;
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
@@ -75,12 +75,12 @@ pub struct Question<'a> {
 }
 
 /// Asks; the first server that answers counts.
-pub fn ask(question: &Question<'_>) -> Heard {
-    let mut heard = Heard::Unreachable("the origin has no server".into());
+pub fn ask(question: &Question<'_>) -> FetchResult {
+    let mut heard = FetchResult::Unreachable("the origin has no server".into());
     let deadline = Instant::now() + TIME;
     for server in &question.target.servers {
         heard = follow(question, server, deadline);
-        if !matches!(heard, Heard::Unreachable(_)) || Instant::now() >= deadline {
+        if !matches!(heard, FetchResult::Unreachable(_)) || Instant::now() >= deadline {
             break;
         }
     }
@@ -145,7 +145,7 @@ impl Place {
     }
 }
 
-fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) -> Heard {
+fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) -> FetchResult {
     let host = question.target.host.clone();
     let mut place =
         Place { host: Some(host), tls: server.tls, authority: authority(server), path: "/robots.txt".into() };
@@ -157,26 +157,28 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
         };
         let response = match request(question, &place, &url, deadline) {
             Ok(response) => response,
-            Err(error) => return Heard::Unreachable(format!("{url}: {error}")),
+            Err(error) => return FetchResult::Unreachable(format!("{url}: {error}")),
         };
         let field = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         if place.host.is_none() && field("server").is_some_and(|name| name == "crawlgate") {
-            return Heard::Unreachable(format!("{url}: {LOOP}"));
+            return FetchResult::Unreachable(format!("{url}: {LOOP}"));
         }
         let status = response.status().as_u16();
         match status {
-            304 if question.etag.is_some() || question.last_modified.is_some() => return Heard::Unchanged,
+            304 if question.etag.is_some() || question.last_modified.is_some() => return FetchResult::Unchanged,
             // Nobody asked for less than all of it: these say nothing about what the file is.
-            206 => return Heard::Unreachable(format!("{url}: the answer is 206, a part of the file")),
+            206 => return FetchResult::Unreachable(format!("{url}: the answer is 206, a part of the file")),
             304 => {
-                return Heard::Unreachable(format!("{url}: the answer is 304, and there is nothing to compare with"));
+                return FetchResult::Unreachable(format!(
+                    "{url}: the answer is 304, and there is nothing to compare with"
+                ));
             }
             200..=299 => {
                 // What cannot be decoded would be read as a file without rules.
                 let known =
                     |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));
                 if let Some(coding) = field("content-encoding").filter(|coding| !known(coding.trim())) {
-                    return Heard::Unreachable(format!(
+                    return FetchResult::Unreachable(format!(
                         "{url}: the answer is coded ({coding}), and nobody asked for that"
                     ));
                 }
@@ -186,22 +188,22 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
                 let mut bytes = Vec::new();
                 let mut body = response.into_body().into_reader().take(MAX_BYTES as u64 + 1);
                 return match body.read_to_end(&mut bytes) {
-                    Ok(_) => Heard::File { bytes, url, etag, last_modified, html },
-                    Err(error) => Heard::Unreachable(format!("{url}: the answer broke off: {error}")),
+                    Ok(_) => FetchResult::File { bytes, url, etag, last_modified, html },
+                    Err(error) => FetchResult::Unreachable(format!("{url}: the answer broke off: {error}")),
                 };
             }
             301 | 302 | 303 | 307 | 308 => {
                 let location = field("location");
                 match location.as_deref().and_then(|to| place.redirected(to, server, question.is_own)) {
                     Some(next) => place = next,
-                    None => return Heard::Nothing { reason: format!("{status} leads nowhere"), url },
+                    None => return FetchResult::Nothing { reason: format!("{status} leads nowhere"), url },
                 }
             }
-            429 | 500..=599 => return Heard::Unreachable(format!("{url}: the answer is {status}")),
-            _ => return Heard::Nothing { reason: format!("the answer is {status}"), url },
+            429 | 500..=599 => return FetchResult::Unreachable(format!("{url}: the answer is {status}")),
+            _ => return FetchResult::Nothing { reason: format!("the answer is {status}"), url },
         }
     }
-    Heard::Nothing { url: place.url(), reason: format!("more than {REDIRECTS} redirects") }
+    FetchResult::Nothing { url: place.url(), reason: format!("more than {REDIRECTS} redirects") }
 }
 
 fn request(

@@ -3,11 +3,11 @@
 //! `life.rs` decides and is pure, `ask.rs` speaks HTTP, `store.rs` writes files. Nothing here knows a policy.
 
 mod ask;
-mod life;
+mod fetch_state;
 mod store;
 
 pub use ask::{LOOP, Question, Target, Targets, ask};
-pub use life::{Copy, Heard, Life, NOT_ASKED_YET, State};
+pub use fetch_state::{Copy, FetchResult, FetchState, NOT_ASKED_YET, State};
 pub use store::{Kept, Store, Torn};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Copies on disk: one file a site in the state directory, a line of JSON and then the octets, whose length and digest
 //! the line says: a rule less is a file like any other, and nobody would see it.
 
-use super::Life;
+use super::FetchState;
 use crate::durable::write_whole;
 use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
@@ -20,17 +20,17 @@ const MAX_FILE: u64 = MAX_BYTES as u64 + 256 * 1024;
 pub struct Kept {
     /// Its copy.
     #[serde(flatten)]
-    pub life: Life,
+    pub life: FetchState,
     /// The hosts of a site without a policy, which stand in no file; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub without_policy: Option<Vec<String>>,
+    pub default_sites: Option<Vec<String>>,
     /// Since when there is no such site, while it may come back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_at: Option<Timestamp>,
 }
 
 impl Kept {
-    /// See [`Life::clock_was_set`].
+    /// See [`FetchState::clock_was_set`].
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         self.life.clock_was_set(by, now);
         self.left_at = self.left_at.map(|moment| Timestamp(moment.0.saturating_add(by)).min(now));

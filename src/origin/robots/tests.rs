@@ -7,31 +7,31 @@ const URL: &str = "http://origin.test/robots.txt";
 const RULES: &str = "User-agent: *\nDisallow: /a/\n";
 const OTHER: &str = "User-agent: *\nDisallow: /b/\n";
 
-fn file(text: &str) -> Heard {
+fn file(text: &str) -> FetchResult {
     bytes(text.as_bytes().to_vec())
 }
 
-fn bytes(bytes: Vec<u8>) -> Heard {
-    Heard::File { bytes, url: URL.into(), etag: Some("\"1\"".into()), last_modified: None, html: false }
+fn bytes(bytes: Vec<u8>) -> FetchResult {
+    FetchResult::File { bytes, url: URL.into(), etag: Some("\"1\"".into()), last_modified: None, html: false }
 }
 
-fn html(text: &str) -> Heard {
-    Heard::File { bytes: text.into(), url: URL.into(), etag: None, last_modified: None, html: true }
+fn html(text: &str) -> FetchResult {
+    FetchResult::File { bytes: text.into(), url: URL.into(), etag: None, last_modified: None, html: true }
 }
 
-fn gone() -> Heard {
-    Heard::Nothing { url: URL.into(), reason: "the answer is 404".into() }
+fn gone() -> FetchResult {
+    FetchResult::Nothing { url: URL.into(), reason: "the answer is 404".into() }
 }
 
-fn unreachable() -> Heard {
-    Heard::Unreachable("the answer is 503".into())
+fn unreachable() -> FetchResult {
+    FetchResult::Unreachable("the answer is 503".into())
 }
 
 /// One day of an origin: when it is asked, what it says, the state and the text that follow, and how long until the
 /// next fetch. What is to be used is held back where it closes the site.
-struct Row(i64, Heard, State, Option<&'static str>, i64);
+struct Row(i64, FetchResult, State, Option<&'static str>, i64);
 
-fn live_through(life: &mut Life, rows: Vec<Row>) {
+fn live_through(life: &mut FetchState, rows: Vec<Row>) {
     for (row, Row(at, heard, state, text, pause)) in rows.into_iter().enumerate() {
         let now = Timestamp(at);
         if let Some(copy) = life.heard(heard, now, 0.5) {
@@ -50,7 +50,7 @@ fn live_through(life: &mut Life, rows: Vec<Row>) {
 #[test]
 fn the_life_of_a_copy() {
     use State::{Absent, Awaited, Current, HeldBack, Kept};
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     assert_eq!((life.due(), life.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
     let (rules, other) = (Some(RULES), Some(OTHER));
     live_through(
@@ -61,14 +61,14 @@ fn the_life_of_a_copy() {
             Row(5, unreachable(), Awaited, None, 11),
             Row(16, html("<html>starting"), Awaited, None, 22),
             Row(38, file(RULES), Current, rules, 600),
-            Row(638, Heard::Unchanged, Current, rules, 600),
+            Row(638, FetchResult::Unchanged, Current, rules, 600),
             // Trouble: what is there stays, for as long as it lasts.
             Row(1_238, unreachable(), Kept, rules, 5),
             Row(1_243, html("<!DOCTYPE html><title>502</title>"), Kept, rules, 11),
             Row(1_254, html("Service unavailable"), Kept, rules, 22),
             Row(1_276, bytes(b"\xFF\xFEU\0s\0".to_vec()), Kept, rules, 44),
             Row(90_000_000, unreachable(), Kept, rules, 88),
-            Row(90_000_088, Heard::Unchanged, Current, rules, 600),
+            Row(90_000_088, FetchResult::Unchanged, Current, rules, 600),
             // Gone, and back within ten minutes: nobody noticed.
             Row(90_001_000, gone(), Kept, rules, 600),
             Row(90_001_300, file(RULES), Current, rules, 600),
@@ -95,7 +95,7 @@ fn the_life_of_a_copy() {
 
 #[test]
 fn what_was_never_there_is_missing_after_an_hour_and_welcome_at_any_time() {
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     live_through(
         &mut life,
         vec![
@@ -104,14 +104,14 @@ fn what_was_never_there_is_missing_after_an_hour_and_welcome_at_any_time() {
             Row(900_000, file(RULES), State::Current, Some(RULES), 600),
         ],
     );
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     // An origin that has none says so: nothing is waited for.
     live_through(&mut life, vec![Row(0, gone(), State::Absent, Some(""), 600)]);
 }
 
 #[test]
 fn failures_are_asked_about_ever_less_often_and_never_less_than_every_ten_minutes() {
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     let mut now = Timestamp(0);
     let mut pauses = Vec::new();
     for _ in 0..40 {
@@ -126,7 +126,7 @@ fn failures_are_asked_about_ever_less_often_and_never_less_than_every_ten_minute
 #[test]
 fn sites_do_not_ask_together() {
     let due = |jitter| {
-        let mut life = Life::new(Timestamp(0));
+        let mut life = FetchState::new(Timestamp(0));
         let copy = life.heard(file(RULES), Timestamp(0), jitter).expect("a copy");
         life.taken(copy, Timestamp(0));
         life.due().0
@@ -138,7 +138,7 @@ fn sites_do_not_ask_together() {
 fn of_a_huge_file_whole_lines_of_500_kib_are_read() {
     let line = "Disallow: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n";
     let text = format!("User-agent: *\n{}", line.repeat(20_000));
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     let copy = life.heard(file(&text), Timestamp(0), 0.0).expect("a copy");
     assert!(copy.bytes.len() <= 500 * 1024 && copy.bytes.len() > 500 * 1024 - line.len());
     assert!(copy.bytes.ends_with(line.as_bytes()));
@@ -148,11 +148,11 @@ fn of_a_huge_file_whole_lines_of_500_kib_are_read() {
 fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = Store::new(Some(directory.path()));
-    let mut life = Life::new(Timestamp(7));
+    let mut life = FetchState::new(Timestamp(7));
     let copy = life.heard(file(RULES), Timestamp(10), 0.5).expect("a copy");
     life.taken(copy, Timestamp(10));
     life.heard(gone(), Timestamp(1_000), 0.5);
-    store.keep("shop", &Kept { life, without_policy: None, left_at: None });
+    store.keep("shop", &Kept { life, default_sites: None, left_at: None });
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
     let torn = std::cell::RefCell::new(Vec::new());
     let mut kept = Store::new(Some(directory.path()))
@@ -166,7 +166,7 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     assert!(life.heard(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
     store.forget("shop");
     let of_nobody =
-        Kept { life: Life::new(Timestamp(0)), without_policy: Some(vec!["*.a.example".into()]), left_at: None };
+        Kept { life: FetchState::new(Timestamp(0)), default_sites: Some(vec!["*.a.example".into()]), left_at: None };
     store.keep("origin-any.a.example", &of_nobody);
     let kept = Store::new(Some(directory.path())).load(Timestamp(i64::MAX), |_, _| ());
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
@@ -175,8 +175,8 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
 /// Whoever answers that nothing changed to a question that named nothing has said nothing.
 #[test]
 fn unchanged_without_a_copy_is_no_answer() {
-    let mut life = Life::new(Timestamp(0));
-    live_through(&mut life, vec![Row(0, Heard::Unchanged, State::Awaited, None, 5)]);
+    let mut life = FetchState::new(Timestamp(0));
+    live_through(&mut life, vec![Row(0, FetchResult::Unchanged, State::Awaited, None, 5)]);
     assert!(life.problem().is_some_and(|problem| problem.contains("304")) && life.last_success().is_none());
 }
 
@@ -213,7 +213,7 @@ fn the_hosts_of_a_site_select_who_is_asked() {
 #[test]
 fn a_page_of_html_is_a_site_without_rules_to_crawlers() {
     for page in [html("<div id=app></div>"), file("<!doctype html><div id=app></div>")] {
-        let Heard::Nothing { url, reason } = page.as_crawlers_read_it() else { panic!("a page has no rules") };
+        let FetchResult::Nothing { url, reason } = page.as_crawlers_read_it() else { panic!("a page has no rules") };
         assert_eq!(url, URL);
         assert!(reason.contains("a page of HTML"), "{reason}");
     }
@@ -225,11 +225,11 @@ fn a_page_of_html_is_a_site_without_rules_to_crawlers() {
 /// From another URL it is to be put to use anew, so that everybody names one place; the octets stay.
 #[test]
 fn the_same_octets_from_another_url_are_told_to_whoever_uses_them() {
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
     life.taken(copy, Timestamp(0));
     assert_eq!(life.heard(file(RULES), Timestamp(600), 0.5), None, "from the same it is no news");
-    let moved = Heard::File {
+    let moved = FetchResult::File {
         bytes: RULES.into(),
         url: "http://origin.test/r1.txt".into(),
         etag: None,
@@ -246,7 +246,7 @@ fn the_same_octets_from_another_url_are_told_to_whoever_uses_them() {
 #[test]
 fn a_life_that_goes_on_with_a_copy_does_not_lose_it() {
     for bytes in [RULES, ""] {
-        let mut life = Life::going_on(URL.into(), bytes.as_bytes().into(), Timestamp(9));
+        let mut life = FetchState::going_on(URL.into(), bytes.as_bytes().into(), Timestamp(9));
         assert_eq!((life.due(), life.state(HOUR, Timestamp(9))), (Timestamp(9), State::Kept), "nobody was asked");
         assert_eq!((life.last_success(), life.problem().as_deref()), (None, Some(NOT_ASKED_YET)));
         assert_eq!(life.heard(unreachable(), Timestamp(9), 0.5), None);
@@ -257,7 +257,7 @@ fn a_life_that_goes_on_with_a_copy_does_not_lose_it() {
 
 #[test]
 fn when_a_file_that_is_gone_is_believed_to_be_is_known_only_while_it_is_gone() {
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
     life.taken(copy, Timestamp(0));
     for (at, heard, believed_at) in [
@@ -291,19 +291,19 @@ fn a_copy_that_could_not_be_read_is_not_given_up_for_none() {
     );
     assert_eq!(reasons.into_inner(), [true]);
     std::fs::remove_dir(&place).expect("empty");
-    let mut life = Life::new(Timestamp(0));
-    store.keep("shop", &Kept { life: life.clone(), without_policy: None, left_at: None });
+    let mut life = FetchState::new(Timestamp(0));
+    store.keep("shop", &Kept { life: life.clone(), default_sites: None, left_at: None });
     assert!(!place.exists(), "nothing is written");
     let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
     life.taken(copy, Timestamp(0));
-    store.keep("shop", &Kept { life, without_policy: None, left_at: None });
+    store.keep("shop", &Kept { life, default_sites: None, left_at: None });
     assert!(std::fs::read(&place).expect("written").ends_with(RULES.as_bytes()));
 }
 
 /// A file was there in between: that it was gone before that file says nothing.
 #[test]
 fn what_is_held_back_in_between_begins_the_ten_minutes_anew() {
-    let mut life = Life::new(Timestamp(0));
+    let mut life = FetchState::new(Timestamp(0));
     let closed = || file("User-agent: *\nDisallow: /\n");
     live_through(
         &mut life,
@@ -323,7 +323,7 @@ fn what_is_held_back_in_between_begins_the_ten_minutes_anew() {
 fn spans_go_on_when_the_clock_is_set() {
     const DAY: i64 = 86_400;
     let gone_at = |by: i64| {
-        let mut life = Life::new(Timestamp(100_000));
+        let mut life = FetchState::new(Timestamp(100_000));
         let copy = life.heard(file(RULES), Timestamp(100_000), 0.5).expect("a copy");
         life.taken(copy, Timestamp(100_000));
         life.heard(gone(), Timestamp(100_600), 0.5);
@@ -339,7 +339,7 @@ fn spans_go_on_when_the_clock_is_set() {
         assert_eq!(life.heard(gone(), moved(101_199), 0.5), None);
         assert!(life.heard(gone(), moved(101_200), 0.5).is_some());
     }
-    let mut waits = Life::new(Timestamp(100_000));
+    let mut waits = FetchState::new(Timestamp(100_000));
     waits.clock_was_set(-DAY, Timestamp(100_100 - DAY));
     assert_eq!(waits.state(HOUR, Timestamp(103_500 - DAY)), State::Awaited);
     assert_eq!(waits.state(HOUR, Timestamp(103_600 - DAY)), State::Missing);
@@ -350,11 +350,11 @@ fn spans_go_on_when_the_clock_is_set() {
 fn moments_to_come_are_taken_for_now_when_they_are_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = Store::new(Some(directory.path()));
-    let mut life = Life::new(Timestamp(900_000));
+    let mut life = FetchState::new(Timestamp(900_000));
     let copy = life.heard(file(RULES), Timestamp(900_000), 0.5).expect("a copy");
     life.taken(copy, Timestamp(900_000));
     life.heard(gone(), Timestamp(900_600), 0.5);
-    store.keep("shop", &Kept { life, without_policy: None, left_at: Some(Timestamp(900_700)) });
+    store.keep("shop", &Kept { life, default_sites: None, left_at: Some(Timestamp(900_700)) });
     let kept = Store::new(Some(directory.path())).load(Timestamp(5_000), |_, _| ()).remove("shop").expect("a copy");
     assert_eq!(kept.left_at, Some(Timestamp(5_000)));
     assert_eq!((kept.life.wanted_since(), kept.life.last_success()), (Timestamp(5_000), Some(Timestamp(5_000))));

@@ -4,8 +4,8 @@
 //! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds (`beside.rs`).
 //! Nothing that the origin disallows goes away unsaid.
 
-use super::beside::{Beside, Ours};
-use super::bounds::{Bounds, TooMuch, octets_of};
+use super::allow_conflicts::{Beside, Ours};
+use super::budget::{Bounds, TooMuch, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
 use super::synthesis::Draft;

@@ -125,7 +125,7 @@ fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
         }
         let claim = Claim::Known(crate::crawlers::CrawlerIndex(u16::try_from(index).expect("few")));
         let disallowed = |site: &Site| -> Vec<String> {
-            match site.standing(claim).binding {
+            match site.crawler_rules(claim).binding {
                 Binding::Group(group) => site
                     .matcher
                     .rules(usize::from(group))

@@ -3,7 +3,7 @@
 //!
 //! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
 
-use super::bounds::{TooMuch, octets_of_lines, octets_of_rule};
+use super::budget::{TooMuch, octets_of_lines, octets_of_rule};
 use crate::crawlers::Registry;
 use crate::policy::compiled::RuleSource;
 use crate::policy::origin::OriginFile;

@@ -1,9 +1,9 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
-use super::bounds::{Bounds, TooMuch, octets_of, octets_of_rule};
+use super::budget::{Bounds, TooMuch, octets_of, octets_of_rule};
 use super::merge::{self, Drafts, is_blanket};
 use super::origin_rules::OriginRules;
-use super::own::Corrected;
+use super::registry_overrides::Corrected;
 use super::signals::{group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::compiled::{LeftOut, RuleSource};

@@ -50,7 +50,7 @@ pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics
         let own = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
         let own = own.map(|(index, _)| Claim::Token(index));
         let Some(claim) = own.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
-        let group = match site.standing(claim).binding {
+        let group = match site.crawler_rules(claim).binding {
             Binding::Group(group) => Some(group),
             Binding::NoRules | Binding::NotBound => None,
         };

@@ -5,14 +5,15 @@
 //! which a compiled policy and a file that was found both can be.
 
 mod agents;
+mod blocked_noindex;
 mod catalogue;
+mod described_crawlers;
 mod extent;
 mod file;
 mod licenses;
-mod outdone;
-mod own_crawlers;
 mod passed_on;
 mod reach;
+mod redundant_rules;
 mod rules;
 mod selectors;
 mod signals;
@@ -21,7 +22,6 @@ mod sitemaps;
 mod subject;
 mod surroundings;
 mod tags;
-mod unseen;
 mod words;
 
 #[cfg(test)]
@@ -42,10 +42,10 @@ use subject::Subject;
 /// is refused unless the policy acknowledges it.
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
-    own_crawlers::lint(site, registry, diagnostics);
+    described_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
     let mut searches = reach::Searches::of_a_policy();
-    unseen::lint(site, registry, &mut searches, diagnostics);
+    blocked_noindex::lint(site, registry, &mut searches, diagnostics);
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, &mut searches, diagnostics);
     passed_on::lint(site, diagnostics);

@@ -119,7 +119,7 @@ fn grants_to_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Di
         }
         let crawlers = (0_u16..).zip(registry.crawlers()).filter(|(_, crawler)| crawler.purpose == purpose);
         let bound: Vec<(&str, usize)> = crawlers
-            .filter_map(|(index, crawler)| match site.standing(Claim::Known(CrawlerIndex(index))).binding {
+            .filter_map(|(index, crawler)| match site.crawler_rules(Claim::Known(CrawlerIndex(index))).binding {
                 Binding::Group(group) => Some((crawler.tokens.first()?.as_str(), usize::from(group))),
                 _ => None,
             })
@@ -272,7 +272,7 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
 /// A search engine buys no licence; it drops the pages.
 fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find("googlebot") else { return };
-    let standing = site.standing(Claim::Known(index));
+    let standing = site.crawler_rules(Claim::Known(index));
     let Some(status) = standing.unlicensed.filter(|_| standing.mode != Mode::Off) else { return };
     let enforcement = &site.policy.enforcement;
     let by_purpose = enforcement.purposes.get(&Purpose::Search).and_then(|fields| fields.unlicensed.as_ref());
@@ -297,7 +297,7 @@ fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut
     for (agent, fields) in &site.policy.enforcement.agents {
         let Some(said) = &fields.unlicensed else { continue };
         let claim = registry.find(&agent.value).map(Claim::Known);
-        let Some(Binding::Group(group)) = claim.map(|claim| site.standing(claim).binding) else { continue };
+        let Some(Binding::Group(group)) = claim.map(|claim| site.crawler_rules(claim).binding) else { continue };
         if is_closed_as_served(site, usize::from(group)) {
             shut_out(
                 said.span,

@@ -55,7 +55,7 @@ fn acknowledged(site: &Site, what: Acknowledgement) -> bool {
 
 /// The rule of the document that decides about a path for a claim: its place and whether it allows.
 fn decides(site: &Site, claim: Claim, path: &str) -> Option<(RuleSource, bool)> {
-    let Binding::Group(group) = site.standing(claim).binding else { return None };
+    let Binding::Group(group) = site.crawler_rules(claim).binding else { return None };
     let mut scratch = TargetScratch::default();
     let rules = site.matcher.rules(usize::from(group));
     let rule = rules.find(scratch.normalise(path.as_bytes()).sent)?;
@@ -181,7 +181,7 @@ fn groups_that_drop_star_rules(site: &Site, diagnostics: &mut Diagnostics) {
 /// A search engine that gets 5xx or 429 for good slows down for the whole host and drops the URLs after two days.
 fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find(SEARCH_ENGINES[0]) else { return };
-    let standing = site.standing(Claim::Known(index));
+    let standing = site.crawler_rules(Claim::Known(index));
     let status = site.answers.get(usize::from(standing.disallowed)).map_or(403, |answer| answer.status);
     if standing.mode == Mode::Enforce && (status >= 500 || status == 429) {
         let enforcement = &site.policy.enforcement;

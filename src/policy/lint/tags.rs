@@ -3,7 +3,7 @@
 
 use super::extent::Extent;
 use super::reach::{self, Among, Searches, Wanted};
-use super::{agents, catalogue as lints, outdone, words};
+use super::{agents, catalogue as lints, redundant_rules, words};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
 use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnostics: &mut Diagnostics) {
-    let mut comparisons = outdone::COMPARISONS;
+    let mut comparisons = redundant_rules::COMPARISONS;
     for rule in &site.policy.indexing {
         never_matches(rule, searches, &mut comparisons, diagnostics);
         unknown_names(rule, registry, diagnostics);
@@ -28,7 +28,7 @@ pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnosti
             );
         }
     }
-    outdone::lint(&site.policy.indexing, &mut comparisons, diagnostics);
+    redundant_rules::lint(&site.policy.indexing, &mut comparisons, diagnostics);
 }
 
 /// Names that nobody goes by and that are nearly those of crawlers.

@@ -1,9 +1,9 @@
 //! The thread that has the origins asked, a few at a time, when they are due.
 
-use super::errand::Answer;
+use super::fetch_job::Answer;
 use super::{AT_ONCE, OriginRobots};
 use crate::clock::Clock;
-use crate::origin::robots::Heard;
+use crate::origin::robots::FetchResult;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ fn run(
             let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
             let started = thread.spawn(move || drop(answers.send(Message::Answered(errand.run()))));
             if let Err(error) = started {
-                let heard = Heard::Unreachable(format!("no thread can be started: {error}"));
+                let heard = FetchResult::Unreachable(format!("no thread can be started: {error}"));
                 robots.answered(Answer { site, heard, policy }, clock.moment(), 1.0);
             }
         }

@@ -293,8 +293,9 @@ fn comparisons_end_where_they_are_used_up() {
         read("shop", &source).0.expect("a policy").indexing
     };
     for (paths, all) in [(1, true), (100, false)] {
-        let (rules, mut left, mut found) = (rules(paths), super::super::outdone::COMPARISONS, Diagnostics::default());
-        super::super::outdone::lint(&rules, &mut left, &mut found);
+        let (rules, mut left, mut found) =
+            (rules(paths), super::super::redundant_rules::COMPARISONS, Diagnostics::default());
+        super::super::redundant_rules::lint(&rules, &mut left, &mut found);
         assert_eq!((found.items.len() == 199, left > 0), (all, all), "{paths}: {} found", found.items.len());
     }
 }

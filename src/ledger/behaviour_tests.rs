@@ -1,0 +1,683 @@
+use super::visits::key;
+use super::*;
+use crate::clock::Moment;
+use crate::crawlers::Registry;
+use crate::policy::{Former, Held, SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::verdict::{Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
+use crate::yaml::Source;
+use proptest::prelude::*;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn milliseconds(number: u64) -> Duration {
+    Duration::from_millis(number)
+}
+
+// ---- pace
+
+proptest! {
+    /// Whatever its delay and the moment it begins at, and however much longer it sometimes waits.
+    #[test]
+    fn a_crawler_that_keeps_its_delay_is_never_refused(
+        delay in 1_u64..1_000_000, start in 0_u64..2_000_000_000_000, more in prop::collection::vec(0_u64..500_000, 1..50),
+    ) {
+        let (mut expected, mut now) = (None, milliseconds(start));
+        for pause in more {
+            let next = gcra(expected, now, milliseconds(delay));
+            prop_assert!(next.is_ok(), "{next:?}");
+            expected = next.ok();
+            now += milliseconds(delay + pause);
+        }
+    }
+
+    /// Who is told to wait is in time after exactly that long, and a nanosecond sooner is not.
+    #[test]
+    fn waiting_exactly_as_long_as_told_is_in_time(
+        delay in 1_u64..1_000_000, steps in prop::collection::vec(0_u64..2_000_000, 1..50),
+    ) {
+        let delay = milliseconds(delay);
+        let (mut expected, mut now) = (None, milliseconds(1_000_000));
+        for step in steps {
+            match gcra(expected, now, delay) {
+                Ok(next) => expected = Some(next),
+                Err(wait) => {
+                    prop_assert!(wait <= delay, "{wait:?} of {delay:?}");
+                    prop_assert!(gcra(expected, now + wait, delay).is_ok());
+                    prop_assert!(gcra(expected, now + wait - Duration::from_nanos(1), delay).is_err());
+                }
+            }
+            now += milliseconds(step);
+        }
+    }
+
+    /// However it crowds its requests, no more pass than the delay has room for.
+    #[test]
+    fn in_the_long_run_no_more_pass_than_the_delay_lets(
+        delay in 100_u64..10_000, steps in prop::collection::vec(0_u64..2_000, 100..300),
+    ) {
+        let (mut expected, mut now, mut passed) = (None, Duration::ZERO, 0_u64);
+        for step in steps {
+            if let Ok(next) = gcra(expected, now, milliseconds(delay)) {
+                (expected, passed) = (Some(next), passed + 1);
+            }
+            now += milliseconds(step);
+        }
+        let room = now.as_millis() as u64 / delay + 2;
+        prop_assert!(passed <= room, "{passed} in {now:?} at {delay} ms");
+    }
+}
+
+#[test]
+fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
+    let delay = Duration::from_secs(10);
+    let next = gcra(None, Duration::from_secs(1_000_000), delay).expect("the first");
+    let next = gcra(Some(next), Duration::from_secs(1_000), delay).expect("the clock was set back");
+    assert!(gcra(Some(next), Duration::from_secs(1_002), delay).is_err(), "from here on it counts");
+    let next = gcra(None, Duration::from_secs(1_000), HOUR).expect("the first");
+    assert!(gcra(Some(next), Duration::from_secs(1_001), HOUR).is_err());
+    assert!(gcra(Some(next), Duration::from_secs(1_010), delay).is_ok(), "the policy has another delay by now");
+    let (last, shorter) = (gcra(None, Duration::from_secs(1_000), delay).expect("the first"), Duration::from_secs(6));
+    assert!(gcra(Some(last), Duration::from_secs(1_006), shorter).is_ok(), "it is counted from the last one");
+    assert_eq!(gcra(Some(last), Duration::from_secs(1_003), shorter), Err(Duration::from_secs(2)));
+}
+
+#[test]
+fn each_host_has_its_own_pace_however_it_is_written() {
+    let (pace, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
+    let ask = |host: &str| {
+        let place = key("shop", host.as_bytes()).expect("a host");
+        let party = RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address: None };
+        pace.ask(party, delay, now).is_none()
+    };
+    assert!(ask("shop.example") && ask("www.shop.example") && ask("shop.example:8443"));
+    assert!(!ask("Shop.Example.:443") && !ask("WWW.shop.example"));
+}
+
+fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> RateKey<'a> {
+    let place = key(site, b"shop.example").expect("a host");
+    RateKey { place, crawler, identity, address: Some(address(from)) }
+}
+
+#[test]
+fn each_crawler_has_its_own_pace_on_each_site_and_a_verified_one_its_own() {
+    let (pace, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
+    let ask = |site: &str, crawler: &str, identity| pace.ask(party(site, crawler, identity, "192.0.2.1"), delay, now);
+    assert_eq!(ask("shop", "bingbot", Identity::Unverified), None);
+    assert_eq!(ask("shop", "bingbot", Identity::Unverified), Some(Duration::from_secs(9)));
+    assert_eq!(ask("blog", "bingbot", Identity::Unverified), None);
+    assert_eq!(ask("shop", "yandexbot", Identity::Unverified), None);
+    assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its pace up");
+    let verified = party("shop", "bingbot", Identity::Verified, "192.0.2.2");
+    assert_eq!(
+        pace.look(verified.clone(), delay, now),
+        Some(Duration::from_secs(9)),
+        "it is one crawler, wherever it is"
+    );
+    let later = now + Duration::from_secs(10);
+    assert_eq!(pace.look(verified.clone(), delay, later), None);
+    assert_eq!(pace.look(verified, delay, later), None, "to look is not to ask");
+}
+
+#[test]
+fn who_takes_a_crawler_s_name_uses_up_the_pace_of_its_own_address_only() {
+    let (pace, delay) = (CrawlRate::default(), Duration::from_secs(10));
+    let (mut now, mut refused) = (Duration::from_secs(100), 0);
+    for second in 0..1_000 {
+        let forger = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::1");
+        refused += u32::from(pace.ask(forger, delay, now).is_some());
+        if second % 10 == 0 {
+            for own in ["192.0.2.1", "2001:db8:1:3::1"] {
+                let crawler = party("shop", "bingbot", Identity::Unverified, own);
+                assert_eq!(pace.ask(crawler, delay, now), None, "{own} keeps the delay");
+            }
+        }
+        now += Duration::from_secs(1);
+    }
+    assert!(refused > 800, "{refused}");
+    let neighbour = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::ffff");
+    assert!(pace.look(neighbour, delay, now).is_some(), "one machine has the whole /64");
+}
+
+#[test]
+fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_last_ones() {
+    let (pace, delay) = (CrawlRate::default(), Duration::from_secs(1_000_000));
+    let from = |number: u64| {
+        let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
+        let place = key("shop", b"shop.example").expect("a host");
+        RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address }
+    };
+    for number in 0..1_000_000_u64 {
+        pace.ask(from(number), delay, milliseconds(number));
+    }
+    assert!(pace.len() <= 65_536, "{}", pace.len());
+    assert!(pace.look(from(999_999), delay, milliseconds(1_000_001)).is_some(), "it was just here");
+}
+
+// ---- traps
+
+/// A clock that nobody set.
+fn at(seconds: i64) -> Moment {
+    moment(seconds, 0)
+}
+
+/// One that somebody set, after so many seconds.
+fn moment(lived: i64, set: i64) -> Moment {
+    Moment { now: Timestamp(lived + set), lived: Duration::from_secs(lived.unsigned_abs()) }
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn a_mark_is_for_an_address_a_name_and_a_site_and_ends_with_its_time() {
+    let (traps, start) = (Traps::default(), at(1_000));
+    let is_marked = |site, crawler, from, at| traps.is_marked(site, crawler, address(from), Duration::from_secs(at));
+    assert!(!is_marked("shop", "gptbot", "192.0.2.1", 1_000));
+    traps.mark("shop", "gptbot", address("192.0.2.1"), start, HOUR);
+    assert!(is_marked("shop", "gptbot", "192.0.2.1", 1_000) && is_marked("shop", "gptbot", "192.0.2.1", 4_599));
+    assert!(!is_marked("shop", "gptbot", "192.0.2.1", 4_600), "the hour is over");
+    assert!(!is_marked("shop", "bingbot", "192.0.2.1", 1_001));
+    assert!(!is_marked("blog", "gptbot", "192.0.2.1", 1_001));
+    assert!(!is_marked("shop", "gptbot", "192.0.2.2", 1_001));
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(4_000), HOUR);
+    assert!(is_marked("shop", "gptbot", "192.0.2.1", 7_599), "who does it again is marked anew");
+    assert_eq!(traps.len(), 1);
+    assert_eq!(traps.list(at(7_599))[0].since, Timestamp(4_000));
+    assert!(traps.list(at(7_600)).is_empty());
+}
+
+#[test]
+fn of_ipv6_a_mark_is_for_the_whole_64_and_a_mapped_address_is_its_ipv4() {
+    let (traps, now) = (Traps::default(), at(0));
+    traps.mark("shop", "other", address("2001:db8:1:2:3:4:5:6"), now, HOUR);
+    assert!(traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
+    assert!(!traps.is_marked("shop", "other", address("2001:db8:1:3::9"), now.lived));
+    traps.mark("shop", "other", address("::ffff:192.0.2.7"), now, HOUR);
+    assert!(traps.is_marked("shop", "other", address("192.0.2.7"), now.lived));
+    assert_eq!(traps.release(network("2001:db8:1:2::1/128"), now).len(), 1);
+    assert!(!traps.is_marked("shop", "other", address("2001:db8:1:2::9"), now.lived));
+}
+
+fn network(text: &str) -> ipnet::IpNet {
+    text.parse().expect("a network")
+}
+
+#[test]
+fn release_forgets_a_network_and_one_within_a_64_means_all_of_it() {
+    let (traps, now) = (Traps::default(), at(0));
+    for marked in ["192.0.2.1", "192.0.2.200", "198.51.100.1", "2001:db8:1:2::3", "2001:db8:1:4::"] {
+        traps.mark("shop", "other", address(marked), now, HOUR);
+    }
+    for (released, count) in [
+        ("2001:db8:1:2::/64", 1),
+        ("2001:db8:1:2:3::/80", 0),
+        ("2001:db8:1:4:3::/80", 1),
+        ("192.0.2.128/25", 1),
+        ("::ffff:192.0.2.1/128", 1),
+        ("::ffff:198.51.100.0/120", 1),
+        ("::/0", 0),
+        ("0.0.0.0/0", 0),
+    ] {
+        assert_eq!(traps.release(network(released), now).len(), count, "{released}");
+    }
+    assert!(traps.is_empty());
+}
+
+#[test]
+fn release_forgets_an_address_under_every_name() {
+    let (traps, now) = (Traps::default(), at(0));
+    for crawler in ["gptbot", "other"] {
+        traps.mark("shop", crawler, address("192.0.2.1"), now, HOUR);
+    }
+    traps.mark("shop", "gptbot", address("192.0.2.2"), now, HOUR);
+    assert_eq!(traps.release(network("192.0.2.1/32"), now).len(), 2);
+    assert!(traps.release(network("192.0.2.1/32"), now).is_empty());
+    assert_eq!((traps.len(), traps.list(now).len()), (1, 1));
+}
+
+#[test]
+fn a_million_addresses_leave_the_table_of_marks_bounded_and_hold_the_last_ones() {
+    let traps = Traps::default();
+    for number in 0..1_000_000_u32 {
+        let now = at(i64::from(number / 10_000));
+        let address = match number % 2 {
+            0 => IpAddr::V4(Ipv4Addr::from(number)),
+            _ => IpAddr::V6(Ipv6Addr::from(u128::from(number) << 64)),
+        };
+        traps.mark("shop", "other", address, now, HOUR);
+    }
+    let now = at(100);
+    assert!(traps.len() <= 65_536, "{}", traps.len());
+    assert_eq!(traps.list(now).len(), traps.len());
+    assert!(traps.is_marked("shop", "other", IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)), now.lived));
+}
+
+#[test]
+fn marks_survive_a_restart_and_a_file_that_cannot_be_understood_is_set_aside() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let traps = Traps::open(directory.path(), || at(0)).expect("opened");
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
+    traps.mark("shop", "gptbot", address("2001:db8::1"), at(0), Duration::from_secs(10));
+    traps.save(directory.path(), at(0)).expect("saved");
+    drop(traps);
+    let again = Traps::open(directory.path(), || at(100)).expect("opened");
+    assert!(again.is_marked("shop", "gptbot", address("192.0.2.1"), at(100).lived));
+    assert_eq!(again.list(at(100)).len(), 1, "the other one's time is over");
+    std::fs::write(directory.path().join("traps.json"), "[{").expect("written");
+    let empty = Traps::open(directory.path(), || at(100)).expect("opened all the same");
+    assert!(empty.is_empty() && directory.path().join("traps.json.unreadable").exists());
+}
+
+#[test]
+fn marks_are_written_by_themselves_and_a_directory_that_is_gone_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = directory.path().join("state");
+    std::fs::create_dir(&state).expect("made");
+    let traps = Traps::open(&state, || at(0)).expect("opened");
+    let until = |what: &str, condition: &dyn Fn() -> bool| {
+        let began = std::time::Instant::now();
+        while !condition() {
+            assert!(began.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
+            std::thread::park_timeout(milliseconds(10));
+        }
+    };
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
+    until("the file", &|| state.join("traps.json").exists());
+    std::fs::remove_dir_all(&state).expect("removed");
+    traps.mark("shop", "gptbot", address("192.0.2.2"), at(0), HOUR);
+    until("the failure", &|| traps.failing());
+    std::fs::create_dir(&state).expect("made again");
+    until("the file again", &|| !traps.failing() && state.join("traps.json").exists());
+}
+
+// ---- both, with the decision
+
+const POLICY: &str = r#"
+hosts: [shop.example]
+robots:
+  origin: replace
+  groups:
+    - { agents: ["*"], disallow: [/cart/], crawl_delay: 10s }
+    - { agents: [GPTBot], disallow: [/garden/], crawl_delay: 2s }
+enforcement: { mode: enforce, traps: [/trap/], trapped: { status: 410, for: 1h }, exempt: [HouseBot] }
+crawlers:
+  - { token: ShopBot, crawl_delay: yes, networks: [198.51.100.0/24] }
+"#;
+
+/// A version that another took the place of at the beginning.
+fn held(policy: String) -> Held {
+    let former = Arc::new(Former::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
+    Held { former, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
+}
+
+struct Timeline {
+    behaviours: Behaviours,
+    snapshot: Snapshot,
+    /// Versions that may be held besides the one in force.
+    held: Vec<Held>,
+    /// Whether the host was watched for long enough.
+    watched: bool,
+}
+
+impl Timeline {
+    fn new(policy: &str) -> Timeline {
+        let snapshot = Snapshot::new(vec![SiteEntry::new(site(policy), Timestamp(0))], 1);
+        Timeline { behaviours: Behaviours::default(), snapshot, held: Vec::new(), watched: true }
+    }
+
+    fn ask(&self, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
+        self.ask_as(Identity::Unverified, seconds, client, user_agent, target)
+    }
+
+    fn ask_as(&self, identity: Identity, seconds: f64, client: &str, user_agent: &str, target: &str) -> Decision {
+        let facts = Facts {
+            host: b"shop.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: Some(address(client)),
+            identity,
+            now: Timestamp(seconds as i64),
+        };
+        let registry = Registry::builtin();
+        let claimant = Claimant::of(&self.snapshot, registry, &facts);
+        let now = Duration::from_secs_f64(seconds);
+        let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
+        let holdings =
+            Holdings { versions: &self.held, held, watched: self.watched, in_force: true, ..Holdings::default() };
+        let looked = self.behaviours.look(&self.snapshot, registry, &facts, claimant, &holdings, now);
+        let behaviour = self.behaviours.take_in(&self.snapshot, registry, &facts, claimant, &holdings, now);
+        assert_eq!(looked, behaviour, "what is said without taking it in is what is said when it is");
+        let scratch = &mut Scratch::default();
+        let decision = decide_for(&self.snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
+        self.behaviours.remember(&decision, &self.snapshot, registry, &facts, now);
+        decision
+    }
+
+    /// The version in force is served to somebody under this name.
+    fn fetch(&self, identity: Identity, client: &str, user_agent: &str) {
+        let facts = Facts {
+            host: b"shop.example",
+            target: b"/robots.txt",
+            method: b"GET",
+            user_agent: user_agent.as_bytes(),
+            client: Some(address(client)),
+            identity,
+            now: Timestamp(500),
+        };
+        let claim = Claimant::of(&self.snapshot, Registry::builtin(), &facts).claim;
+        self.behaviours.served(Registry::builtin(), &self.snapshot.sites()[0], claim, &facts);
+    }
+}
+
+fn site(policy: &str) -> Arc<crate::policy::Site> {
+    let (site, findings) = load("shop", &Source { name: "shop.yaml".into(), text: policy.into() }, Registry::builtin());
+    site.unwrap_or_else(|| panic!("{findings:?}"))
+}
+
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const BROWSER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+
+#[test]
+fn who_steps_into_a_trap_is_refused_everywhere_until_its_time_is_over() {
+    let time = Timeline::new(POLICY);
+    assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed);
+    assert_eq!(time.ask(10.0, "192.0.2.1", BINGBOT, "/trap/x").kind, Kind::Trapped);
+    assert_eq!(time.ask(20.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Trapped);
+    assert_eq!(time.ask(20.0, "192.0.2.1", BINGBOT, "/robots.txt").kind, Kind::Allowed, "robots.txt is free");
+    assert_eq!(time.ask(20.0, "192.0.2.1", BROWSER, "/").kind, Kind::NotACrawler, "people share its address");
+    assert_eq!(time.ask(20.0, "192.0.2.2", BINGBOT, "/").kind, Kind::Allowed, "the crawler has other addresses");
+    assert_eq!(time.ask(3_611.0, "192.0.2.1", BINGBOT, "/").kind, Kind::Allowed, "the hour is over");
+}
+
+#[test]
+fn people_unnamed_tools_and_the_exempt_are_never_marked_and_the_verified_are_reported_only() {
+    let time = Timeline::new(POLICY);
+    for user_agent in [BROWSER, "curl/8.9.1", "HouseBot/1.0"] {
+        time.ask(0.0, "192.0.2.1", user_agent, "/trap/");
+    }
+    assert!(time.behaviours.traps.is_empty());
+    let reported = time.ask_as(Identity::Verified, 0.0, "198.51.100.1", "ShopBot/1.0", "/trap/");
+    assert_eq!((reported.kind, reported.trap_hit), (Kind::Trapped, true));
+    assert!(time.behaviours.traps.is_empty());
+    let impostor = time.ask_as(Identity::Impostor, 0.0, "192.0.2.1", "ShopBot/1.0", "/trap/");
+    assert_eq!((impostor.kind, impostor.trap_hit), (Kind::Impostor, false));
+}
+
+#[test]
+fn who_may_hold_a_version_without_the_trap_is_not_marked() {
+    let mut time = Timeline::new(POLICY);
+    time.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
+    assert_eq!(time.ask(100.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::StaleCopy);
+    // It was disallowed by another rule: against the rules, but of the trap it could not know.
+    time.held = vec![held(POLICY.replace("traps: [/trap/], ", "").replace("/cart/", "/tra"))];
+    assert_eq!(time.ask(110.0, "192.0.2.1", BINGBOT, "/trap/").kind, Kind::Violation);
+    assert!(time.behaviours.traps.is_empty());
+    assert_eq!(
+        time.ask(90_000.0, "192.0.2.1", BINGBOT, "/trap/").kind,
+        Kind::Trapped,
+        "a day later it has the new one"
+    );
+    time.held = vec![held(POLICY.replace("/cart/", "/other/"))];
+    assert_eq!(time.ask(90_010.0, "192.0.2.9", BINGBOT, "/trap/").kind, Kind::Trapped, "both have it");
+}
+
+#[test]
+fn an_ambiguous_url_springs_no_trap() {
+    let time = Timeline::new(POLICY);
+    assert_eq!(time.ask(0.0, "192.0.2.1", BINGBOT, "/x/../trap/").kind, Kind::Ambiguous);
+    assert!(time.behaviours.traps.is_empty());
+}
+
+#[test]
+fn pace_is_for_those_who_honour_it_or_are_named() {
+    let time = Timeline::new(POLICY);
+    let kinds = |user_agent: &str, target: &str| {
+        let ask = |seconds| time.ask(seconds, "192.0.2.1", user_agent, target).kind;
+        [ask(1_000.0), ask(1_001.0)]
+    };
+    assert_eq!(kinds("GPTBot/1.2", "/")[1], Kind::TooFast, "a group names it");
+    assert_eq!(kinds("ShopBot/1.0", "/")[1], Kind::TooFast, "its owner says it honours it");
+    assert_eq!(kinds("Googlebot/2.1", "/")[1], Kind::Allowed, "it ignores Crawl-delay by its operator's word");
+    assert_eq!(kinds(BROWSER, "/")[1], Kind::NotACrawler);
+    assert_eq!(kinds(BINGBOT, "/robots.txt?x"), [Kind::Allowed; 2]);
+    assert_eq!(time.ask(1_002.1, "192.0.2.1", "GPTBot/1.2", "/").kind, Kind::Allowed, "two seconds after the first");
+}
+
+#[test]
+fn the_retry_after_is_kept_by_who_waits_that_long() {
+    let time = Timeline::new(POLICY);
+    time.ask(1_000.0, "192.0.2.1", "ShopBot/1.0", "/");
+    let mut now = 1_000.25;
+    let crate::verdict::Action::Slow { retry_after, .. } = time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").action else {
+        panic!("too fast");
+    };
+    assert_eq!(retry_after, 9, "whole seconds, up");
+    now += f64::from(retry_after);
+    assert_eq!(time.ask(now, "192.0.2.1", "ShopBot/1.0", "/").kind, Kind::Allowed);
+}
+
+#[test]
+fn a_delay_that_was_raised_or_introduced_counts_when_nobody_may_hold_the_version_before() {
+    let bot = "ShopBot/1.0";
+    let mut time = Timeline::new(POLICY);
+    time.held = vec![held(POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"))];
+    for seconds in [1_000.0, 1_002.0, 1_004.0] {
+        assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it keeps the delay that it knows");
+    }
+    assert_eq!(time.ask(1_005.0, "192.0.2.1", bot, "/").kind, Kind::TooFast, "nor did any version allow this");
+    assert_eq!(time.ask(90_000.0, "192.0.2.1", bot, "/").kind, Kind::Allowed);
+    assert_eq!(time.ask(90_002.0, "192.0.2.1", bot, "/").kind, Kind::TooFast, "a day later it has the new one");
+
+    for before in [", crawl_delay: 10s", "[\"*\"], disallow: [/cart/], crawl_delay: 10s"] {
+        let after = if before.starts_with('[') { "[Nobodybot], disallow: [/cart/]" } else { "" };
+        let mut time = Timeline::new(POLICY);
+        time.held = vec![held(POLICY.replace(before, after).replace("traps: [/trap/], ", ""))];
+        for seconds in [1_000.0, 1_000.5, 1_001.0] {
+            assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "there was none");
+        }
+    }
+    let mut time = Timeline::new(&POLICY.replace("crawl_delay: 10s", "crawl_delay: 2s"));
+    time.held = vec![held(POLICY.to_owned())];
+    time.ask(1_000.0, "192.0.2.1", bot, "/");
+    assert_eq!(time.ask(1_002.0, "192.0.2.1", bot, "/").kind, Kind::Allowed, "the shorter one is in force at once");
+}
+
+#[test]
+fn on_a_host_just_started_nobody_is_called_too_fast() {
+    let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
+    time.watched = false;
+    for seconds in [1_000.0, 1_000.5] {
+        assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "it may never have heard of a delay");
+    }
+    time.fetch(Identity::Unverified, "192.0.2.1", bot);
+    time.ask(2_000.0, "192.0.2.1", bot, "/");
+    let slowed = time.ask(2_001.0, "192.0.2.1", bot, "/");
+    assert_eq!((slowed.kind, slowed.action.name()), (Kind::Unproven, "slow"), "it knows, and may hold another one");
+}
+
+#[test]
+fn on_a_host_just_started_no_trap_springs_for_who_may_hold_what_was_there_before() {
+    let mut time = Timeline::new(POLICY);
+    time.watched = false;
+    assert_eq!(time.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Unproven);
+    assert_eq!(time.ask(1_001.0, "192.0.2.1", "Googlebot/2.1", "/").kind, Kind::Allowed, "it is not shut out");
+    assert!(time.behaviours.traps.is_empty());
+    time.fetch(Identity::Unverified, "192.0.2.1", "Googlebot/2.1");
+    // The line was shown to it, and it may go by what it held before all the same.
+    assert_eq!(time.ask(1_002.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Unproven);
+    assert!(time.behaviours.traps.is_empty());
+    let mut later = Timeline::new(POLICY);
+    assert_eq!(later.ask(1_000.0, "192.0.2.1", "Googlebot/2.1", "/trap/").kind, Kind::Trapped, "no copy is unknown");
+    later.held = vec![held(POLICY.replace("traps: [/trap/], ", ""))];
+    assert_eq!(later.ask(1_001.0, "192.0.2.2", "Googlebot/2.1", "/trap/").kind, Kind::StaleCopy);
+}
+
+/// A forger took its name, and the file: it itself was shown nothing.
+#[test]
+fn on_a_host_just_started_nobody_is_held_to_what_only_a_forger_was_served() {
+    let mut time = Timeline::new(POLICY);
+    time.watched = false;
+    for bot in ["ShopBot/1.0", "bingbot/2.0", "GPTBot/1.2"] {
+        time.fetch(Identity::Unverified, "203.0.113.66", bot);
+        time.fetch(Identity::Impostor, "203.0.113.66", bot);
+        for seconds in [1_000.0, 1_000.5] {
+            assert_eq!(time.ask(seconds, "192.0.2.1", bot, "/").kind, Kind::Allowed, "{bot}");
+        }
+        let trap = time.ask(1_001.0, "192.0.2.1", bot, "/trap/");
+        assert!(!trap.trap_hit && trap.kind != Kind::Trapped, "{bot}: {trap:?}");
+        // The forger is held to what it was given.
+        assert_eq!(time.ask(1_000.0, "203.0.113.66", bot, "/").kind, Kind::Allowed);
+        assert_eq!(time.ask(1_000.5, "203.0.113.66", bot, "/").action.name(), "slow", "{bot}");
+    }
+    assert!(time.behaviours.traps.is_empty());
+}
+
+#[test]
+fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawler_and_another_version_for_none() {
+    let (bot, mut time) = ("ShopBot/1.0", Timeline::new(POLICY));
+    time.watched = false;
+    let slow = |time: &Timeline, start: f64, client: &str| {
+        time.ask(start, client, bot, "/");
+        time.ask(start + 0.5, client, bot, "/").action.name() == "slow"
+    };
+    time.fetch(Identity::Verified, "198.51.100.1", bot);
+    assert!(slow(&time, 1_000.0, "198.51.100.1") && slow(&time, 1_000.0, "192.0.2.1"));
+    // The owner changes the file: nobody was shown the new one.
+    let former = held(POLICY.to_owned());
+    time.snapshot = Snapshot::new(vec![SiteEntry::new(site(&POLICY.replace("/cart/", "/carts/")), Timestamp(0))], 2);
+    time.held = vec![former];
+    assert!(!slow(&time, 2_000.0, "198.51.100.1"));
+    time.fetch(Identity::Unverified, "2001:db8:0:1::1", bot);
+    assert!(slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"), "one machine has the whole /64");
+    assert!(!slow(&time, 3_000.0, "2001:db8:0:2::1"));
+    // Where somebody else had its name when it was fetched, that was somebody else.
+    let entry = SiteEntry { identity_epoch: Timestamp(501), ..time.snapshot.sites()[0].clone() };
+    time.snapshot = Snapshot::new(vec![entry], 3);
+    assert!(!slow(&time, 4_000.0, "2001:db8:0:1::1"));
+}
+
+#[test]
+fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
+    use super::proven_fetches::{ProvenFetches, Showing};
+    let (shown, version) = (ProvenFetches::default(), crate::policy::Version([0; 8]));
+    let showing = Showing { key: b"shop\0shop.example", crawler: "bingbot", version };
+    for number in 0..1_000_000_u32 {
+        shown.add(showing, Identity::Unverified, Some(Ipv4Addr::from(number).into()), Timestamp(number.into()));
+    }
+    assert!(shown.len() <= 65_536, "{}", shown.len());
+    let was_shown = |number: u32, now: i64| {
+        shown.within(showing, Some(Ipv4Addr::from(number).into()), Timestamp(0)..=Timestamp(now))
+    };
+    assert!(was_shown(999_999, 1_000_000), "the last are remembered");
+    assert!(!was_shown(0, 1_000_000));
+    assert!(!was_shown(999_999, 999_000), "by a clock that was ahead nothing was shown");
+}
+
+#[test]
+fn bots_that_no_list_knows_answer_for_themselves_at_one_address() {
+    let time = Timeline::new(POLICY);
+    let [one, other] = ["OneBot/1.0 (+http://one.example)", "OtherBot/2.0 (+http://other.example)"];
+    assert_eq!(time.ask(0.0, "192.0.2.1", one, "/trap/").kind, Kind::Trapped);
+    assert_eq!(time.ask(10.0, "192.0.2.1", one, "/").kind, Kind::Trapped);
+    assert_eq!(time.ask(10.0, "192.0.2.1", other, "/").kind, Kind::Allowed);
+    let nameless = "Mozilla/5.0 (compatible; +http://a.example)";
+    assert_eq!(time.ask(20.0, "192.0.2.2", nameless, "/trap/").kind, Kind::Trapped);
+    assert_eq!(time.behaviours.traps.len(), 1, "who has no name is refused, and not marked");
+}
+
+#[test]
+fn the_exempt_are_called_so() {
+    let time = Timeline::new(POLICY);
+    for target in ["/cart/", "/trap/", "/x/../cart/"] {
+        let decision = time.ask(0.0, "192.0.2.1", "HouseBot/1.0", target);
+        assert_eq!((decision.kind, decision.action.name(), decision.would), (Kind::Exempt, "pass", None), "{target}");
+    }
+    assert_eq!(time.ask(0.0, "192.0.2.1", "HouseBot/1.0", "/").kind, Kind::Allowed);
+}
+
+#[test]
+fn a_mark_lasts_for_its_time_whatever_the_clock_on_the_wall_says() {
+    for set in [-365 * 86_400, -7_000, -3_600, -30, -2, 0, 2, 30, 3_600, 365 * 86_400] {
+        let traps = Traps::default();
+        traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
+        let is_marked = |lived| traps.is_marked("shop", "gptbot", address("192.0.2.1"), at(lived).lived);
+        assert!(is_marked(1_000_001) && is_marked(1_003_599) && !is_marked(1_003_600) && !is_marked(1_007_000));
+        let (last, over) = (moment(1_003_590, set), moment(1_003_600, set));
+        assert_eq!((traps.in_force(last.lived), traps.list(last).len()), (1, 1), "{set}");
+        let listed = &traps.list(last)[0];
+        // A correction is none of the list's business.
+        let until = if set.abs() <= 5 { last.now.0 - set + 10 } else { last.now.0 + 10 };
+        assert_eq!((listed.until.0, listed.until.since(listed.since)), (until, HOUR), "{set}");
+        assert_eq!((traps.in_force(over.lived), traps.list(over).len()), (0, 0), "{set}");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
+    for (lived, set, away, left) in [
+        (1_800, 0, 0, 1_800),
+        (1_800, 0, 1_000, 800),
+        (1_800, 0, 1_800, 0),
+        // Set while crawlgate ran: the file is by the clock as it is then.
+        (1_800, -100_000, 0, 1_800),
+        (1_800, 100_000, 1_000, 800),
+        (3_600, -3_000, 0, 0),
+        // Set while it was away: never more than all of it.
+        (1_800, 0, -1_000, 2_800),
+        (1_800, 0, -100_000, 3_600),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let traps = Traps::open(directory.path(), || at(1_000_000)).expect("opened");
+        traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
+        let stop = moment(1_000_000 + lived, set);
+        // Another mark has the file written.
+        traps.mark("shop", "gptbot", address("192.0.2.2"), stop, Duration::from_secs(1_000_000));
+        traps.save(directory.path(), stop).expect("saved");
+        let start = Moment { now: Timestamp(stop.now.0 + away), lived: Duration::from_secs(7) };
+        let again = Traps::open(directory.path(), move || start).expect("opened");
+        let is_marked = |after: u64| {
+            again.is_marked("shop", "gptbot", address("192.0.2.1"), start.lived + Duration::from_secs(after))
+        };
+        let case = (lived, set, away);
+        assert!(left == 0 || is_marked(left - 1), "{case:?}");
+        assert!(!is_marked(left), "{case:?}");
+    }
+}
+
+#[test]
+fn a_mark_that_is_over_is_gone_from_the_disk() {
+    use std::sync::atomic::{AtomicI64, Ordering};
+    let directory = tempfile::tempdir().expect("a directory");
+    let time = Arc::new(AtomicI64::new(1_000_000));
+    let clock = time.clone();
+    let traps = Traps::open(directory.path(), move || at(clock.load(Ordering::Relaxed))).expect("opened");
+    traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
+    traps.mark("shop", "gptbot", address("192.0.2.2"), at(1_000_000), 2 * HOUR);
+    let until_on_disk = |mark: &str, is: bool| {
+        let (file, began) = (directory.path().join("traps.json"), std::time::Instant::now());
+        while std::fs::read_to_string(&file).is_ok_and(|text| text.contains(mark)) != is {
+            assert!(began.elapsed() < Duration::from_secs(30), "waited in vain for {mark}: {is}");
+            std::thread::park_timeout(milliseconds(10));
+        }
+    };
+    until_on_disk("192.0.2.1", true);
+    time.store(1_003_600, Ordering::Relaxed);
+    until_on_disk("192.0.2.1", false);
+    until_on_disk("192.0.2.2", true);
+    assert_eq!(traps.len(), 1);
+    drop(traps);
+    // By a clock that is an hour back it would count again.
+    let again = Traps::open(directory.path(), || at(1_000_000)).expect("opened");
+    assert_eq!(again.in_force(at(1_000_000).lived), 1);
+    // What was over while crawlgate was away goes from the disk, too.
+    drop(again);
+    let _later = Traps::open(directory.path(), || at(1_010_000)).expect("opened");
+    until_on_disk("192.0.2.2", false);
+}

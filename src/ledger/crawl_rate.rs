@@ -1,0 +1,111 @@
+//! The crawl delay, held to by the generic cell rate algorithm (ITU-T I.371): one moment per crawler, host and address,
+//! the theoretical arrival of its last request. That of the next is not kept: the delay may be another one by then.
+//!
+//! Knows hashes and moments; knows no request.
+
+use super::bounded::{Bounded, Ends};
+use super::traps::network;
+use super::visits::Key;
+use crate::verdict::Identity;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Networks deliver what was sent at a steady pace a little closer together: a quarter of the delay is let pass, and at
+/// most this.
+const MAX_TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Whether a request is in time. `last` is when the one before was to come at the soonest, as this function said of it;
+/// `None` of the first. The answer is the same of this one, or for how long it comes too soon: after exactly that long
+/// it is in time. A crawler that keeps its delay is never refused, whatever the moment it begins at, and whatever delay
+/// there was before.
+///
+/// What lies farther ahead than a request can have put it is of a clock that was set back: it counts for nothing.
+///
+/// ```
+/// use crawlgate::ledger::gcra;
+/// use std::time::Duration;
+/// let (second, delay) = (Duration::from_secs, Duration::from_secs(10));
+/// let last = gcra(None, second(100), delay).unwrap();
+/// assert_eq!(gcra(Some(last), second(103), delay), Err(second(6)), "a second early is let pass");
+/// assert!(gcra(Some(last), second(109), delay).is_ok());
+/// assert!(gcra(Some(last), second(107), second(7)).is_ok(), "the delay is shorter by now");
+/// ```
+pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Duration, Duration> {
+    let tolerance = (delay / 4).min(MAX_TOLERANCE);
+    // One tolerance for a request that came early, one for workers that look at the clock one after the other.
+    let farthest = now.saturating_add(tolerance * 2);
+    let expected = last.filter(|last| *last <= farthest).map_or(now, |last| last.saturating_add(delay));
+    match expected.saturating_sub(tolerance).checked_sub(now).filter(|wait| !wait.is_zero()) {
+        Some(wait) => Err(wait),
+        None => Ok(expected.max(now)),
+    }
+}
+
+/// Whose pace it is.
+#[derive(Clone, Debug)]
+pub struct RateKey<'a> {
+    /// The site's name and the host, as the ledger has them: a robots.txt is for a host, and so is the delay in it.
+    pub place: Key,
+    /// Whom it says it is.
+    pub crawler: &'a str,
+    /// What is proven of that.
+    pub identity: Identity,
+    /// Where it comes from.
+    pub address: Option<IpAddr>,
+}
+
+/// A request that was in time.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// When it was to come at the soonest.
+    at: Duration,
+    /// When its delay is over.
+    over: Duration,
+}
+
+impl Ends for Arrival {
+    type Moment = Duration;
+
+    fn ends(&self) -> Duration {
+        self.over
+    }
+}
+
+/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is. Where there
+/// are too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
+#[derive(Debug, Default)]
+pub struct CrawlRate(Bounded<Arrival>);
+
+impl CrawlRate {
+    /// Takes a request in, and says for how long it comes too soon, if it does; such a one does not count.
+    pub fn ask(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
+        let taken_in = self.0.change(self.hash(party), now, |last| {
+            let at = gcra(last.map(|last| last.at), now, delay)?;
+            Ok(Arrival { at, over: at.saturating_add(delay) })
+        });
+        taken_in.err()
+    }
+
+    /// What would be said of a request, without taking it in.
+    pub fn look(&self, party: RateKey<'_>, delay: Duration, now: Duration) -> Option<Duration> {
+        self.0.look(self.hash(party), |last| gcra(Some(last.at), now, delay).err())
+    }
+
+    /// Crawlers that are remembered.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether nobody is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn hash(&self, party: RateKey<'_>) -> u64 {
+        // Who is verified is one crawler, wherever it comes from. Of anybody else the address is all that tells it from
+        // those who take its name.
+        let verified = party.identity == Identity::Verified;
+        let address = party.address.filter(|_| !verified).map(network);
+        self.0.hash((party.place, party.crawler, verified, address))
+    }
+}

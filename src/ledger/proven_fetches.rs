@@ -1,0 +1,71 @@
+//! Who was shown the version in force, as far as that is proven: the crawler itself where the fetch was verified, else
+//! whoever comes from the address of the fetch. A name alone proves nothing: somebody else may have fetched under it.
+//!
+//! Knows hashes and moments. Not remembered through a restart: who was shown nothing is held to less.
+
+use super::bounded::{Bounded, Ends};
+use super::traps::network;
+use crate::policy::Version;
+use crate::time::Timestamp;
+use crate::verdict::Identity;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+/// Which file it was, and under which name it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Showing<'a> {
+    /// The site's name and the host, as the ledger has them.
+    pub key: &'a [u8],
+    /// The name of the crawler's cache.
+    pub crawler: &'a str,
+    /// The version.
+    pub version: Version,
+}
+
+/// When a version was served last.
+#[derive(Clone, Copy, Debug)]
+struct ServedAt(Timestamp);
+
+impl Ends for ServedAt {
+    type Moment = Timestamp;
+
+    /// It is never over: how far back it counts is the claimant's.
+    fn ends(&self) -> Timestamp {
+        self.0
+    }
+}
+
+/// The fetches that are remembered. Where there are too many the oldest go: who made them is held to less.
+#[derive(Debug, Default)]
+pub struct ProvenFetches(Bounded<ServedAt>);
+
+impl ProvenFetches {
+    /// Notes that a version was served whole.
+    pub fn add(&self, showing: Showing<'_>, identity: Identity, address: Option<IpAddr>, now: Timestamp) {
+        let proven = match (identity, address) {
+            (Identity::Verified, _) => None,
+            (_, Some(address)) => Some(network(address)),
+            (_, None) => return,
+        };
+        self.0.insert(self.hash(showing, proven), ServedAt(now), Timestamp(i64::MIN));
+    }
+
+    /// Whether it was served, within a span of time, to who asks from this address.
+    pub fn within(&self, showing: Showing<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
+        let proven = [None, address.map(network)];
+        proven.into_iter().any(|proven| {
+            let at = self.0.look(self.hash(showing, proven), |served| Some(served.0));
+            at.is_some_and(|at| span.contains(&at))
+        })
+    }
+
+    /// How many are remembered.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn hash(&self, showing: Showing<'_>, proven: Option<IpAddr>) -> u64 {
+        self.0.hash((showing.key, showing.crawler, showing.version.0, proven))
+    }
+}

@@ -1,0 +1,268 @@
+//! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which
+//! answers.
+
+use super::registry_overrides::Corrected;
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, lookalikes};
+use crate::policy::compiled::{Answer, Binding, CrawlerRules};
+use crate::policy::decode::is_token;
+use crate::policy::lint::{browsers, stands_in_browsers};
+use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
+use crate::robots::{Document, Matcher};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// For how long a step into a trap is remembered.
+const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
+
+/// One standing per claim.
+#[derive(Clone, Debug)]
+pub struct CrawlerRulesTable {
+    known: Vec<CrawlerRules>,
+    tokens: Vec<CrawlerRules>,
+    other: CrawlerRules,
+    nobody: CrawlerRules,
+}
+
+/// Tokens that the policy names and no record of the registry has as token, id or name: they join identification.
+pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
+    let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
+    let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
+    let own = policy.crawlers.iter().map(|own| &own.token);
+    let mut tokens: Vec<String> = Vec::new();
+    for agent in groups.chain(agents).chain(own).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
+        let listed =
+            registry.crawlers().iter().any(|crawler| names(crawler).any(|name| name.eq_ignore_ascii_case(agent)));
+        if !listed && !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)) {
+            tokens.push(agent.to_owned());
+        }
+    }
+    tokens
+}
+
+/// Tokens that the origin's file may add: what a bot is called is a few letters at least, and no file needs more.
+const MAX_ORIGIN_TOKENS: usize = 1_000;
+const MIN_ORIGIN_TOKEN: usize = 3;
+/// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far
+/// longer. The others name nobody.
+const LOOKED_AT: usize = 300;
+
+/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents
+/// of people, or is no token at all, names nobody.
+pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
+    let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
+    known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
+    let people = browsers().chain(lookalikes()).map(str::to_ascii_lowercase);
+    let people: Vec<String> = people.collect();
+    let mut looked_at = 0;
+    let mut is_of_people = |token: &String| {
+        let letters = token.to_ascii_lowercase();
+        let letters = memchr::memmem::Finder::new(letters.as_bytes());
+        if !people.iter().any(|person| letters.find(person.as_bytes()).is_some()) {
+            return false;
+        }
+        looked_at += 1;
+        if looked_at > LOOKED_AT {
+            return true;
+        }
+        let alone = TokenMarks::new(vec![token.to_string()]);
+        let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
+        stands_in_browsers(token, registry) || lookalikes().any(is_taken)
+    };
+    let names_a_bot = |token: &&String| token.len() >= MIN_ORIGIN_TOKEN && is_token(token) && !is_of_people(token);
+    let new = origin.iter().filter(|token| known.insert(token.to_ascii_lowercase())).filter(names_a_bot);
+    tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
+}
+
+/// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
+pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
+    crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
+}
+
+impl CrawlerRulesTable {
+    /// Settles all of them; the answers are those that the standings point at.
+    pub fn new(
+        policy: &Policy,
+        registry: &Registry,
+        document: &Document,
+        matcher: &Matcher,
+        tokens: &TokenMarks,
+    ) -> (CrawlerRulesTable, Vec<Answer>) {
+        let mut settle = Settle { policy, document, matcher, answers: Vec::new() };
+        let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
+        let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
+        let other = settle.crawler_rules(&mut std::iter::empty(), &Nature::unknown());
+        let nobody = CrawlerRules {
+            judged: false,
+            pausable: false,
+            unlicensed: None,
+            binding: Binding::NoRules,
+            pace: None,
+            ..other
+        };
+        (CrawlerRulesTable { known, tokens, other, nobody }, settle.answers)
+    }
+
+    /// The standing of a claim.
+    pub fn get(&self, claim: Claim) -> CrawlerRules {
+        match claim {
+            Claim::Nobody => self.nobody,
+            Claim::Other => self.other,
+            Claim::Known(index) => self.known.get(usize::from(index.0)).copied().unwrap_or(self.other),
+            Claim::Token(index) => self.tokens.get(usize::from(index)).copied().unwrap_or(self.other),
+        }
+    }
+}
+
+struct Settle<'a> {
+    policy: &'a Policy,
+    document: &'a Document,
+    matcher: &'a Matcher,
+    answers: Vec<Answer>,
+}
+
+/// What is known of a crawler, by the registry or by the owner.
+struct Nature {
+    purpose: Purpose,
+    binds: Binds,
+    honours_crawl_delay: bool,
+    /// Whether the owner described it.
+    described: bool,
+}
+
+impl Nature {
+    fn unknown() -> Nature {
+        Nature { purpose: Purpose::Other, binds: Binds::Unknown, honours_crawl_delay: false, described: false }
+    }
+}
+
+impl Settle<'_> {
+    fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
+        let corrected = Corrected::new(self.policy);
+        let nature = Nature {
+            purpose: corrected.purpose(crawler),
+            binds: corrected.binds(crawler),
+            honours_crawl_delay: corrected.honours_crawl_delay(crawler),
+            described: corrected.record(crawler).is_some(),
+        };
+        let standing = self.crawler_rules(&mut names(crawler), &nature);
+        // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
+        let seen = !crawler.marks.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
+        if seen { standing } else { CrawlerRules { mode: Mode::Off, ..standing } }
+    }
+
+    /// A token that only the policy knows: whoever sends it is what the owner says it is.
+    fn token(&mut self, token: &str) -> CrawlerRules {
+        let own = Corrected::new(self.policy).token(token);
+        let nature = Nature {
+            purpose: own.and_then(|own| own.purpose).unwrap_or(Purpose::Other),
+            binds: own.and_then(|own| own.binds).unwrap_or(Binds::Star),
+            honours_crawl_delay: own.and_then(|own| own.crawl_delay).unwrap_or(false),
+            described: own.is_some(),
+        };
+        self.crawler_rules(&mut std::iter::once(token), &nature)
+    }
+
+    fn crawler_rules(&mut self, names: &mut dyn Iterator<Item = &str>, nature: &Nature) -> CrawlerRules {
+        let &Nature { purpose, binds, honours_crawl_delay, described } = nature;
+        let names: Vec<&str> = names.collect();
+        let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
+        let enforcement = &self.policy.enforcement;
+        let agent = names
+            .iter()
+            .find_map(|name| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name)));
+        let agent = agent.map(|(_, fields)| fields);
+        let by_purpose = enforcement.purposes.get(&purpose);
+        // Tools and unlisted bots are only held to what they were told when the owner means them.
+        let meant = named || agent.is_some() || by_purpose.is_some() || described;
+        let judged = purpose != Purpose::Tool || meant;
+        let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
+        let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
+        let mut answer = |status: u16, get: fn(&EnforcementFields) -> &Option<AnswerPolicy>| {
+            self.answer(
+                status,
+                [agent, by_purpose, Some(&enforcement.site)].map(|said| said.and_then(|said| get(said).as_ref())),
+            )
+        };
+        let disallowed = answer(403, |fields| &fields.disallowed);
+        let ambiguous = answer(403, |fields| &fields.ambiguous);
+        let too_fast = answer(429, |fields| &fields.too_fast);
+        let impostor = answer(403, |fields| &fields.impostor);
+        let trapped = answer(403, |fields| &fields.trapped);
+        let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
+        let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
+        let exempt = &enforcement.exempt;
+        // Who never said that it honours Crawl-delay is only held to it when the owner means it.
+        let paced = honours_crawl_delay || named || agent.is_some();
+        let group = match binding {
+            Binding::Group(group) => self.document.groups.get(usize::from(group)),
+            Binding::NoRules | Binding::NotBound => None,
+        };
+        let pace = group.and_then(|group| group.crawl_delay).filter(|delay| paced && !delay.is_zero());
+        // People and unnamed tools are never asked for a licence.
+        let unlicensed =
+            field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
+        CrawlerRules {
+            binding,
+            judged,
+            named,
+            binds,
+            never_bound: binds == Binds::Never,
+            mode,
+            disallowed,
+            ambiguous,
+            too_fast,
+            impostor,
+            trapped,
+            trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
+            unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
+            exempt: exempt.iter().any(|agent| names.iter().any(|name| agent.value.eq_ignore_ascii_case(name))),
+            pace,
+            unlicensed: match unlicensed.map(|said| said.value) {
+                Some(Unlicensed::Refuse(status)) => Some(status),
+                Some(Unlicensed::Pass) | None => None,
+            },
+            pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
+        }
+    }
+
+    /// What is said of an answer, the narrowest first: field by field, and the status at last as we have it.
+    fn answer(&mut self, status: u16, said: [Option<&AnswerPolicy>; 3]) -> u16 {
+        let said = || said.iter().copied().flatten();
+        let retry_after = said().find_map(|said| said.retry_after);
+        let answer = Answer {
+            status: said().find_map(|said| said.status).unwrap_or(status),
+            retry_after: retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
+            body: said().find_map(|said| said.body.as_deref()).map(Into::into),
+        };
+        let index = self.answers.iter().position(|present| *present == answer).unwrap_or_else(|| {
+            self.answers.push(answer);
+            self.answers.len() - 1
+        });
+        u16::try_from(index).unwrap_or(0)
+    }
+}
+
+/// Agent over purpose over site.
+fn field<T>(
+    agent: Option<&EnforcementFields>,
+    purpose: Option<&EnforcementFields>,
+    site: &EnforcementFields,
+    get: impl Fn(&EnforcementFields) -> Option<T>,
+) -> Option<T> {
+    agent.and_then(&get).or_else(|| purpose.and_then(&get)).or_else(|| get(site))
+}
+
+/// Which group binds whoever has these names, and whether it names one of them.
+pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
+    let binding = match (names.find_map(|name| matcher.named(name)), binds) {
+        (Some(group), _) => return (group_binding(group), true),
+        (None, Binds::Star | Binds::Unknown) => matcher.star().map_or(Binding::NoRules, group_binding),
+        (None, Binds::Named | Binds::Never) => Binding::NotBound,
+    };
+    (binding, false)
+}
+
+/// A file below 500 KiB holds far fewer groups than fit; were it not so, nothing would bind, which refuses nobody.
+pub fn group_binding(group: usize) -> Binding {
+    u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
+}

@@ -1,0 +1,351 @@
+//! A noindex that nobody sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
+
+use super::catalogue as lints;
+use super::reach::{self, Among, Searches, Wanted};
+use super::site::span_of;
+use crate::crawlers::{Binds, Purpose, Registry};
+use crate::indexing::Scope;
+use crate::policy::compile::crawler_rules::binding;
+use crate::policy::compiled::{Binding, RuleSource, Site};
+use crate::policy::model::{Environment, IndexingRule};
+use crate::policy::retire::RetireStage;
+use crate::robots::{Pattern, Rule};
+use crate::yaml::{Diagnostic, Diagnostics, Span};
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// Less than that, and most pages have not been visited.
+const SOON: Duration = Duration::from_secs(7 * 86_400);
+
+pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnostics: &mut Diagnostics) {
+    if site.policy.environment == Environment::Staging {
+        return;
+    }
+    let mut looking = Looking::new(site, registry, searches);
+    for rule in &site.policy.indexing {
+        if looking.searches.overlaps == 0 {
+            break;
+        }
+        let scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
+        let unseen = scopes.filter_map(|scope| unseen_by(scope, rule, &mut looking)).next();
+        let Some((place, found, who)) = unseen else { continue };
+        let never = match &who {
+            Unseen::BySome(_) => "some never see this noindex: robots.txt keeps",
+            Unseen::ByStar => {
+                "many never see this noindex: robots.txt keeps the crawlers of the `*` group off these pages"
+            }
+            _ => "this noindex is never seen: robots.txt keeps",
+        };
+        let mut message = match who {
+            Unseen::ByAll => format!("{never} crawlers off these pages"),
+            Unseen::ByStar => never.to_owned(),
+            Unseen::By(bot) => format!("{never} {bot} off these pages"),
+            Unseen::BySome(engines) => format!("{never} {engines} off these pages"),
+        };
+        if found.spelled_plainly {
+            message.push_str(", unless their URLs are spelled with escapes that they do not need");
+        }
+        let finding = lints::NOINDEX_UNSEEN
+            .at(place, message)
+            .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
+        diagnostics.push(pointing_at(finding, &found.source, site));
+    }
+    retired(site, &mut looking, diagnostics);
+}
+
+/// Who does not see a noindex.
+enum Unseen {
+    /// No crawler does: every group keeps off those whom it is for.
+    ByAll,
+    /// Those do not who have no group of their own.
+    ByStar,
+    /// The one that it is said to.
+    By(Box<str>),
+    /// Search engines do not that have groups of their own, by the names of these.
+    BySome(String),
+}
+
+/// What keeps crawlers off.
+struct KeptOff {
+    source: RuleSource,
+    /// It keeps off those URLs that have no escape which could be left out.
+    spelled_plainly: bool,
+    /// It is for the whole site: whoever wrote it wants this crawler nowhere, whatever these pages say.
+    whole_site: bool,
+}
+
+/// Where a rule says noindex to somebody who may not fetch its pages, the Disallow, and who that is.
+fn unseen_by(scope: &Scope, rule: &IndexingRule, looking: &mut Looking<'_>) -> Option<(Span, KeptOff, Unseen)> {
+    let bot = match scope {
+        Scope::All => None,
+        Scope::Bot(name) => Some(name),
+    };
+    let group = match bot {
+        Some(bot) => Some(looking.group_of(bot)?),
+        None => looking.site.matcher.star(),
+    };
+    let path_regex = rule.when.path_regex.as_ref();
+    let text = path_regex.map(|regex| regex.value.as_str());
+    // A `not` that asks for status or type takes no path out.
+    let unless = rule.unless.as_ref().filter(|unless| unless.types.is_empty() && unless.status.is_empty());
+    let excluded =
+        unless.map(|unless| (reach::patterns(unless), unless.path_regex.as_ref().map(|regex| &*regex.value)));
+    let everywhere = path_regex.map_or(rule.span, |regex| regex.span);
+    let mut places: Vec<(Pattern, Span)> =
+        rule.when.paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect();
+    if places.is_empty() {
+        places.push((Pattern::new("/"), everywhere));
+    }
+    places.iter().find_map(|(path, span)| {
+        let paths = std::slice::from_ref(path);
+        let unless = excluded.as_ref().map(|(paths, regex)| (paths.as_slice(), *regex));
+        let wanted = Wanted { paths, path_regex: text, unless };
+        let of_group = group.and_then(|group| Some((group, looking.keeping_off(group, path, wanted)?)));
+        let Some((group, mut found)) = of_group else {
+            let (found, engines) = looking.engines_kept_off(path, wanted).filter(|_| bot.is_none())?;
+            return Some((*span, found, Unseen::BySome(engines)));
+        };
+        let who = match bot {
+            Some(bot) => Unseen::By(bot.clone()),
+            None => {
+                let by_others = looking.others(group).into_iter().map(|other| looking.keeping_off(other, path, wanted));
+                let by_others: Option<Vec<_>> = by_others.collect();
+                match by_others {
+                    Some(others) => {
+                        found.spelled_plainly |= others.iter().any(|other| other.spelled_plainly);
+                        Unseen::ByAll
+                    }
+                    None => Unseen::ByStar,
+                }
+            }
+        };
+        Some((*span, found, who))
+    })
+}
+
+/// The rules of the groups, and what looking at them may still take.
+struct Looking<'s> {
+    site: &'s Site,
+    registry: &'s Registry,
+    searches: &'s mut Searches,
+    /// Groups that search engines go by, and the tokens that they have there.
+    of_engines: Vec<(usize, Vec<&'s str>)>,
+    /// Groups of which no two have the same rules.
+    distinct: Vec<usize>,
+}
+
+impl<'s> Looking<'s> {
+    fn new(site: &'s Site, registry: &'s Registry, searches: &'s mut Searches) -> Looking<'s> {
+        let mut seen = HashSet::new();
+        let rules = |group: usize| site.matcher.rules(group).rules();
+        let distinct = (0..site.rule_sources.len()).filter(|group| seen.insert(rules(*group))).collect();
+        let mut of_engines: Vec<(usize, Vec<&str>)> = Vec::new();
+        let engines =
+            registry.crawlers().iter().filter(|known| known.purpose == Purpose::Search && known.binds != Binds::Never);
+        for engine in engines {
+            let named = engine.tokens.iter().find_map(|token| Some((token.as_str(), site.matcher.named(token)?)));
+            let Some((token, group)) = named else { continue };
+            match of_engines.iter_mut().find(|(known, _)| *known == group) {
+                Some((_, tokens)) if tokens.contains(&token) => {}
+                Some((_, tokens)) => tokens.push(token),
+                None => of_engines.push((group, vec![token])),
+            }
+        }
+        Looking { site, registry, searches, of_engines, distinct }
+    }
+
+    /// The group that a crawler goes by: of its tokens the first that has one, as Googlebot-Image goes by Googlebot's.
+    fn group_of(&self, bot: &str) -> Option<usize> {
+        let known = self.registry.find(bot).map(|index| self.registry.get(index));
+        let own = self.site.policy.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(bot));
+        let binds = own.and_then(|own| own.binds).or(known.map(|known| known.binds)).unwrap_or(Binds::Unknown);
+        let tokens = known.into_iter().flat_map(|known| known.tokens.iter().map(String::as_str));
+        match binding(&self.site.matcher, std::iter::once(bot).chain(tokens), binds).0 {
+            Binding::Group(group) => Some(usize::from(group)),
+            _ => None,
+        }
+    }
+
+    /// What keeps search engines off by groups that name them, and who they are. Other crawlers have no results that a
+    /// page could be left out of.
+    fn engines_kept_off(&mut self, path: &Pattern, wanted: Wanted<'_>) -> Option<(KeptOff, String)> {
+        let (mut first, mut names): (Option<KeptOff>, Vec<&str>) = (None, Vec::new());
+        for (group, tokens) in self.of_engines.clone() {
+            let kept_off = self.keeping_off(group, path, wanted);
+            let Some(found) = kept_off.filter(|found| !found.whole_site) else { continue };
+            names.extend(tokens);
+            match &mut first {
+                Some(first) => first.spelled_plainly |= found.spelled_plainly,
+                None => first = Some(found),
+            }
+        }
+        let names = match names.as_slice() {
+            [one, other, _, ..] => format!("{one}, {other} and others"),
+            names => names.join(" and "),
+        };
+        first.map(|found| (found, names))
+    }
+
+    /// Groups that have other rules than one has.
+    fn others(&self, group: usize) -> Vec<usize> {
+        let rules = |group: usize| self.site.matcher.rules(group).rules();
+        self.distinct.iter().copied().filter(|other| rules(*other) != rules(group)).collect()
+    }
+
+    /// The Disallow that keeps a group off all URLs that are wanted, which are of this path: `None` where one of them
+    /// may be fetched, and where that takes too long to find out. What was retired does not count, it was seen before.
+    fn keeping_off(&mut self, group: usize, path: &Pattern, wanted: Wanted<'_>) -> Option<KeptOff> {
+        let (rules, sources) = (self.site.matcher.rules(group).rules(), &self.site.rule_sources[group]);
+        let overlaps = &mut self.searches.overlaps;
+        let all = rules.iter().zip(sources);
+        let meeting: Vec<(&Rule, &RuleSource)> =
+            all.filter(|(rule, _)| *overlaps > 0 && rule.pattern.overlaps(path, overlaps)).collect();
+        if *overlaps == 0 {
+            return None;
+        }
+        let site = self.site;
+        let meeting: Vec<_> =
+            meeting.into_iter().filter(|(rule, source)| rule.allow || !is_of_retire(site, source)).collect();
+        let found = |(rule, source): &(&Rule, &RuleSource), spelled_plainly| {
+            let whole_site = rule.pattern.covers(&Pattern::new("/"));
+            Some(KeptOff { source: (*source).clone(), spelled_plainly, whole_site })
+        };
+        // A Disallow for all of it, where no Allow takes anything back, needs no search.
+        let allowed = meeting.iter().filter(|(rule, _)| rule.allow).map(|(rule, _)| rule.pattern.priority()).max();
+        let covering = |rule: &Rule| rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
+        let covering = meeting.iter().find(|(rule, _)| !rule.allow && covering(rule));
+        if let Some(covering) = covering {
+            return found(covering, false);
+        }
+        let rules: Vec<&Rule> = meeting.iter().map(|(rule, _)| *rule).collect();
+        let plainly = reach::kept_off(wanted, &rules, Among::Plain, self.searches)?;
+        let always = reach::kept_off(wanted, &rules, Among::All, self.searches);
+        let by = always.unwrap_or(plainly);
+        let by = meeting.iter().find(|(rule, _)| std::ptr::eq(*rule, by))?;
+        found(by, always.is_none())
+    }
+}
+
+/// An Allow of the policy that a Disallow for a path gives way to somewhere.
+fn keeping_open(site: &Site, path: &str) -> Option<Span> {
+    let path = Pattern::new(path);
+    let mut budget = 100_000;
+    // A rule stands in many groups, and is looked at once.
+    let mut seen = HashSet::new();
+    let rules = site.rule_sources.iter().enumerate().flat_map(|(group, sources)| {
+        let rules = site.matcher.rules(group).rules().iter().zip(sources);
+        rules.filter(|(rule, _)| rule.allow && rule.pattern.priority() >= path.priority())
+    });
+    let mut rules = rules.filter_map(|(rule, source)| match source {
+        RuleSource::Policy(span) => Some((rule, *span)),
+        _ => None,
+    });
+    rules.find(|(rule, span)| seen.insert(*span) && rule.pattern.overlaps(&path, &mut budget)).map(|(_, span)| span)
+}
+
+/// What is retired does not count: it was seen before.
+fn is_of_retire(site: &Site, source: &RuleSource) -> bool {
+    let mut paths = site.policy.retire.iter().flat_map(|retired| &retired.paths);
+    paths.any(|path| *source == RuleSource::Policy(path.span))
+}
+
+/// Shows where the Disallow stands. What stands in the origin's file cannot be shown in this one.
+fn pointing_at(finding: Diagnostic, found: &RuleSource, site: &Site) -> Diagnostic {
+    match (found, &site.origin) {
+        (RuleSource::Origin(line), Some(origin)) => finding.label(format!("disallowed by {}", origin.place(*line))),
+        (source, _) => finding.related(span_of(source), "disallowed here"),
+    }
+}
+
+/// Two plans for one path: whichever comes first counts, step by step, and the other one is not what happens.
+fn retired_twice(site: &Site, diagnostics: &mut Diagnostics) {
+    let mut plans: HashMap<Pattern, (usize, Span)> = HashMap::new();
+    for (place, retired) in site.policy.retire.iter().enumerate() {
+        for path in &retired.paths {
+            let (plan, first) = *plans.entry(Pattern::new(&path.value)).or_insert((place, path.span));
+            if plan == place {
+                continue;
+            }
+            diagnostics.push(
+                lints::RETIRED_TWICE
+                    .at(path.span, format!("`{}` is retired by two plans", path.value))
+                    .related(first, "first here")
+                    .help("keep one of them; of both, the earlier moment counts for each step"),
+            );
+        }
+    }
+}
+
+/// A plan for a path within another one's, which disallows it before the noindex begins. Where an Allow may keep some
+/// of it open nothing is said.
+fn retired_within_another(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
+    let overlaps = &mut looking.searches.overlaps;
+    let plans = &site.policy.retire;
+    let all = || plans.iter().flat_map(|plan| plan.paths.iter().map(move |path| (plan, path)));
+    let patterns: Vec<_> = all().map(|(plan, path)| (plan, path.span, Pattern::new(&path.value))).collect();
+    for (plan, span, path) in &patterns {
+        let closed = patterns.iter().find(|(other, _, wider)| {
+            *overlaps = overlaps.saturating_sub(1 + wider.priority());
+            *overlaps > 0 && other.disallowed_from() <= plan.noindex_from.value && wider != path && wider.covers(path)
+        });
+        let Some((other, closing, wider)) = closed else { continue };
+        let mut rules = (0..site.rule_sources.len()).flat_map(|group| site.matcher.rules(group).rules());
+        let kept_open = rules.any(|rule| {
+            // Where that takes too long to find out it may be open.
+            rule.allow
+                && rule.pattern.priority() >= wider.priority()
+                && (rule.pattern.overlaps(path, overlaps) || *overlaps == 0)
+        });
+        if kept_open {
+            continue;
+        }
+        let from = other.disallowed_from();
+        diagnostics.push(
+            lints::RETIRED_UNSEEN
+                .at(*span, format!("another plan disallows this path from {from}: this noindex is never seen"))
+                .related(*closing, "disallowed by this one, before the noindex begins")
+                .help("take this path out of its plan: the other one says noindex of it, too, before it disallows it"),
+        );
+    }
+}
+
+fn retired(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
+    retired_twice(site, diagnostics);
+    for retired in &site.policy.retire {
+        if retired.disallow_after.value < SOON && retired.stage(site.at) != RetireStage::Disallowed {
+            let span = retired.disallow_after.span.unwrap_or(retired.span);
+            diagnostics.push(
+                lints::RETIRED_TOO_SOON
+                    .at(span, "most crawlers will not have come by before these paths are closed")
+                    .help("search engines revisit a page within weeks: write `14d` or more"),
+            );
+        }
+        for path in &retired.paths {
+            if let Some(allow) = keeping_open(site, &path.value) {
+                diagnostics.push(
+                    lints::RETIRED_KEPT_OPEN
+                        .at(
+                            path.span,
+                            "an Allow of this policy keeps this path open, or a part of it, when it is disallowed",
+                        )
+                        .related(allow, "the longest rule decides, and of equals Allow")
+                        .help("remove the Allow if it is not meant: `retire` cannot close what it opens"),
+                );
+            }
+        }
+        let Some(star) = site.matcher.star() else { continue };
+        for path in &retired.paths {
+            let pattern = Pattern::new(&path.value);
+            let wanted = Wanted { paths: std::slice::from_ref(&pattern), ..Wanted::default() };
+            let Some(found) = looking.keeping_off(star, &pattern, wanted) else { continue };
+            if found.spelled_plainly {
+                continue;
+            }
+            let finding = lints::RETIRED_UNSEEN
+                .at(path.span, "this path is disallowed already: its noindex is never seen")
+                .help("remove the Disallow: `retire` writes one when its time has come");
+            diagnostics.push(pointing_at(finding, &found.source, site));
+        }
+    }
+    retired_within_another(site, looking, diagnostics);
+}

@@ -1,0 +1,185 @@
+use super::moved::Moved;
+use super::*;
+use crate::crawlers::Registry;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+const DAY: i64 = 86_400;
+
+/// A policy directory and a state directory of one crawlgate after another.
+struct World {
+    directory: tempfile::TempDir,
+    live: Option<Arc<SiteManager>>,
+}
+
+impl World {
+    fn start(files: &[(&str, &str)]) -> World {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("policies")).expect("a folder");
+        let mut world = World { directory, live: None };
+        files.iter().for_each(|(name, text)| world.write(name, text));
+        world.go_on(true, 0);
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path("policies").join(format!("{name}.yaml")), text).expect("a policy");
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.path("policies").join(format!("{name}.yaml"))).expect("removed");
+    }
+
+    /// Reads the directory again; or, `cold`, starts another crawlgate.
+    fn go_on(&mut self, cold: bool, now: i64) {
+        if let Some(live) = self.live.as_ref().filter(|_| !cold) {
+            live.reload(Timestamp(now));
+            return;
+        }
+        self.live = None;
+        let options = SiteOptions {
+            policies: self.path("policies"),
+            state: Some(self.path("state")),
+            strict: false,
+            may_be_missing: false,
+            origins: KnownOrigins::default(),
+        };
+        let live = SiteManager::start(options, Registry::builtin(), Timestamp(now));
+        let live = live.unwrap_or_else(|error| panic!("{error}"));
+        live.write_again(Timestamp(now));
+        self.live = Some(live);
+    }
+
+    fn moved(&self, host: &str, now: i64) -> bool {
+        let live = self.live.as_ref().expect("started");
+        live.snapshot().moved().lately(host.as_bytes(), Timestamp(now))
+    }
+
+    fn state(&self) -> serde_json::Value {
+        serde_json::from_slice(&fs::read(self.path("state/state.json")).expect("a state")).expect("JSON")
+    }
+}
+
+fn policy(hosts: &str, tag: &str) -> String {
+    let hosts = if hosts.is_empty() { String::new() } else { format!("hosts: [{hosts}]\n") };
+    let rule = if tag.is_empty() { String::new() } else { format!("indexing: [{{ paths: /a, tag: {tag} }}]\n") };
+    format!("{hosts}robots: {{ origin: replace }}\n{rule}")
+}
+
+#[test]
+fn the_closest_pattern_tells_and_those_that_come_later_go_by_the_wider_one() {
+    for cold in [false, true] {
+        let mut world = World::start(&[
+            ("shop", &policy("\"*.shop.example\", shop.example", "noindex")),
+            ("blog", &policy("blog.example", "")),
+        ]);
+        world.write("shop", &policy("shop.example", "noindex"));
+        world.write("blog", &policy("blog.example, \"*.shop.example\"", ""));
+        world.go_on(cold, 40 * DAY);
+        for (host, wanted) in [("a.shop.example", true), ("a.b.shop.example", true), ("shop.example", false)] {
+            assert_eq!(world.moved(host, 40 * DAY), wanted, "{host}");
+        }
+        // It is the same site's, and what it was told goes by the wildcard.
+        world.write("blog", &policy("blog.example, \"*.shop.example\", a.shop.example", ""));
+        world.go_on(cold, 50 * DAY);
+        assert!(world.moved("A.Shop.Example:80", 70 * DAY - 1) && !world.moved("a.shop.example", 70 * DAY));
+        // What moves again is new again, and that alone.
+        world.write("blog", &policy("blog.example, \"*.shop.example\"", ""));
+        world.write("shop", &policy("shop.example, a.shop.example", "noindex"));
+        world.go_on(cold, 60 * DAY);
+        assert!(world.moved("a.shop.example", 90 * DAY - 1) && !world.moved("b.shop.example", 70 * DAY));
+        assert!(!world.moved("blog.example", 60 * DAY) && !world.moved("shop.example", 60 * DAY));
+        world.write("other", &policy("other.example", ""));
+        world.go_on(cold, 95 * DAY);
+        assert_eq!(world.state()["moved"]["hosts"], serde_json::json!({}), "what is over is forgotten");
+    }
+}
+
+#[test]
+fn a_port_that_moves_takes_its_name_with_it() {
+    let mut world = World::start(&[
+        ("shop", &policy("\"shop.example:8443\", shop.example", "noindex")),
+        ("blog", &policy("blog.example", "")),
+    ]);
+    world.write("shop", &policy("shop.example", "noindex"));
+    world.write("blog", &policy("blog.example, \"shop.example:8443\"", ""));
+    world.go_on(false, 40 * DAY);
+    assert!(world.moved("shop.example:8443", 40 * DAY) && !world.moved("blog.example", 40 * DAY));
+}
+
+#[test]
+fn a_site_that_said_something_lately_leaves_it_on_its_hosts() {
+    let mut world = World::start(&[("shop", &policy("shop.example", "noindex")), ("blog", &policy("b.example", ""))]);
+    world.write("shop", &policy("shop.example", ""));
+    world.go_on(false, 40 * DAY);
+    world.remove("shop");
+    world.write("store", &policy("shop.example", ""));
+    world.go_on(false, 60 * DAY);
+    assert!(world.moved("shop.example", 60 * DAY), "the rule is gone for twenty days");
+    assert!(!world.moved("b.example", 60 * DAY));
+}
+
+#[test]
+fn a_retired_path_is_something_that_is_said() {
+    let retiring = |hosts: &str| {
+        format!(
+            "hosts: [{hosts}]\nrobots: {{ origin: replace }}\nretire: [{{ paths: /old/, noindex_from: 1970-01-11 }}]\n"
+        )
+    };
+    let mut world = World::start(&[("shop", &retiring("shop.example"))]);
+    assert_eq!(world.live.as_ref().expect("started").keep_time(Timestamp(10 * DAY)), ["shop"]);
+    world.remove("shop");
+    world.write("store", &policy("shop.example", ""));
+    world.go_on(true, 50 * DAY);
+    assert!(world.moved("shop.example", 50 * DAY));
+}
+
+#[test]
+fn more_hosts_than_are_remembered_are_all_hosts() {
+    let remembered = |hosts: usize| {
+        let hosts: serde_json::Map<_, _> = (0..hosts).map(|host| (format!("h{host}.example"), DAY.into())).collect();
+        let mut moved: Moved = serde_json::from_value(serde_json::json!({ "hosts": hosts })).expect("what is written");
+        moved.forget_what_is_over(&BTreeSet::new(), Timestamp(2 * DAY));
+        let written = serde_json::to_value(&moved).expect("JSON")["hosts"].as_object().map(|hosts| hosts.len());
+        (moved.index().lately(b"elsewhere.example", Timestamp(2 * DAY)), written)
+    };
+    assert_eq!(remembered(4_096), (false, Some(4_096)));
+    assert_eq!(remembered(4_097), (true, Some(1)));
+}
+
+#[test]
+fn where_the_memory_is_lost_nobody_knows_what_was_said() {
+    let lose: [fn(&World) -> std::io::Result<()>; 2] = [
+        |world| fs::write(world.path("state/state.json"), "{ torn"),
+        |world| fs::remove_file(world.path("state/complete")),
+    ];
+    for lose in lose {
+        let mut world = World::start(&[("shop", &policy("shop.example", ""))]);
+        lose(&world).expect("lost");
+        world.go_on(true, 40 * DAY);
+        assert!(world.moved("shop.example", 40 * DAY) && world.moved("elsewhere.example", 40 * DAY));
+        world.go_on(true, 41 * DAY);
+        assert!(world.moved("shop.example", 70 * DAY - 1) && !world.moved("shop.example", 70 * DAY));
+    }
+    let world = World::start(&[("shop", &policy("shop.example", "noindex"))]);
+    assert!(!world.moved("shop.example", 0), "at the first start nothing was said");
+}
+
+#[test]
+fn a_state_that_knows_nothing_of_this_yet_knows_who_had_rules() {
+    let mut world = World::start(&[("shop", &policy("shop.example", "noindex")), ("blog", &policy("b.example", ""))]);
+    let mut state = world.state();
+    state.as_object_mut().expect("an object").remove("moved").expect("it is there");
+    fs::write(world.path("state/state.json"), state.to_string()).expect("written");
+    for (from, to, host) in [("shop", "store", "shop.example"), ("blog", "log", "b.example")] {
+        world.remove(from);
+        world.write(to, &policy(host, ""));
+    }
+    world.go_on(true, 40 * DAY);
+    assert!(world.moved("shop.example", 40 * DAY) && !world.moved("b.example", 40 * DAY));
+}

@@ -1,0 +1,142 @@
+//! Retired paths go on by the clock: bytes, verdicts and tags together, through refused files and restarts.
+
+use super::*;
+use crate::indexing::Directives;
+use crate::policy::SiteEntry;
+use crate::policy::compiled::FrontPage;
+use crate::policy::retire::RetireStage;
+use crate::verdict::{Facts, Holdings, Identity, Kind, Scratch, decide};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const DAY: i64 = 86_400;
+/// 1970-01-11 and, ten days later, 1970-01-21.
+const POLICY: &str = "hosts: [a.example]\nrobots: { origin: replace, groups: [{ agents: '*', disallow: /x }] }\n\
+     retire: { paths: /old/, noindex_from: 1970-01-11, disallow_after: 10d }\n";
+
+fn start(directory: &Path, now: i64) -> Arc<SiteManager> {
+    let (policies, state) = (directory.join("policies"), Some(directory.join("state")));
+    fs::create_dir_all(&policies).expect("a directory");
+    let options = SiteOptions { policies, state, strict: false, may_be_missing: false, origins: Default::default() };
+    SiteManager::start(options, Registry::builtin(), Timestamp(now)).expect("started")
+}
+
+fn write(directory: &Path, text: &str) {
+    fs::create_dir_all(directory.join("policies")).expect("a directory");
+    fs::write(directory.join("policies/a.yaml"), text).expect("a policy");
+}
+
+/// What is served, what is judged, and what is said about an old page.
+fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
+    let snapshot = live.snapshot();
+    let entry = &snapshot.sites()[0];
+    let served = String::from_utf8_lossy(&entry.site.robots_txt.body).contains("Disallow: /old/");
+    let facts = Facts {
+        host: b"a.example",
+        target: b"/old/page",
+        method: b"GET",
+        user_agent: b"Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+        client: None,
+        identity: Identity::Unverified,
+        now: Timestamp(now),
+    };
+    let held = Holdings::of_anyone(entry, Timestamp(now));
+    let decision = decide(&snapshot, Registry::builtin(), &facts, &held, &mut Scratch::default());
+    let lines = entry.site.tags.tags(&decision.path_rules, 200, Some(b"text/html"));
+    (served, decision.kind, lines.map(|lines| lines.lines.clone()).unwrap_or_default())
+}
+
+fn only(live: &SiteManager) -> SiteEntry {
+    live.snapshot().sites()[0].clone()
+}
+
+#[test]
+fn the_clock_moves_a_path_on_and_holds_the_version_before() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), POLICY);
+    let live = start(directory.path(), 0);
+    assert_eq!(stands(&live, 0), (false, Kind::Allowed, vec![]));
+    assert_eq!(live.next_switch(), Some(Timestamp(10 * DAY)));
+    assert!(live.keep_time(Timestamp(10 * DAY - 1)).is_empty());
+
+    assert_eq!(live.keep_time(Timestamp(10 * DAY)), ["a"]);
+    assert_eq!(stands(&live, 10 * DAY), (false, Kind::Allowed, vec!["noindex".to_owned()]));
+    let entry = only(&live);
+    assert_eq!(entry.since, Timestamp(0), "the bytes are the same");
+    assert!(entry.held.is_empty());
+    let mut scratch = crate::robots::TargetScratch::default();
+    let rules = entry.site.tags.for_path(scratch.normalise(b"/old/page"), &mut Vec::new());
+    assert!(entry.tags_are_new(&rules, Timestamp(10 * DAY + 1)), "a 304 would hide the noindex");
+
+    let before = entry.site.robots_txt.version;
+    assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
+    assert!(stands(&live, 20 * DAY).0);
+    assert_eq!(stands(&live, 20 * DAY).1, Kind::StaleCopy, "the version before may be held");
+    assert_eq!(stands(&live, 22 * DAY).1, Kind::Unproven);
+    let entry = only(&live);
+    assert_eq!((entry.since, entry.held[0].former.version), (Timestamp(20 * DAY), before));
+    assert_eq!(live.next_switch(), None);
+    let status = &live.status(Timestamp(20 * DAY)).sites[0];
+    assert_eq!(status.retire[0].stage, RetireStage::Disallowed);
+    assert_eq!(status.retire[0].to_string(), "/old/: disallowed since 1970-01-21T00:00:00Z");
+}
+
+#[test]
+fn what_is_in_force_goes_on_while_its_file_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), POLICY);
+    let live = start(directory.path(), 0);
+    write(directory.path(), "hots: [a.example]\n");
+    assert!(!live.reload(Timestamp(1)).is_whole());
+    assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
+    assert!(stands(&live, 20 * DAY).0);
+    assert!(!live.status(Timestamp(20 * DAY)).sites[0].reload_ok, "the file is refused as before");
+}
+
+#[test]
+fn a_reload_keeps_time_and_a_restart_finds_the_stage() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), POLICY);
+    let live = start(directory.path(), 0);
+    live.reload(Timestamp(11 * DAY));
+    assert_eq!(stands(&live, 11 * DAY).2, ["noindex"]);
+    let before = only(&live).site.robots_txt.version;
+    drop(live);
+    // The switch came while nothing ran: what was served before may still be held.
+    let live = start(directory.path(), 20 * DAY + 60);
+    assert!(stands(&live, 20 * DAY + 60).0);
+    let grace = only(&live).site.grace;
+    assert_eq!(grace, Duration::from_secs(86_400));
+    let held: Vec<_> = only(&live).held.iter().map(|held| (held.former.version, held.superseded_at)).collect();
+    assert_eq!(held, [(before, Timestamp(20 * DAY + 60))]);
+}
+
+#[test]
+fn the_front_page_is_as_it_was_sent_last_until_the_policy_changes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), POLICY);
+    let live = start(directory.path(), 0);
+    let status = |live: &SiteManager| {
+        let site = live.status(Timestamp(5)).sites.remove(0);
+        (site.indexable, site.front_page_seen)
+    };
+    assert_eq!(status(&live), (true, None));
+    let said = |text: &str| Directives::parse(text).expect("directives");
+    only(&live).site.front_page.saw(&said("noindex"), Timestamp(3));
+    assert_eq!(status(&live), (false, Some(Timestamp(3))));
+    only(&live).site.front_page.saw(&said("nofollow"), Timestamp(4));
+    assert_eq!(status(&live), (true, Some(Timestamp(4))));
+    only(&live).site.front_page.saw(&said("unavailable_after: 1970-01-01T00:00:05Z"), Timestamp(4));
+    assert_eq!(status(&live), (true, Some(Timestamp(4))), "not after its moment yet");
+    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable, "its moment came while nobody asked");
+    write(directory.path(), &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"));
+    live.reload(Timestamp(5));
+    assert_eq!(status(&live), (true, None));
+    assert_eq!(FrontPage::default().last(Timestamp(5)), None);
+    let dated = "acknowledge: [site_noindex]\nindexing: { tag: 'unavailable_after: 1970-01-01T00:00:05Z' }\n";
+    write(directory.path(), &format!("{POLICY}{dated}"));
+    live.reload(Timestamp(5));
+    assert_eq!(status(&live), (true, None));
+    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable);
+}

@@ -1,0 +1,215 @@
+//! How things stand, for `status`, the API and the metrics.
+
+use super::origins::OriginRobotsStatus;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::Policy;
+use crate::policy::compiled::{Binding, SiteEntry};
+use crate::policy::model::RetirePolicy;
+use crate::policy::retire::RetireStage;
+use crate::policy::{Site, Snapshot};
+use crate::robots::TargetScratch;
+use crate::time::{Timestamp, rfc3339};
+use crate::yaml::Located;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// How things stand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Counts replacements of the snapshot.
+    pub generation: u64,
+    /// Of the last reload.
+    #[serde(serialize_with = "rfc3339")]
+    pub last_reload: Timestamp,
+    /// Sites in the order of their names.
+    pub sites: Vec<SiteStatus>,
+    /// Warnings about the state directory and the like.
+    pub warnings: Vec<String>,
+}
+
+/// One site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SiteStatus {
+    /// Its name.
+    pub site: String,
+    /// Whether a policy of it is in force at all.
+    pub in_force: bool,
+    /// Its hosts as patterns; empty for all others.
+    pub hosts: Vec<String>,
+    /// The version of its robots.txt.
+    pub version: String,
+    /// Since when that is in force.
+    #[serde(serialize_with = "rfc3339")]
+    pub since: Timestamp,
+    /// `off`, `observe` or `enforce`.
+    pub mode: String,
+    /// Whether the last reload of its file succeeded.
+    pub reload_ok: bool,
+    /// Whether it runs on a last good copy from the state directory.
+    pub last_good_copy: bool,
+    /// Why not, and warnings: `file:line:column: ...`.
+    pub findings: Vec<String>,
+    /// The pause in force, until this moment.
+    #[serde(serialize_with = "rfc3339")]
+    pub paused_until: Option<Timestamp>,
+    /// Superseded versions that may still be held.
+    pub held_versions: usize,
+    /// Whether Googlebot may fetch `/` and index it: by robots.txt as it is served, which keeps it off everything while
+    /// it is 503 for want of the origin's, and by the tags that were last sent with it; by those of the policy alone
+    /// while none was sent.
+    pub indexable: bool,
+    /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
+    #[serde(default, serialize_with = "rfc3339")]
+    pub front_page_seen: Option<Timestamp>,
+    /// Crawlers whose networks, as the policy lists them, verified nobody within seven days while others came under
+    /// their names: nobody is called an impostor by these lists.
+    #[serde(default)]
+    pub suspended: Vec<String>,
+    /// What is being retired.
+    #[serde(default)]
+    pub retire: Vec<RetireStatus>,
+    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: nobody is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_for_no_license: bool,
+    /// The origin's own robots.txt, where the policy asks for it.
+    #[serde(default)]
+    pub origin_robots: Option<OriginRobotsStatus>,
+}
+
+/// Where a path stands on its way out of search engines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct RetireStatus {
+    pub path: String,
+    pub stage: RetireStage,
+    #[serde(serialize_with = "rfc3339")]
+    pub noindex_from: Timestamp,
+    #[serde(serialize_with = "rfc3339")]
+    pub disallowed_from: Timestamp,
+    /// It is a staging site's: nothing of it is retired, and the stage is that of a plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staging: bool,
+}
+
+impl RetireStatus {
+    /// The paths of a policy, in its order.
+    pub fn of(policy: &Policy, at: Timestamp) -> Vec<RetireStatus> {
+        let each = |retired: &RetirePolicy| {
+            let (noindex_from, disallowed_from) = (retired.noindex_from.value, retired.disallowed_from());
+            let staging = policy.retiring().is_empty();
+            let stage = if staging { RetireStage::Planned } else { retired.stage(at) };
+            let status = move |path: Located<String>| RetireStatus {
+                path: path.value,
+                stage,
+                noindex_from,
+                disallowed_from,
+                staging,
+            };
+            retired.paths.clone().into_iter().map(status)
+        };
+        policy.retire.iter().flat_map(each).collect()
+    }
+}
+
+impl std::fmt::Display for RetireStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RetireStatus { path, noindex_from, disallowed_from, .. } = self;
+        match self.stage {
+            _ if self.staging => write!(f, "{path}: not under environment: staging, where nothing is retired"),
+            RetireStage::Planned => write!(f, "{path}: noindex from {noindex_from}, disallowed from {disallowed_from}"),
+            RetireStage::Noindex => {
+                write!(f, "{path}: noindex since {noindex_from}, crawlable until {disallowed_from}")
+            }
+            RetireStage::Disallowed => write!(f, "{path}: disallowed since {disallowed_from}"),
+        }
+    }
+}
+
+/// How the files stood after the last reload, for a status that waits for no reload.
+pub struct Files {
+    pub last_reload: Timestamp,
+    /// In the order of their names.
+    pub files: Vec<FileStatus>,
+    pub warnings: Vec<String>,
+}
+
+pub struct FileStatus {
+    pub site: String,
+    /// Whether the file as it stands is in force.
+    pub in_force: bool,
+    pub last_good_copy: bool,
+    pub findings: Vec<String>,
+}
+
+pub fn status(files: &Files, snapshot: &Snapshot, now: Timestamp) -> Status {
+    let entries: HashMap<&str, &SiteEntry> =
+        snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
+    let sites = files.files.iter().map(|file| SiteStatus {
+        reload_ok: file.in_force,
+        last_good_copy: file.last_good_copy,
+        findings: file.findings.clone(),
+        ..of_entry(&file.site, entries.get(file.site.as_str()).copied(), now)
+    });
+    Status {
+        generation: snapshot.generation,
+        last_reload: files.last_reload,
+        sites: sites.collect(),
+        warnings: files.warnings.clone(),
+    }
+}
+
+fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
+    let site = entry.map(|entry| &*entry.site);
+    let hosts =
+        site.map(|site| site.policy.hosts.iter().map(|host| host.value.to_string()).collect()).unwrap_or_default();
+    let pause = entry.and_then(|entry| entry.pause(now));
+    let mode = site.map(|site| site.policy.enforcement.site.mode.unwrap_or_default().name()).unwrap_or("none");
+    SiteStatus {
+        site: name.to_owned(),
+        in_force: entry.is_some(),
+        hosts,
+        version: site.map(|site| site.robots_txt.version.to_string()).unwrap_or_default(),
+        since: entry.map(|entry| entry.since).unwrap_or_default(),
+        mode: mode.to_owned(),
+        reload_ok: false,
+        last_good_copy: false,
+        findings: Vec::new(),
+        paused_until: pause.map(|pause| pause.until),
+        held_versions: entry.map_or(0, |entry| entry.held.len()),
+        indexable: site.is_none_or(|site| indexable(site, now)),
+        suspended: Vec::new(),
+        front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
+        // As it was compiled: what is served and what is said here are one.
+        asks_for_no_license: site
+            .filter(|site| site.policy.reads_origin())
+            .is_some_and(|site| site.policy.asks_for_license().next().is_some() && !site.signals.names_license()),
+        retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
+        origin_robots: None,
+    }
+}
+
+/// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far
+/// as the policy goes.
+fn indexable(site: &Site, now: Timestamp) -> bool {
+    // Who gets 5xx for robots.txt takes everything for disallowed (RFC 9309 section 2.3.1.4).
+    if site.robots_txt.awaits_origin(now).is_some() {
+        return false;
+    }
+    let Some(googlebot) = Registry::builtin().find("googlebot") else { return true };
+    let mut scratch = TargetScratch::default();
+    let target = scratch.normalise(b"/");
+    if let Binding::Group(group) = site.crawler_rules(Claim::Known(googlebot)).binding {
+        let rules = site.matcher.rules(usize::from(group));
+        if rules.find(target.sent).is_some_and(|rule| !rules.rules()[rule].allow) {
+            return false;
+        }
+    }
+    if let Some((noindex, _)) = site.front_page.last(now) {
+        return !noindex;
+    }
+    let selected = site.tags.for_path(target, &mut Vec::new());
+    !site
+        .tags
+        .tags(&selected, 200, Some(b"text/html"))
+        .is_some_and(|lines| lines.tags.effective("googlebot").forbids_indexing_at(now))
+}

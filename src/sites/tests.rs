@@ -1,0 +1,711 @@
+use super::*;
+use crate::crawlers::Registry;
+use crate::policy::origin::OriginFile;
+use crate::policy::{Held, SiteEntry};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+const DAY: i64 = 86_400;
+
+fn policy(rule: &str) -> String {
+    format!("hosts: a.example\nrobots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: [{rule}] }}] }}\n")
+}
+
+fn write(directory: &Path, file: &str, text: &str) {
+    fs::write(directory.join(file), text).expect("written");
+}
+
+fn options(policies: &Path, state: Option<&Path>) -> SiteOptions {
+    SiteOptions {
+        policies: policies.to_owned(),
+        state: state.map(Path::to_owned),
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+    }
+}
+
+pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<SiteManager> {
+    SiteManager::start(options(policies, state), Registry::builtin(), Timestamp(now))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn outcomes(report: &ReloadReport) -> Vec<(&str, Outcome)> {
+    report.sites.iter().map(|site| (site.site.as_str(), site.outcome)).collect()
+}
+
+fn served(live: &SiteManager, site: &str) -> String {
+    let snapshot = live.snapshot();
+    let index = snapshot.site_named(site).expect("the site");
+    String::from_utf8_lossy(&snapshot.sites()[index].site.robots_txt.body).into_owned()
+}
+
+fn entry(live: &SiteManager) -> SiteEntry {
+    live.snapshot().sites()[0].clone()
+}
+
+#[test]
+fn one_site_s_mistake_touches_no_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    write(root, "a.yaml", &policy("/one"));
+    write(root, "b.yml", &policy("/b").replace("a.example", "b.example"));
+    write(root, "notes.txt", "no policy");
+    fs::create_dir(root.join("presets")).expect("a folder");
+    write(&root.join("presets"), "c.yaml", "broken: [");
+    let live = start(root, None, 0);
+    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", Outcome::Unchanged), ("b", Outcome::Unchanged)]);
+    write(root, "a.yaml", "robots: { origin: replace, grops: [] }\n");
+    write(root, "b.yml", &policy("/bb").replace("a.example", "b.example"));
+    let report = live.reload(Timestamp(2));
+    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Replaced)]);
+    assert!(report.sites[0].findings[0].contains("a.yaml:1:28: error[unknown-field]"), "{report:?}");
+    assert!(served(&live, "a").contains("Disallow: /one"));
+    assert!(served(&live, "b").contains("Disallow: /bb"));
+    assert!(!live.status(Timestamp(2)).sites[0].reload_ok);
+    fs::remove_file(root.join("b.yml")).expect("removed");
+    write(root, "c.yaml", &policy("/a"));
+    let report = live.reload(Timestamp(3));
+    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Removed), ("c", Outcome::Refused)]);
+    assert!(report.sites[2].findings[0].contains("host-taken"), "{report:?}");
+    fs::remove_file(root.join("a.yaml")).expect("removed");
+    assert_eq!(
+        outcomes(&live.reload(Timestamp(4))),
+        [("a", Outcome::Removed), ("c", Outcome::Added)],
+        "its host is free now"
+    );
+}
+
+#[test]
+fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/good"));
+    drop(start(directory.path(), Some(state.path()), 0));
+    write(directory.path(), "a.yaml", "robots: [\n");
+    let live = start(directory.path(), Some(state.path()), 10);
+    assert!(served(&live, "a").contains("Disallow: /good"));
+    let status = live.status(Timestamp(10));
+    assert!(status.sites[0].last_good_copy && !status.sites[0].reload_ok);
+    let strict = SiteOptions { strict: true, ..options(directory.path(), Some(state.path())) };
+    assert!(matches!(SiteManager::start(strict, Registry::builtin(), Timestamp(10)), Err(StartError::Policies(_))));
+    let Err(StartError::Policies(shown)) =
+        SiteManager::start(options(directory.path(), None), Registry::builtin(), Timestamp(10))
+    else {
+        panic!("there is no copy to run on")
+    };
+    assert!(shown.contains("a.yaml:1:9"), "{shown}");
+}
+
+#[test]
+fn superseded_versions_are_kept_as_long_as_anybody_may_hold_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(100));
+    assert_eq!((entry(&live).since, entry(&live).held.len()), (Timestamp(100), 1));
+    assert_eq!(entry(&live).held[0].superseded_at, Timestamp(100));
+    write(directory.path(), "a.yaml", &policy("/three"));
+    live.reload(Timestamp(100 + KEPT));
+    assert_eq!(entry(&live).held.len(), 2, "some crawlers keep a copy for a week");
+    assert_eq!((entry(&live).held[0].since, entry(&live).held[1].since), (Timestamp(100), Timestamp(0)));
+    write(directory.path(), "a.yaml", &policy("/four"));
+    live.reload(Timestamp(101 + KEPT));
+    assert_eq!(entry(&live).held.len(), 2, "the first is over");
+}
+
+#[test]
+fn more_versions_than_are_kept_count_as_allowing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/0"));
+    let live = start(directory.path(), None, 0);
+    for version in 1..=65 {
+        write(directory.path(), "a.yaml", &policy(&format!("/{version}")));
+        live.reload(Timestamp(version));
+    }
+    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD);
+    assert_eq!(entry(&live).forgotten, Some(Timestamp(1)), "the first had to go");
+    for round in 0..100 {
+        write(directory.path(), "a.yaml", &policy(if round % 2 == 0 { "/64" } else { "/65" }));
+        live.reload(Timestamp(100 + round));
+    }
+    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD, "going back and forth makes no more versions");
+}
+
+#[test]
+fn since_when_a_version_is_in_force_survives_a_restart() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    drop(start(directory.path(), Some(state.path()), 50));
+    assert_eq!(entry(&start(directory.path(), Some(state.path()), 500)).since, Timestamp(50));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    assert_eq!(entry(&start(directory.path(), Some(state.path()), 600)).since, Timestamp(600));
+}
+
+#[test]
+fn a_switched_pause_outranks_the_file_survives_a_restart_and_ends() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let planned = "pause: { from: 1970-01-01T00:10:00Z, until: 1970-01-01T00:20:00Z, retry_after: 1m }\n";
+    write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
+    let live = start(directory.path(), Some(state.path()), 0);
+    let request = PauseRequest { seconds: Some(3_600), retry_after: Some(7), ..PauseRequest::default() };
+    assert_eq!(live.pause(&request, Timestamp(100)), Ok(Timestamp(3_700)));
+    let pauses = entry(&live).pauses;
+    assert_eq!(
+        pauses.iter().map(|pause| (pause.at_run_time, pause.retry_after)).collect::<Vec<_>>(),
+        [(true, 7), (false, 60)]
+    );
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    assert_eq!(live.status(Timestamp(200)).sites[0].paused_until, Some(Timestamp(3_700)));
+    assert_eq!(live.status(Timestamp(3_700)).sites[0].paused_until, None);
+    assert_eq!(live.resume(None, Timestamp(700)), Ok(vec!["a".to_owned()]), "both are ended");
+    assert_eq!(live.status(Timestamp(701)).sites[0].paused_until, None);
+    drop(live);
+    assert_eq!(start(directory.path(), Some(state.path()), 702).status(Timestamp(702)).sites[0].paused_until, None);
+}
+
+#[test]
+fn a_pause_without_an_end_lasts_twelve_hours_from_when_it_was_first_seen() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(
+        directory.path(),
+        "a.yaml",
+        &format!("{}pause: {{ audience: everyone, robots_txt: pause }}\n", policy("/one")),
+    );
+    drop(start(directory.path(), Some(state.path()), 1_000));
+    let live = start(directory.path(), Some(state.path()), 20_000);
+    assert_eq!(live.status(Timestamp(20_000)).sites[0].paused_until, Some(Timestamp(1_000 + DAY / 2)));
+    assert_eq!(entry(&live).pauses[0].robots_txt_until, Some(Timestamp(1_000 + DAY / 2)));
+}
+
+#[test]
+fn a_long_pause_has_to_be_meant() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    let long = PauseRequest { seconds: Some(40 * 3_600), ..PauseRequest::default() };
+    assert!(live.pause(&long, Timestamp(0)).is_err());
+    assert!(live.pause(&PauseRequest { long: true, ..long }, Timestamp(0)).is_ok());
+    let nowhere = PauseRequest { site: Some("b".into()), ..PauseRequest::default() };
+    assert_eq!(live.pause(&nowhere, Timestamp(0)), Err(PauseError("there is no site `b`; the sites are: a".into())));
+}
+
+#[test]
+fn a_state_that_cannot_be_understood_is_set_aside() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    fs::write(state.path().join("state.json"), "{ torn").expect("written");
+    let live = start(directory.path(), Some(state.path()), 5);
+    assert!(served(&live, "a").contains("/one"));
+    assert!(state.path().join("state.json.unreadable").exists());
+}
+
+#[test]
+fn files_that_are_no_text_or_too_large_are_findings() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    fs::write(directory.path().join("b.yaml"), [0xff, 0xfe]).expect("written");
+    fs::write(directory.path().join("c.yaml"), vec![b'#'; 5 * 1024 * 1024]).expect("written");
+    let report = live.reload(Timestamp(1));
+    assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
+    assert!(report.sites[1].findings[0].contains("not UTF-8"), "{report:?}");
+}
+
+/// The log and the status are for what needs somebody: notes are left to `check`, and a flood is cut.
+#[test]
+fn what_is_only_worth_knowing_is_not_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/private/"));
+    let mistakes: String = (0..100).map(|number| format!("mistake{number}: 1\n")).collect();
+    write(directory.path(), "b.yaml", &(policy("/b").replace("a.example", "b.example") + &mistakes));
+    let live = SiteManager::start(options(directory.path(), None), Registry::builtin(), Timestamp(0));
+    let Err(StartError::Policies(problem)) = live else { panic!("`b` has no copy to run on") };
+    assert!(problem.contains("mistake99"), "at the start all that refuses a file is shown: {problem}");
+    fs::remove_file(directory.path().join("b.yaml")).expect("removed");
+    let live = start(directory.path(), None, 0);
+    assert!(live.status(Timestamp(0)).sites[0].findings.is_empty(), "{:?}", live.status(Timestamp(0)));
+    write(directory.path(), "a.yaml", &(policy("/private/") + &mistakes));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(report.sites[0].findings.len(), 21);
+    assert_eq!(report.sites[0].findings[20], "and 80 more: `crawlgate check` shows them all");
+}
+
+#[test]
+fn a_change_is_noticed_through_links_and_without_quiet() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().join("policies");
+    fs::create_dir(&root).expect("a folder");
+    write(&root, "a.yaml", &policy("/one"));
+    let live = start(&root, None, 0);
+    let (heard, changes) = std::sync::mpsc::channel();
+    let guard = live
+        .watch(&root, Duration::from_millis(50), move || {
+            let _ = heard.send(());
+        })
+        .expect("watched");
+    let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
+    write(&root, "a.yaml", &policy("/two"));
+    assert!(noticed());
+    fs::rename(&root, directory.path().join("former")).expect("renamed");
+    assert!(noticed(), "the directory itself was replaced");
+    drop(guard);
+    let ended = std::iter::from_fn(|| Some(changes.recv_timeout(Duration::from_secs(20)))).find_map(Result::err);
+    assert_eq!(ended, Some(std::sync::mpsc::RecvTimeoutError::Disconnected), "the thread ends with its guard");
+}
+
+#[test]
+fn new_tags_are_new_for_thirty_days_through_restarts() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let rule = |path: &str| format!("  - {{ paths: [{path}], tag: noindex }}\n");
+    let text = |rules: &str| format!("{}indexing:\n{rules}", policy("/one"));
+    let new_for = |live: &SiteManager, path: &str, now: i64| {
+        let entry = entry(live);
+        let mut scratch = crate::robots::TargetScratch::default();
+        entry.tags_are_new(
+            &entry.site.tags.for_path(scratch.normalise(path.as_bytes()), &mut Vec::new()),
+            Timestamp(now),
+        )
+    };
+    write(directory.path(), "a.yaml", &text(&rule("/x/")));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert!(new_for(&live, "/x/", 29 * DAY));
+    assert!(!new_for(&live, "/other", 0));
+    drop(live);
+    write(directory.path(), "a.yaml", &text(&(rule("/y/") + &rule("/x/"))));
+    let live = start(directory.path(), Some(state.path()), 30 * DAY);
+    assert!(!new_for(&live, "/x/", 30 * DAY), "this one is old");
+    assert!(new_for(&live, "/y/", 30 * DAY));
+    write(directory.path(), "a.yaml", &text(&rule("/x/")));
+    live.reload(Timestamp(31 * DAY));
+    assert!(new_for(&live, "/y/", 31 * DAY), "a crawler may still remember what was said");
+    assert!(!new_for(&live, "/y/", 61 * DAY));
+}
+
+/// The longest that any crawler keeps a copy, and the hour that a slow answer may take.
+const KEPT: i64 = 7 * DAY + 3_600;
+
+#[test]
+fn pages_are_new_when_what_is_written_into_them_changes() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let text = |html: &str| format!("{}html: {html}\n", policy("/one"));
+    let new = |live: &SiteManager, now: i64| entry(live).tags_are_new(&Default::default(), Timestamp(now));
+    write(directory.path(), "a.yaml", &text("off"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert!(!new(&live, 0), "nothing was written before");
+    write(directory.path(), "a.yaml", &text("meta"));
+    live.reload(Timestamp(DAY));
+    assert!(new(&live, 30 * DAY) && !new(&live, 31 * DAY));
+    drop(live);
+    write(directory.path(), "a.yaml", &text("{ meta: yes }"));
+    let live = start(directory.path(), Some(state.path()), 40 * DAY);
+    assert!(!new(&live, 40 * DAY), "the same in other words");
+    write(directory.path(), "a.yaml", &text("{ meta: yes, nosnippet: .price }"));
+    live.reload(Timestamp(41 * DAY));
+    assert!(new(&live, 41 * DAY));
+}
+
+#[test]
+fn what_was_superseded_before_a_restart_may_still_be_held() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let held = |live: &Arc<SiteManager>| -> Vec<(String, i64, i64)> {
+        let first_rule = |body: &[u8]| {
+            let text = String::from_utf8_lossy(body).into_owned();
+            text.lines().find_map(|line| line.strip_prefix("Disallow: ")).unwrap_or_default().to_owned()
+        };
+        let held = |held: &Held| (first_rule(&held.former.body), held.since.0, held.superseded_at.0);
+        entry(live).held.iter().map(held).collect()
+    };
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    assert_eq!(entry(&live).forgotten, None, "nothing came before the first");
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(100));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    assert_eq!(held(&live), [("/one".to_owned(), 0, 100)]);
+    assert_eq!(entry(&live).since, Timestamp(100));
+    drop(live);
+    write(directory.path(), "a.yaml", &policy("/three"));
+    let live = start(directory.path(), Some(state.path()), 300);
+    let both = [("/two".to_owned(), 100, 300), ("/one".to_owned(), 0, 100)];
+    assert_eq!((held(&live), entry(&live).forgotten), (both.to_vec(), None), "it changed while nobody ran");
+    let one = entry(&live).held[1].former.version;
+    drop(live);
+    // What is not the version that it is said to be is none.
+    fs::write(state.path().join(format!("versions/{one}.txt")), "User-agent: *\nDisallow: /\n").expect("written");
+    let live = start(directory.path(), Some(state.path()), 400);
+    assert_eq!((held(&live), entry(&live).forgotten), (both[..1].to_vec(), Some(Timestamp(100))));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 301 + KEPT);
+    assert_eq!((held(&live), entry(&live).forgotten), (vec![], None));
+    let files = fs::read_dir(state.path().join("versions")).expect("a directory").count();
+    assert_eq!(files, 1, "the bytes of what nobody may hold are gone");
+}
+
+#[test]
+fn a_version_is_on_disk_before_it_is_served() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), Some(state.path()), 0);
+    for round in 1..5 {
+        let version = entry(&live).site.robots_txt.version;
+        let file = state.path().join(format!("versions/{version}.txt"));
+        assert_eq!(fs::read(&file).expect("it is there"), &*entry(&live).site.robots_txt.body);
+        write(directory.path(), "a.yaml", &policy(&format!("/{round}")));
+        live.reload(Timestamp(round));
+    }
+}
+
+#[test]
+fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_name() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), Some(state.path()), 10);
+    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(20));
+    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    live.write_again(Timestamp(0));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 30);
+    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    write(
+        directory.path(),
+        "a.yaml",
+        &format!("{}enforcement: {{ agents: {{ HouseBot: {{ mode: enforce }} }} }}\n", policy("/two")),
+    );
+    live.reload(Timestamp(40));
+    assert_eq!(entry(&live).identity_epoch, Timestamp(40), "what HouseBot was served before is in another's name");
+}
+
+#[test]
+fn a_host_moves_from_one_site_to_another_in_one_reload() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let hosts = |hosts: &str| policy("/one").replace("a.example", hosts);
+    write(root, "a.yaml", &hosts("one.example"));
+    write(root, "b.yaml", &hosts("[two.example, moved.example]"));
+    let live = start(root, None, 0);
+    write(root, "a.yaml", &hosts("[one.example, moved.example]"));
+    write(root, "b.yaml", &hosts("two.example"));
+    assert_eq!(outcomes(&live.reload(Timestamp(1))), [("a", Outcome::Replaced), ("b", Outcome::Replaced)]);
+    write(root, "a.yaml", &hosts("two.example"));
+    write(root, "b.yaml", &hosts("one.example"));
+    assert_eq!(outcomes(&live.reload(Timestamp(2))), [("a", Outcome::Replaced), ("b", Outcome::Replaced)]);
+    let snapshot = live.snapshot();
+    assert_eq!(snapshot.site_for_host(b"one.example"), snapshot.site_named("b"), "they have changed places");
+}
+
+#[test]
+fn of_two_new_claims_to_a_host_the_later_name_is_refused_and_no_claim_drives_out_what_is_in_force() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    write(root, "m.yaml", &policy("/m"));
+    let live = start(root, None, 0);
+    write(root, "b.yaml", "robots: { origin: replace }\n");
+    write(root, "c.yaml", "robots: { origin: replace }\n");
+    write(root, "a.yaml", &policy("/a"));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(
+        outcomes(&report),
+        [("a", Outcome::Refused), ("b", Outcome::Added), ("c", Outcome::Refused), ("m", Outcome::Unchanged)]
+    );
+    assert!(report.sites[0].findings[0].contains("`m`"), "{report:?}");
+    assert!(report.sites[2].findings[0].contains("`b`"), "{report:?}");
+    assert!(served(&live, "m").contains("/m"));
+}
+
+#[test]
+fn a_change_that_leaves_robots_txt_as_it_was_makes_no_version() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    write(directory.path(), "a.yaml", &format!("{}enforcement: {{ mode: enforce }}\n", policy("/one")));
+    assert_eq!(outcomes(&live.reload(Timestamp(5))), [("a", Outcome::Replaced)]);
+    assert_eq!((entry(&live).held.len(), entry(&live).since), (0, Timestamp(0)));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(6));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    live.reload(Timestamp(7));
+    assert_eq!(entry(&live).held.len(), 1, "the version in force is not held besides");
+}
+
+#[test]
+fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    write(directory.path(), "a.yaml", &policy("/two"));
+    live.reload(Timestamp(10));
+    let generation = live.snapshot().generation;
+    live.reload(Timestamp(20));
+    assert_eq!(live.snapshot().generation, generation, "nothing changed, nothing is replaced");
+    live.reload(Timestamp(11 + KEPT));
+    assert_eq!(entry(&live).held.len(), 0);
+}
+
+#[test]
+fn a_directory_that_cannot_be_read_keeps_all_sites_and_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().join("policies");
+    fs::create_dir(&root).expect("a folder");
+    write(&root, "a.yaml", &policy("/one"));
+    let live = start(&root, None, 0);
+    fs::rename(&root, directory.path().join("away")).expect("renamed");
+    let report = live.reload(Timestamp(1));
+    assert!(report.problem.is_some() && report.sites.is_empty());
+    assert!(served(&live, "a").contains("/one"));
+    let status = live.status(Timestamp(1));
+    assert!(status.warnings[0].contains("cannot be read"), "{status:?}");
+    assert!(!status.sites[0].reload_ok);
+    fs::rename(directory.path().join("away"), &root).expect("renamed");
+    live.reload(Timestamp(2));
+    let status = live.status(Timestamp(2));
+    assert!(status.warnings.is_empty() && status.sites[0].reload_ok);
+}
+
+#[test]
+fn what_is_no_file_is_a_finding_and_holds_nothing_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let live = start(directory.path(), None, 0);
+    let made = std::process::Command::new("mkfifo").arg(directory.path().join("b.yaml")).status().expect("mkfifo");
+    assert!(made.success());
+    std::os::unix::fs::symlink("nowhere.yaml", directory.path().join("c.yaml")).expect("a link");
+    let report = live.reload(Timestamp(1));
+    assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
+    assert!(report.sites[1].findings[0].contains("is no file"), "{report:?}");
+}
+
+#[test]
+fn a_planned_pause_whose_beginning_is_past_lasts_twelve_hours_from_when_it_came_into_force() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &format!("{}pause: {{ from: 1970-01-02T00:00:00Z }}\n", policy("/one")));
+    let live = start(directory.path(), None, 10 * DAY);
+    assert_eq!(live.status(Timestamp(10 * DAY)).sites[0].paused_until, Some(Timestamp(10 * DAY + DAY / 2)));
+}
+
+#[test]
+fn a_planned_pause_that_is_over_does_not_begin_again_however_long_it_stays_in_the_file() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &format!("{}pause: {{ audience: everyone }}\n", policy("/one")));
+    let live = start(directory.path(), Some(state.path()), 0);
+    live.reload(Timestamp(40 * DAY));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 41 * DAY);
+    assert_eq!(live.status(Timestamp(41 * DAY)).sites[0].paused_until, None);
+    live.reload(Timestamp(80 * DAY));
+    write(directory.path(), "a.yaml", &format!("{}pause: {{ audience: everyone }}\n", policy("/two")));
+    live.reload(Timestamp(81 * DAY));
+    assert_eq!(live.status(Timestamp(81 * DAY)).sites[0].paused_until, None);
+}
+
+#[test]
+fn a_planned_pause_that_was_ended_stays_ended_until_its_end() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let planned = "pause: { from: 1970-01-01T00:00:00Z, until: 1970-03-15T00:00:00Z }\nacknowledge: long_pause\n";
+    write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
+    let live = start(directory.path(), Some(state.path()), 10);
+    assert_eq!(live.resume(Some("a"), Timestamp(20)), Ok(vec!["a".to_owned()]));
+    live.reload(Timestamp(40 * DAY));
+    assert_eq!(live.status(Timestamp(40 * DAY)).sites[0].paused_until, None);
+}
+
+#[test]
+fn a_state_that_was_set_aside_is_said_and_one_that_cannot_be_written_too() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", &policy("/one"));
+    fs::write(state.path().join("state.json"), "{ torn").expect("written");
+    let live = start(directory.path(), Some(state.path()), 5);
+    assert!(live.status(Timestamp(5)).warnings[0].contains("set aside"), "{:?}", live.status(Timestamp(5)));
+    let away = state.path().join("last-good");
+    fs::remove_dir_all(&away).expect("removed");
+    fs::write(&away, "in the way").expect("written");
+    write(directory.path(), "a.yaml", &policy("/two"));
+    assert_eq!(outcomes(&live.reload(Timestamp(6))), [("a", Outcome::Replaced)], "the proxy runs on");
+    assert!(live.status(Timestamp(6)).warnings.iter().any(|warning| warning.contains("cannot be written")));
+    fs::remove_file(&away).expect("removed");
+    fs::create_dir(&away).expect("a folder");
+    live.reload(Timestamp(7));
+    assert!(!live.status(Timestamp(7)).warnings.iter().any(|warning| warning.contains("cannot be written")));
+    assert!(away.join("a.yaml").exists(), "it is tried again");
+}
+
+#[test]
+fn a_directory_that_is_a_link_is_watched_through_a_swap() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path();
+    let (releases, site) = (root.join("releases"), root.join("site"));
+    for release in ["1", "2"] {
+        fs::create_dir_all(releases.join(release)).expect("a folder");
+        write(&releases.join(release), "a.yaml", &policy(&format!("/{release}")));
+    }
+    fs::create_dir(&site).expect("a folder");
+    let link = site.join("policies");
+    std::os::unix::fs::symlink(releases.join("1"), &link).expect("a link");
+    let live = start(&link, None, 0);
+    let (heard, changes) = std::sync::mpsc::channel();
+    let _guard = live
+        .watch(&link, Duration::from_millis(50), move || {
+            let _ = heard.send(());
+        })
+        .expect("watched");
+    let noticed = || changes.recv_timeout(Duration::from_secs(20)).is_ok();
+    std::os::unix::fs::symlink(releases.join("2"), site.join("new")).expect("a link");
+    fs::rename(site.join("new"), &link).expect("swapped");
+    assert!(noticed(), "the link leads elsewhere");
+    write(&releases.join("2"), "a.yaml", &policy("/three"));
+    assert!(noticed(), "what it leads to now is watched");
+}
+
+#[test]
+fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let read: reload::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
+        true => panic!("a mistake in the compiler"),
+        false => crate::verdict::load_with_origin(name, source, origin, registry, at),
+    };
+    let live = SiteManager::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0))
+        .expect("started");
+    write(directory.path(), "a.yaml", "# fatal\n");
+    write(directory.path(), "b.yaml", &policy("/b").replace("a.example", "b.example"));
+    let report = live.reload(Timestamp(1));
+    assert_eq!(outcomes(&report), [("a", Outcome::Kept), ("b", Outcome::Added)]);
+    assert!(report.sites[0].findings[0].contains("internal-error"), "{report:?}");
+}
+
+#[test]
+fn a_status_waits_for_no_reload() {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
+    let directory = tempfile::tempdir().expect("a directory");
+    write(directory.path(), "a.yaml", &policy("/one"));
+    let read: reload::Read = |name, source, origin, registry, at| {
+        if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
+            reading.send(()).expect("awaited");
+            go_on.recv().expect("sent");
+        }
+        crate::verdict::load_with_origin(name, source, origin, registry, at)
+    };
+    let live = SiteManager::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0))
+        .expect("started");
+    let ((reading, is_reading), (go_on, may_go_on)) = (channel(), channel());
+    *GATE.lock().expect("no panic") = Some((reading, may_go_on));
+    write(directory.path(), "a.yaml", &policy("/two"));
+    let reload = std::thread::spawn({
+        let live = live.clone();
+        move || live.reload(Timestamp(1))
+    });
+    is_reading.recv().expect("reading");
+    assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(0));
+    go_on.send(()).expect("waited for");
+    assert_eq!(outcomes(&reload.join().expect("reloaded")), [("a", Outcome::Replaced)]);
+    assert_eq!(live.status(Timestamp(1)).last_reload, Timestamp(1));
+}
+
+fn copy(text: &str) -> Arc<OriginFile> {
+    Arc::new(OriginFile::new("http://origin.test/robots.txt", text.as_bytes()))
+}
+
+#[test]
+fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let policies = directory.path().join("policies");
+    let mut options = options(&policies, Some(&directory.path().join("state")));
+    assert!(
+        SiteManager::start(options.clone(), Registry::builtin(), Timestamp(0)).is_err(),
+        "somebody named the directory"
+    );
+    options.may_be_missing = true;
+    let live = SiteManager::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"));
+    let status = live.status(Timestamp(0)).sites.remove(0);
+    assert_eq!((status.site.as_str(), status.mode.as_str(), status.hosts.len()), (DEFAULT_SITE, "observe", 0));
+    assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(0)).is_some());
+    live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /\n"), Timestamp(5)).expect("passed on as it is");
+    assert!(served(&live, DEFAULT_SITE).contains("Disallow: /\n"));
+    live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /a/\n"), Timestamp(6)).expect("fine");
+    assert_eq!(entry(&live).held.len(), 1, "the file before it, and not the one that was never served");
+    // The first policy has the copy, and crawlers hold what they got before.
+    fs::create_dir(&policies).expect("a folder");
+    write(&policies, "shop.yaml", "purposes: { training: disallow }\n");
+    assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", Outcome::Added)]);
+    assert_eq!(live.snapshot().sites().len(), 1);
+    assert!(served(&live, "shop").contains("Disallow: /a/"));
+    assert_eq!((entry(&live).held.len(), entry(&live).since), (2, Timestamp(7)));
+    // And when it is gone, there is none again.
+    fs::remove_file(policies.join("shop.yaml")).expect("removed");
+    live.reload(Timestamp(8));
+    assert_eq!(live.status(Timestamp(8)).sites[0].site, DEFAULT_SITE);
+}
+
+#[test]
+fn a_refused_first_policy_leaves_the_site_as_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let live = start(directory.path(), None, 0);
+    live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /\n"), Timestamp(1)).expect("passed on");
+    write(directory.path(), "shop.yaml", "purposes: { training: disallow }\n");
+    let report = live.reload(Timestamp(2));
+    assert_eq!(outcomes(&report), [("shop", Outcome::Refused)]);
+    assert!(report.sites[0].findings[0].contains("http://origin.test/robots.txt:2"), "{report:?}");
+    assert!(served(&live, DEFAULT_SITE).contains("Disallow: /\n"), "nothing was opened");
+}
+
+#[test]
+fn a_copy_that_is_awaited_again_costs_no_version() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    write(directory.path(), "a.yaml", "hosts: a.example\n");
+    let live = start(directory.path(), Some(state.path()), 0);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
+    drop(live);
+    // The copies are lost, the memory is not: the same file comes back, and nothing else was served.
+    let live = start(directory.path(), Some(state.path()), 100);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(110)).expect("fine");
+    assert_eq!((entry(&live).since, entry(&live).held.len(), entry(&live).forgotten), (Timestamp(10), 0, None));
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 200);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(210)).expect("fine");
+    let (held, forgotten) = (entry(&live).held, entry(&live).forgotten);
+    let held: Vec<_> = held.iter().map(|held| (held.since, held.superseded_at)).collect();
+    assert_eq!(
+        (held, forgotten),
+        (vec![(Timestamp(10), Timestamp(210))], None),
+        "another was served before the restart"
+    );
+}
+
+#[test]
+fn whatever_changes_the_bytes_makes_a_version_that_may_be_held() {
+    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let retire = "retire: [{ paths: [/old/], noindex_from: 1970-01-01, disallow_after: 20d }]\n";
+    let policy = format!("hosts: a.example\n{retire}");
+    write(directory.path(), "a.yaml", &policy);
+    let live = start(directory.path(), Some(state.path()), 0);
+    let version = |live: &SiteManager| entry(live).site.robots_txt.version;
+    let held = |live: &SiteManager| -> Vec<_> { entry(live).held.iter().map(|held| held.former.version).collect() };
+
+    live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
+    let first = version(&live);
+    assert_eq!(held(&live), [], "what was never served nobody holds");
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(20 * DAY - 9)).expect("fine");
+    let second = version(&live);
+    assert_eq!(held(&live), [first], "the origin changed its file");
+    assert_eq!(live.keep_time(Timestamp(20 * DAY)), ["a"]);
+    let third = version(&live);
+    assert_eq!(held(&live), [second, first], "a path came to its next stage");
+    write(directory.path(), "a.yaml", &policy.replace("hosts:", "robots: { content_signal: { search: yes } }\nhosts:"));
+    live.reload(Timestamp(20 * DAY + 1));
+    let fourth = version(&live);
+    assert_eq!(held(&live), [third, second, first], "a signal");
+    assert_eq!([first, second, third, fourth].iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
+    // Each by its own bytes, through a restart, while the origin's copy is lost and nothing is served at all.
+    drop(live);
+    let live = start(directory.path(), Some(state.path()), 20 * DAY + 2);
+    assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(20 * DAY + 2)).is_some());
+    assert_eq!(held(&live), [fourth, third, second, first]);
+    live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(20 * DAY + 3)).expect("fine");
+    assert_eq!((version(&live), held(&live)), (fourth, vec![third, second, first]));
+}

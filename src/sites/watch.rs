@@ -1,0 +1,118 @@
+//! Noticing that policies changed: notifications for speed, a look every half minute for file systems that give none.
+
+use super::SiteManager;
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+/// Network and overlay file systems notify nobody.
+const NET: Duration = Duration::from_secs(30);
+
+/// Keeps the watch alive; dropped, it ends.
+pub struct WatchGuard {
+    _watch: Arc<Mutex<Watch>>,
+}
+
+/// The watcher, and the directory that it watches at the moment: another one may get its name.
+struct Watch {
+    watcher: Option<RecommendedWatcher>,
+    directory: PathBuf,
+    watched: Option<(u64, u64)>,
+}
+
+struct Change;
+
+impl SiteManager {
+    /// Watches the directory in a thread of its own, and its parent too (a deployment replaces the directory, or the
+    /// link to it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets
+    /// quiet, and every half minute. Never watches a file itself: the watch would be lost with the first rename. Where
+    /// nothing can be watched, the look every half minute remains.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn watch(
+        self: &Arc<SiteManager>,
+        directory: &Path,
+        quiet: Duration,
+        changed: impl Fn() + Send + 'static,
+    ) -> Result<WatchGuard, notify::Error> {
+        let directory = std::path::absolute(directory)?;
+        // One change that waits says as much as a thousand.
+        let (sender, changes) = mpsc::sync_channel(1);
+        let of_interest = directory.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if event.map_or(true, |event| concerns(&event, &of_interest)) {
+                let _ = sender.try_send(Change);
+            }
+        });
+        let watcher = watcher
+            .map_err(|error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds"))
+            .ok();
+        let mut watch = Watch { watcher, directory, watched: None };
+        watch.follow();
+        let watch = Arc::new(Mutex::new(watch));
+        let followed = Arc::downgrade(&watch);
+        std::thread::Builder::new()
+            .name("policy-watch".into())
+            .spawn(move || run(&changes, quiet, &followed, changed))?;
+        Ok(WatchGuard { _watch: watch })
+    }
+}
+
+/// Until the guard is dropped, and with it the sender.
+fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, changed: impl Fn()) {
+    loop {
+        match changes.recv_timeout(NET) {
+            // Without a watcher there is no sender either: the guard alone says when to end.
+            Err(RecvTimeoutError::Disconnected) if watch.strong_count() == 0 => return,
+            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(NET),
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Change) => {
+                let began = Instant::now();
+                while changes.recv_timeout(quiet).is_ok() && began.elapsed() <= quiet * 10 {}
+            }
+        }
+        match watch.upgrade() {
+            // Before the directory is read, or a change between the two would be missed.
+            Some(watch) => lock(&watch).follow(),
+            None => return,
+        }
+        changed();
+    }
+}
+
+impl Watch {
+    /// Watches the directory that has the name now, if that is another than before.
+    fn follow(&mut self) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let is = std::fs::metadata(&self.directory).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        if is == self.watched {
+            return;
+        }
+        // The system forgot a directory that is gone; then there is nothing to end.
+        let _ = watcher.unwatch(&self.directory);
+        self.watched = is;
+        if let Err(error) = watcher.watch(&self.directory, RecursiveMode::NonRecursive) {
+            tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
+        }
+        if let Some(parent) = self.directory.parent()
+            && let Err(error) = watcher.watch(parent, RecursiveMode::NonRecursive)
+        {
+            tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds");
+        }
+    }
+}
+
+/// Whether an event says something about the directory. Our own reading is no change, and what else lies beside the
+/// directory (a log, say) is no policy. An event without paths means that some were lost.
+fn concerns(event: &Event, directory: &Path) -> bool {
+    !matches!(event.kind, EventKind::Access(_))
+        && (event.paths.is_empty() || event.paths.iter().any(|path| path.starts_with(directory)))
+}
+
+fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
+    watch.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
