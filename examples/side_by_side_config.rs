@@ -180,17 +180,17 @@ fn groups(site: &Site, registry: &Registry) -> Result<(Vec<Group>, Vec<Answer>),
     }
     let mut answers: Vec<Answer> = Vec::new();
     for (index, crawler) in (0..).zip(registry.crawlers()) {
-        let standing = site.standing(Claim::Known(CrawlerIndex(index)));
-        if !standing.named || crawler.marks.is_empty() {
+        let rules = site.crawler_rules(Claim::Known(CrawlerIndex(index)));
+        if !rules.named || crawler.marks.is_empty() {
             continue;
         }
-        if standing.mode != Mode::Enforce {
+        if rules.mode != Mode::Enforce {
             return Err(format!("{} is not enforced: only `enforce` is translated", crawler.name));
         }
-        if let Binding::Group(group) = standing.binding {
+        if let Binding::Group(group) = rules.binding {
             groups[place[usize::from(group)]].marks.extend(crawler.marks.iter().cloned());
         }
-        let answer = &site.answers[usize::from(standing.disallowed)];
+        let answer = &site.answers[usize::from(rules.disallowed)];
         if !answers.contains(answer) {
             answers.push(answer.clone());
         }
