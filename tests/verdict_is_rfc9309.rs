@@ -7,7 +7,7 @@ use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, Former, Held, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{
-    Behaviour, Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, asker_of, decide, explain, explain_for,
+    Behaviour, Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, claimant_of, decide, explain, explain_for,
 };
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
@@ -366,7 +366,7 @@ proptest! {
             _ => Kind::Violation,
         };
         prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", TOKENS[token], target, String::from_utf8_lossy(&site.robots_txt.body));
-        let said = explain_for(&now, registry, &Question { facts, status: 200, content_type: None }, asker_of(&now, registry, &facts), &holdings, Behaviour::default(), &[]);
+        let said = explain_for(&now, registry, &Question { facts, status: 200, content_type: None }, claimant_of(&now, registry, &facts), &holdings, Behaviour::default(), &[]);
         prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
     }
 
@@ -380,7 +380,7 @@ proptest! {
         let user_agent = format!("{}/1.0", TOKENS[token]);
         let facts = facts(&user_agent, &target);
         let decision = decide(&snapshot, registry, &facts, &holdings, &mut Scratch::default());
-        let said = explain_for(&snapshot, registry, &Question { facts, status: 200, content_type: None }, asker_of(&snapshot, registry, &facts), &holdings, Behaviour::default(), &[]);
+        let said = explain_for(&snapshot, registry, &Question { facts, status: 200, content_type: None }, claimant_of(&snapshot, registry, &facts), &holdings, Behaviour::default(), &[]);
         prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
         prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
         prop_assert!(!decision.never_fetched || decision.kind == Kind::Violation && !fetched);

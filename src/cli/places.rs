@@ -30,7 +30,7 @@ pub fn control_to_ask() -> Option<PathBuf> {
 }
 
 /// Every place where a socket may be, nearest first. A service and the administrator who asks it have different
-/// environments, so the askers look in all of them.
+/// environments, so the claimants look in all of them.
 fn controls() -> Vec<PathBuf> {
     let mut places = Vec::new();
     if let Some(directory) = variable("RUNTIME_DIRECTORY") {
