@@ -128,7 +128,9 @@ fn gate() -> (Origin, Gate) {
         let pages =
             PAGES.iter().chain(ODD_HEADS).chain([&("long-head", long_head.as_str())]).copied().collect::<Vec<_>>();
         let page = pages.iter().find(|(name, _)| request.target().ends_with(&format!("/{name}")));
-        let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", *body));
+        let shown = request.target().strip_prefix("/shown/").map(show);
+        let page = shown.as_deref().or(page.map(|(_, body)| *body));
+        let (status, body) = page.map_or(("404 Not Found", ""), |body| ("200 OK", body));
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -155,7 +157,7 @@ fn chromium(directory: &Path, arguments: &[&str], url: &str) -> Vec<u8> {
             "--disable-sync",
         ])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-default-apps"])
-        .args(["--disable-extensions", "--no-proxy-server", "--hide-scrollbars", "--window-size=640,480"])
+        .args(["--disable-extensions", "--no-proxy-server", "--hide-scrollbars", "--window-size=640,600"])
         .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
         .arg(format!("--user-data-dir={}", directory.display()))
         .args(arguments)
@@ -167,27 +169,54 @@ fn chromium(directory: &Path, arguments: &[&str], url: &str) -> Vec<u8> {
     output.stdout
 }
 
-fn dom(gate: &Gate, path: &str) -> String {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let url = format!("http://{}{path}", gate.address);
-    String::from_utf8(chromium(directory.path(), &["--dump-dom"], &url)).expect("UTF-8")
+/// A page that shows other pages in frames and writes down the document that the browser made of each. `targets` are
+/// separated by `+`.
+fn show(targets: &str) -> String {
+    let frames: String = targets.split('+').map(|target| format!("<iframe src=/{target}></iframe>\n")).collect();
+    format!("<!doctype html><style>iframe {{ width: 600px; height: 140px }}</style>{frames}{DOCUMENTS}")
 }
 
-/// What the picture shows, file by file.
-fn picture(gate: &Gate, path: &str) -> Vec<u8> {
+const DOCUMENTS: &str = r#"<pre id=out></pre><script>
+onload = () => {
+  const read = frame => frame.contentDocument.documentElement.outerHTML;
+  const documents = [...document.querySelectorAll("iframe")].map(read);
+  document.getElementById("out").textContent = JSON.stringify(documents);
+}
+</script>"#;
+
+/// The documents that the browser makes of pages, in the order of `targets`.
+fn documents(gate: &Gate, targets: &[String]) -> Vec<String> {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let url = format!("http://{}/shown/{}", gate.address, targets.join("+"));
+    let json = output(&chromium(directory.path(), &["--dump-dom"], &url));
+    serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+/// The text of `<pre id=out>` in a dumped page.
+fn output(dom: &[u8]) -> String {
+    let dom = std::str::from_utf8(dom).expect("UTF-8");
+    let (_, rest) = dom.split_once("<pre id=\"out\">").unwrap_or_else(|| panic!("no output: {dom}"));
+    let text = rest.split_once("</pre>").expect("the end of the output").0;
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{A0}").replace("&amp;", "&")
+}
+
+/// A picture of pages below each other.
+fn picture(gate: &Gate, targets: &[String]) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("page.png");
-    let url = format!("http://{}{path}", gate.address);
+    let url = format!("http://{}/shown/{}", gate.address, targets.join("+"));
     chromium(&directory.path().join("profile"), &[&format!("--screenshot={}", file.display())], &url);
     std::fs::read(file).expect("a picture")
 }
 
 #[test]
-fn the_document_is_what_it_was_but_for_what_was_written_into_it() {
+fn rewritten_page_is_the_same_document_but_for_what_was_added() {
     let (_origin, gate) = gate();
-    for (name, _) in PAGES {
-        let before = dom(&gate, &format!("/before/{name}"));
-        let after = dom(&gate, &format!("/after/{name}"));
+    let named = |place: &str| -> Vec<String> { PAGES.iter().map(|(name, _)| format!("{place}/{name}")).collect() };
+    let all = documents(&gate, &[named("before"), named("after")].concat());
+    let (before, after) = all.split_at(PAGES.len());
+    assert_eq!(after.len(), PAGES.len());
+    for ((name, _), (before, after)) in PAGES.iter().zip(before.iter().zip(after)) {
         assert!(before.contains("<head>") && !before.contains(ROBOTS), "{name}: {before}");
         let (head, rest) = after.split_once("</head>").expect("a head");
         if !WITHOUT_METAS.contains(name) {
@@ -201,19 +230,18 @@ fn the_document_is_what_it_was_but_for_what_was_written_into_it() {
             .replace(GOOGLEBOT, "")
             .replace(" data-nosnippet=\"\"", "")
             .replace(" rel=\"ugc\"", "");
-        assert_eq!(without_ours, before, "{name}");
+        assert_eq!(&without_ours, before, "{name}");
     }
 }
 
 #[test]
-fn the_page_looks_as_it_did() {
+fn rewritten_page_looks_as_before() {
     let (_origin, gate) = gate();
-    for name in ["ordinary", "broken-head", "quirks"] {
-        let (before, after) = (picture(&gate, &format!("/before/{name}")), picture(&gate, &format!("/after/{name}")));
-        assert!(before.len() > 500, "{name}: {} octets of picture", before.len());
-        assert!(before == after, "{name} looks otherwise");
-    }
-    assert!(picture(&gate, "/before/ordinary") != picture(&gate, "/before/quirks"), "pictures tell pages apart");
+    let named = |place: &str| ["ordinary", "broken-head", "quirks"].map(|name| format!("{place}/{name}"));
+    let (before, after) = (picture(&gate, &named("before")), picture(&gate, &named("after")));
+    assert!(before.len() > 500, "{} octets of picture", before.len());
+    assert!(before == after, "the pages look different");
+    assert!(before != picture(&gate, &["before/ordinary".into()]), "pictures tell pages apart");
 }
 
 /// Reads pages with scripting and without, and says for each which metas it found, and whether the rest is what it was.
@@ -249,7 +277,7 @@ document.currentScript.remove();
 </script>"#;
 
 #[test]
-fn metas_are_in_the_head_with_scripting_and_without() {
+fn odd_head_gets_its_metas_with_and_without_scripting() {
     let (_origin, gate) = gate();
     let body = |path: String| gate.get("any.example", &path, "").text().to_owned();
     let names: Vec<&str> = PAGES.iter().chain(ODD_HEADS).map(|(name, _)| *name).chain(["long-head"]).collect();
@@ -261,9 +289,7 @@ fn metas_are_in_the_head_with_scripting_and_without() {
     std::fs::write(&file, READER.replace("PAGES", &pages)).expect("a page");
     let url = format!("file://{}", file.display());
     let dom = chromium(&directory.path().join("profile"), &["--dump-dom"], &url);
-    let dom = String::from_utf8(dom).expect("UTF-8");
-    let said =
-        dom.split_once("<pre id=\"out\">").and_then(|(_, rest)| rest.split_once("</pre>")).expect("what was read").0;
+    let said = output(&dom);
     assert_eq!(said.lines().count(), 2 * names.len(), "{said}");
     let both = "head robots=noindex, max-snippet: 20; head googlebot=nofollow";
     for line in said.lines() {

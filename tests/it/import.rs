@@ -150,7 +150,7 @@ fn line() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn an_imported_policy_gives_the_verdicts_of_its_file(lines in vec(line(), 0..24), purposes in any::<bool>()) {
