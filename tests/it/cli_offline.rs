@@ -62,8 +62,6 @@ fn check_shows_six_different_mistakes_each_in_its_place() {
     for (line, column) in [(1, 1), (3, 13), (6, 12), (9, 18), (12, 7), (15, 10)] {
         assert!(shown.contains(&format!("shop.yaml:{line}:{column}\n")), "{line}:{column} in\n{shown}");
     }
-    assert!(shown.contains("did you mean `hosts`?"), "{shown}");
-    assert!(shown.contains("0 of 1 policy file good, 6 errors"), "{shown}");
     assert!(!shown.contains('\u{1b}'), "colours outside of a terminal:\n{shown}");
 
     let findings = json(&crawlgate(&["check", "--json", path(&policies)]));
@@ -84,9 +82,10 @@ fn check_passes_every_shipped_policy_without_a_warning() {
 fn a_failing_test_of_a_policy_fails_the_check() {
     let policy = format!("{GOOD}tests:\n  - {{ agent: Googlebot, path: /cart/, expect: allowed }}\n");
     let policies = directory(&[("shop.yaml", &policy)]);
-    let output = crawlgate(&["check", path(&policies)]);
+    let output = crawlgate(&["check", "--json", path(&policies)]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).contains("the verdict is `disallowed`, not `allowed`"), "{}", text(&output.stdout));
+    let finding = &json(&output)["findings"][0];
+    assert_eq!((&finding["id"], &finding["line"]), (&"test-failed".into(), &8.into()), "{finding}");
 }
 
 #[test]
@@ -101,11 +100,11 @@ fn warnings_fail_the_check_only_when_they_are_denied() {
 #[test]
 fn two_policies_for_one_host_are_a_conflict() {
     let policies = directory(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
-    let output = crawlgate(&["check", path(&policies)]);
-    let shown = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(shown.contains("a.yaml claims the host shop.example too"), "{shown}");
-    assert!(shown.contains("b.yaml:1:9"), "{shown}");
+    let output = crawlgate(&["check", "--json", path(&policies)]);
+    assert_eq!(output.status.code(), Some(1));
+    let finding = &json(&output)["findings"][0];
+    assert!(finding["file"].as_str().is_some_and(|file| file.ends_with("b.yaml")), "{finding}");
+    assert_eq!((&finding["id"], &finding["line"]), (&"host-taken".into(), &1.into()), "{finding}");
 
     let everywhere = GOOD.replace("hosts: [shop.example]\n", "");
     let policies = directory(&[("a.yaml", &everywhere), ("b.yaml", &everywhere)]);
@@ -175,7 +174,7 @@ fn a_broken_policy_does_not_keep_another_from_being_rendered() {
     let output = crawlgate(&["render", "--host", "shop.example", "--policies", path(&policies)]);
     assert_eq!(output.status.code(), Some(0));
     assert!(text(&output.stdout).contains("Disallow: /cart/"));
-    assert!(text(&output.stderr).contains("did you mean `hosts`?"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("wrong.yaml:1:1"), "{}", text(&output.stderr));
     let output = crawlgate(&["render", "--host", "wrong.example", "--policies", path(&policies)]);
     assert_eq!(output.status.code(), Some(1));
 }
@@ -252,7 +251,9 @@ fn explain_shows_the_line_of_the_policy_that_decided() {
     let line = policy.lines().position(|line| line.starts_with("  training: disallow")).expect("the line") + 1;
     assert!(shown.contains(&format!("policies/demo.yaml:{line}:13")), "{shown}");
     assert!(shown.contains("training: disallow"), "{shown}");
-    assert!(shown.contains("refused with 403"), "{shown}");
+    let explained = json(&crawlgate(&["explain", "--json", "--host", "any.example", "--user-agent", "GPTBot", "/"]));
+    assert_eq!(explained["action"], serde_json::json!({ "kind": "block", "status": 403 }));
+    assert_eq!(explained["rule"]["source"], format!("policies/demo.yaml:{line}:13"));
 }
 
 #[test]
@@ -271,10 +272,10 @@ fn crawlers_are_listed_found_and_identified() {
 
     assert!(text(&crawlgate(&["crawlers", "gptbot"]).stdout).contains("OpenAI"));
     let kept = text(&crawlgate(&["crawlers", "duckassistbot"]).stdout);
-    assert!(kept.contains("robots.txt    kept for 72 hours"), "how long it may go by a copy: {kept}");
+    assert!(kept.contains("72 hours"), "how long it may use a cached copy: {kept}");
     let unknown = crawlgate(&["crawlers", "GTPBot"]);
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(text(&unknown.stderr).contains("did you mean"), "{}", text(&unknown.stderr));
+    assert!(text(&unknown.stderr).to_lowercase().contains("gptbot"), "{}", text(&unknown.stderr));
 }
 
 #[test]
@@ -382,11 +383,8 @@ fn a_robots_txt_is_linted_by_check_and_imported_into_a_policy_that_check_accepts
     let policy = files.path().join("shop.yaml").display().to_string();
     let imported = crawlgate(&["import", &file, "-o", &policy, "--host", "shop.example"]);
     assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
-    assert!(
-        text(&imported.stderr).contains("robots.txt:4: `Clean-param: ref /` is left out"),
-        "{}",
-        text(&imported.stderr)
-    );
+    let notes = text(&imported.stderr);
+    assert!(notes.contains("robots.txt:4") && notes.contains("Clean-param: ref /"), "{notes}");
     assert_eq!(crawlgate(&["check", &policy, "--deny-warnings"]).status.code(), Some(0));
     assert_eq!(crawlgate(&["import", &file, "-o", &policy]).status.code(), Some(3), "never over a file that is there");
 }

@@ -273,10 +273,6 @@ fn a_retired_path_goes_on_by_the_clock_without_an_edit() {
         "crawlgate_requests_total{action=\"pass\",crawler=\"bingbot\",kind=\"stale_copy\",site=\"site\"}",
         1.0,
     );
-    let status = gate.command(&["status"]);
-    let status = String::from_utf8_lossy(&status.stdout).into_owned();
-    assert!(status.contains("retire      /old/: disallowed since "), "{status}");
-    assert!(status.contains("held        1 older"), "{status}");
 }
 
 #[test]
@@ -285,8 +281,6 @@ fn check_and_explain_say_where_a_path_stands() {
     let file = directory.path().join("shop.yaml");
     std::fs::write(&file, retiring(Timestamp::parse("2020-01-01").expect("a day"), "14d")).expect("written");
     let path = file.display().to_string();
-    let check = String::from_utf8_lossy(&run(&["check", &path]).stdout).into_owned();
-    assert!(check.contains("retire      /old/: disallowed since 2020-01-15T00:00:00Z"), "{check}");
     let json: serde_json::Value = serde_json::from_slice(&run(&["check", "--json", &path]).stdout).expect("JSON");
     assert_eq!(json["sites"][0]["retire"][0]["stage"], "disallowed");
 
@@ -321,13 +315,10 @@ fn explain_says_which_tags_of_the_origin_are_taken_away() {
             ["explain", "--host", HOST, "--user-agent", BROWSER, "--policies", &policies, "--origin-tag", "noindex"];
         String::from_utf8_lossy(&run(&[&always, more].concat()).stdout).into_owned()
     };
-    let text = explain(&["/a"]);
-    assert!(text.contains("taken away X-Robots-Tag: noindex (the origin's, by `origin_tags: strip`)\n"), "{text}");
-    assert!(text.contains("tells      googlebot: nothing\n"), "{text}");
-    let text = explain(&["/b"]);
-    assert!(text.contains("tag        X-Robots-Tag: nofollow\ntaken away X-Robots-Tag: noindex "), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&explain(&["--json", "/a"])).expect("JSON");
-    assert_eq!((&json["taken_away"], &json["x_robots_tag"]), (&serde_json::json!(["noindex"]), &serde_json::json!([])));
+    for (path, sent) in [("/a", serde_json::json!([])), ("/b", serde_json::json!(["nofollow"]))] {
+        let json: serde_json::Value = serde_json::from_str(&explain(&["--json", path])).expect("JSON");
+        assert_eq!((&json["taken_away"], &json["x_robots_tag"]), (&serde_json::json!(["noindex"]), &sent), "{path}");
+    }
 }
 
 #[test]
@@ -360,16 +351,9 @@ fn whether_a_site_is_indexable_is_what_was_sent() {
         ("crawlgate_site_indexable{site=\"site\"}", "crawlgate_site_front_page_timestamp_seconds{site=\"site\"}");
     gate.wait_for_metric(indexable, 1.0);
     gate.wait_for_metric(seen, 0.0);
-    let status = |gate: &Gate| String::from_utf8_lossy(&gate.command(&["status"]).stdout).into_owned();
-    assert!(
-        status(&gate).contains("may crawl and index / by the policy; / was not asked for yet"),
-        "{}",
-        status(&gate)
-    );
 
     gate.get(HOST, "/", "X-Close: 1\r\n");
     gate.wait_for_metric(indexable, 0.0);
-    assert!(status(&gate).contains("Googlebot is kept from /, as it was sent at 20"), "{}", status(&gate));
     // What is no page of the front says nothing about it.
     gate.get(HOST, "/other", "");
     gate.get(HOST, "/", "X-Error: 1\r\n");
