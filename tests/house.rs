@@ -7,14 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// Floor, and the rooms on it. `main`, `cli` and `server` are one room: the assembly.
 const FLOORS: &[(i8, &[&str])] = &[
-    (6, &["main", "cli", "server"]),
-    (5, &["gateway", "admin"]),
-    (4, &["origin", "sites", "ledger", "telemetry"]),
-    (3, &["verdict"]),
-    (2, &["policy", "settings"]),
-    (1, &["crawlers", "html"]),
-    (0, &["robots", "indexing", "yaml", "clock", "durable"]),
-    (-1, &["time"]),
+    (8, &["main", "cli", "server"]),
+    (7, &["gateway", "admin"]),
+    (5, &["judge"]),
+    (4, &["origin", "sites", "ledger"]),
+    (3, &["telemetry"]),
+    (2, &["verdict"]),
+    (1, &["policy", "settings"]),
+    (0, &["crawlers", "html"]),
+    (-1, &["robots", "indexing", "yaml", "clock", "durable"]),
+    (-2, &["time"]),
 ];
 
 /// Rooms of the engine: no runtime, no proxy, no clock, no I/O.
@@ -77,7 +79,7 @@ fn floor(room: &str) -> Option<i8> {
 }
 
 fn same_room(one: &str, other: &str) -> bool {
-    one == other || (floor(one) == Some(6) && floor(other) == Some(6))
+    one == other || (floor(one) == Some(8) && floor(other) == Some(8))
 }
 
 /// The rooms that code names, each with its line: `crate::room`, `crate::{room, ...}`, `crawlgate::room`, or `super::`
