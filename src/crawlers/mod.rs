@@ -3,6 +3,7 @@
 //!
 //! This room knows no policy and no request.
 
+mod browsers;
 mod declared;
 mod identify;
 mod network;
@@ -10,6 +11,7 @@ mod records;
 mod registry;
 mod words;
 
+pub use browsers::{browsers, lookalikes, stands_in_browsers};
 pub use declared::calls_itself;
 pub use identify::TokenMarks;
 pub use network::read_network;
@@ -26,11 +28,6 @@ pub enum Claim {
     Token(u16),
     /// Says that it is a bot, and is in no list.
     Other,
-}
-
-/// User agents of people that look like those of crawlers: nobody may take one of them for a bot.
-pub fn lookalikes() -> impl Iterator<Item = &'static str> {
-    include_str!("humans.txt").lines()
 }
 
 #[cfg(test)]
