@@ -270,7 +270,7 @@ fn a_retired_path_goes_on_by_the_clock_without_an_edit() {
     // Whoever holds the version before is not refused within the grace time.
     assert_eq!(gate.fetch_as(BINGBOT, "/old/page").status, 200);
     gate.wait_for_metric(
-        "crawlgate_requests_total{action=\"pass\",crawler=\"bingbot\",site=\"site\",verdict=\"stale_copy\"}",
+        "crawlgate_requests_total{action=\"pass\",crawler=\"bingbot\",kind=\"stale_copy\",site=\"site\"}",
         1.0,
     );
     let status = gate.command(&["status"]);
