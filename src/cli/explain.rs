@@ -15,21 +15,21 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Nobody here knows who came.
+/// Without a running crawlgate it is unknown whether the list has verified a visit.
 const ONLY_WHERE_VERIFIED: &str = "\
-A running crawlgate calls it so only where somebody came from these networks within seven days; until then it is treated as
-unverified. `--live` asks the running one.";
+A running crawlgate reports an impostor only if these networks verified a visit within seven days. Otherwise it treats the
+request as unverified. Use --live to ask the running crawlgate.";
 
-/// Say why: crawler, group, rule with its line, verdict, action, X-Robots-Tag
+/// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The host that is asked for
+    /// The host of the request
     #[arg(long)]
     host: String,
     /// A user agent, or the token or name of a crawler, like GPTBot
     #[arg(long, value_name = "UA")]
     user_agent: String,
-    /// The address that the request comes from
+    /// The address of the client
     #[arg(long)]
     ip: Option<IpAddr>,
     /// The content type of the response, for tags that depend on it
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// The status of the response, for tags that depend on it
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
-    /// What the crawler holds: `none`, `current`, or the file of an earlier robots.txt [default: nobody knows]
+    /// The robots.txt that the crawler has cached: `none`, `current`, or a file [default: unknown]
     #[arg(long, value_name = "HELD", conflicts_with = "live")]
     held: Option<String>,
     /// A line of X-Robots-Tag that the origin sends, like `googlebot: noindex`; may be repeated
@@ -47,14 +47,14 @@ pub struct Arguments {
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
     policies: PathBuf,
-    /// Ask the running crawlgate: its policies, its versions, its memory of paces and traps
+    /// Ask the running crawlgate, which knows cached versions, crawl rates and marks
     #[arg(long, conflicts_with_all = ["origin_robots", "state"])]
     live: bool,
     #[command(flatten)]
     control: control::Socket,
     #[command(flatten)]
     origin: origin_copy::OriginFrom,
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Path and query, as sent
@@ -65,7 +65,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(
-            "`{}` is not a path: it begins with `/`; the host goes into --host",
+            "`{}` is not a path; write a path that begins with `/`, and the host in --host",
             arguments.target
         )));
     }
