@@ -16,7 +16,7 @@
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
-//! | 4 | [`telemetry`] | metrics, access log, tracing |
+//! | 3 | [`telemetry`] | metrics, access log, event log, tracing; not part of the engine |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |

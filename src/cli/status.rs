@@ -2,7 +2,7 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::origin::robots::NOT_ASKED_YET;
+use crate::origin::robots::State;
 use crate::sites::{OriginRobotsStatus, Served, Status};
 use std::io::{self, Write};
 
@@ -94,18 +94,19 @@ fn print(status: &Status) -> io::Result<()> {
 
 /// The states of docs/origin-robots.md in words.
 fn meaning(robots: &OriginRobotsStatus) -> String {
-    match robots.state.as_str() {
-        "awaited" => "is awaited".into(),
-        "current" => "is read".into(),
-        "absent" => "is not there".into(),
-        "kept" => match robots.believed_at {
+    // A server of another version may have a state that this command does not know.
+    let Some(state) = State::named(&robots.state) else { return robots.state.clone() };
+    match state {
+        State::Awaited => "is awaited".into(),
+        State::Current => "is read".into(),
+        State::Absent => "is not there".into(),
+        State::Kept => match robots.believed_at {
             Some(moment) => format!("has no rules any more, which is not believed before {moment}"),
-            None if robots.problem.as_deref() == Some(NOT_ASKED_YET) => "is asked for".into(),
+            None if robots.is_unasked => "is asked for".into(),
             None => "cannot be read".into(),
         },
-        "held_back" => "is held back".into(),
-        "missing" => "cannot be read, and there is no copy of it".into(),
-        other => other.into(),
+        State::HeldBack => "is held back".into(),
+        State::Missing => "cannot be read, and there is no copy of it".into(),
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[(i8, &[&str])] = &[
     (6, &["main", "cli", "server"]),
     (5, &["gateway", "admin"]),
-    (4, &["origin", "sites", "ledger", "telemetry"]),
-    (3, &["verdict"]),
+    (4, &["origin", "sites", "ledger"]),
+    (3, &["telemetry", "verdict"]),
     (2, &["policy", "settings"]),
     (1, &["crawlers", "html"]),
     (0, &["robots", "indexing", "yaml", "clock", "durable"]),
