@@ -2,7 +2,7 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::origin::robots::NOT_ASKED_YET;
+use crate::origin::robots::State;
 use crate::sites::{OriginRobotsStatus, Served, Status};
 use std::io::{self, Write};
 
@@ -97,18 +97,19 @@ fn print(status: &Status) -> io::Result<()> {
 
 /// The states of docs/origin-robots.md in words.
 fn meaning(robots: &OriginRobotsStatus) -> String {
-    match robots.state.as_str() {
-        "awaited" => "is awaited".into(),
-        "current" => "is read".into(),
-        "absent" => "does not exist".into(),
-        "kept" => match robots.believed_at {
+    // A server of another version may have a state that this command does not know.
+    let Some(state) = State::named(&robots.state) else { return robots.state.clone() };
+    match state {
+        State::Awaited => "is awaited".into(),
+        State::Current => "is read".into(),
+        State::Absent => "does not exist".into(),
+        State::Kept => match robots.believed_at {
             Some(moment) => format!("has no rules any more; crawlgate believes that from {moment}"),
-            None if robots.problem.as_deref() == Some(NOT_ASKED_YET) => "is being fetched".into(),
+            None if robots.is_unasked => "is being fetched".into(),
             None => "cannot be read".into(),
         },
-        "held_back" => "is held back".into(),
-        "missing" => "cannot be read, and there is no copy".into(),
-        other => other.into(),
+        State::HeldBack => "is held back".into(),
+        State::Missing => "cannot be read, and there is no copy".into(),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::sites::{SiteManager, SiteOptions, StartError};
 use crate::telemetry::{AccessLog, Events, Metrics};
 use http2::Http;
 use listening::{Listening, bind};
-pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
+pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;

@@ -108,10 +108,10 @@ impl World {
     fn after(&mut self, seconds: i64) -> usize {
         self.now += seconds;
         let moment = Moment { now: Timestamp(self.now), ..at(self.now - self.set) };
-        let errands = self.robots.due(moment);
-        let asked = errands.len();
-        for errand in errands {
-            self.robots.answered(errand.run(), moment, 0.0);
+        let jobs = self.robots.due(moment);
+        let asked = jobs.len();
+        for job in jobs {
+            self.robots.finished(job.run(), moment, 0.0);
         }
         asked
     }
@@ -695,11 +695,11 @@ fn an_answer_that_another_policy_asked_for_is_asked_again() {
         false
     });
     let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
-    let errands = world.robots.due(at(0));
+    let jobs = world.robots.due(at(0));
     fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
     world.live.reload(Timestamp(0));
-    for errand in errands {
-        world.robots.answered(errand.run(), at(0), 0.0);
+    for job in jobs {
+        world.robots.finished(job.run(), at(0), 0.0);
     }
     assert_eq!(world.served(), None);
     assert_eq!(world.after(0), 1);
