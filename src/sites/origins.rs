@@ -66,6 +66,9 @@ pub struct OriginRobotsStatus {
     pub last_success: Option<Timestamp>,
     /// What is wrong, for a person.
     pub problem: Option<String>,
+    /// Whether the copy comes from before, and the origin was not asked since.
+    #[serde(default)]
+    pub is_unasked: bool,
     /// What is served meanwhile.
     #[serde(default)]
     pub served: Served,

@@ -57,7 +57,7 @@ fn on_a_new_host_a_crawler_is_held_to_what_it_was_shown_itself() {
     assert_eq!(from(&gate, FORGER, "bingbot/2.0", "/").status, 200);
     assert_eq!(from(&gate, FORGER, "bingbot/2.0", "/").status, 429);
     assert_eq!(from(&gate, FORGER, "ClaudeBot/1.0", "/no-crawlers-here/").status, 403);
-    assert_eq!(gate.command(&["traps"]).stdout, b"nobody is marked\n");
+    assert_eq!(gate.command(&["traps"]).stdout, b"no client is marked\n");
     // And who is shown the file itself knows.
     assert_eq!(from(&gate, HONEST, "bingbot/2.0", "/robots.txt").status, 200);
     gate.wait_for_metric(fetched, 2.0);

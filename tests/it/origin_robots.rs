@@ -108,10 +108,10 @@ impl World {
     fn after(&mut self, seconds: i64) -> usize {
         self.now += seconds;
         let moment = Moment { now: Timestamp(self.now), ..at(self.now - self.set) };
-        let errands = self.robots.due(moment);
-        let asked = errands.len();
-        for errand in errands {
-            self.robots.answered(errand.run(), moment, 0.0);
+        let jobs = self.robots.due(moment);
+        let asked = jobs.len();
+        for job in jobs {
+            self.robots.finished(job.run(), moment, 0.0);
         }
         asked
     }
@@ -695,11 +695,11 @@ fn an_answer_that_another_policy_asked_for_is_asked_again() {
         false
     });
     let mut world = World::new(directory.path(), &origin, "hosts: one.test\n", 0);
-    let errands = world.robots.due(at(0));
+    let jobs = world.robots.due(at(0));
     fs::write(directory.path().join("policies/shop.yaml"), "hosts: two.test\n").expect("a policy");
     world.live.reload(Timestamp(0));
-    for errand in errands {
-        world.robots.answered(errand.run(), at(0), 0.0);
+    for job in jobs {
+        world.robots.finished(job.run(), at(0), 0.0);
     }
     assert_eq!(world.served(), None);
     assert_eq!(world.after(0), 1);
@@ -1043,8 +1043,8 @@ fn whoever_asks_is_told_that_robots_txt_is_503_and_why() {
     gate.wait_for_metric(r#"crawlgate_site_indexable{site="site"}"#, 0.0);
     let said = gate.command(&["status"]);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains("is held back: ours is answered 503 until "), "{said}");
-    assert!(said.contains("Googlebot is kept from /: robots.txt is answered 503"), "{said}");
+    assert!(said.contains("is held back: crawlgate answers 503 until "), "{said}");
+    assert!(said.contains("Googlebot may not crawl or index /: robots.txt answers 503"), "{said}");
     assert!(said.contains("acknowledge: [site_disallowed]") && !said.contains("may crawl"), "{said}");
     let state = gate.path("state").display().to_string();
     let policies = gate.setup.policies().display().to_string();

@@ -2,6 +2,7 @@
 
 use super::files::{path, says, settings, text};
 use super::running::Running;
+use crawlgate::settings::AccessDestination;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -43,6 +44,25 @@ fn systemd_understands_every_line_of_the_unit() {
     let (fine, said) = says("systemd-analyze", &["verify", "--man=no", &file]);
     // What it does not know it says, and goes on.
     assert!(fine && !said.contains("crawlgate.service"), "{said}");
+}
+
+/// What follows a word at the beginning of a line of the logrotate file.
+fn rotated(word: &str) -> Option<String> {
+    let file = text("deploy/logrotate/crawlgate");
+    file.lines().find_map(|line| Some(line.trim().strip_prefix(word)?.trim().to_owned()))
+}
+
+#[test]
+fn logrotate_finds_the_logs_of_the_unit_and_signals_it() {
+    let logs = format!("/var/log/{}", value("LogsDirectory"));
+    assert_eq!(rotated(&logs).as_deref(), Some("/*.log {"));
+    let AccessDestination::File(access) = settings(SETTINGS).logs.access else { panic!("the access log is no file") };
+    assert!(access.parent() == Some(Path::new(&logs)) && access.extension().is_some_and(|end| end == "log"));
+    assert_eq!(rotated("systemctl").as_deref(), Some("kill --kill-whom=main -s HUP crawlgate"));
+    // The old file may be written until the signal was handled; copytruncate would lose lines.
+    assert!(rotated("delaycompress").is_some() && rotated("copytruncate").is_none());
+    let manual = text("docs/settings.md") + &text("docs/deploy.md");
+    assert!(manual.contains("install -m 0644 deploy/logrotate/crawlgate /etc/logrotate.d/crawlgate"));
 }
 
 #[test]
