@@ -101,9 +101,7 @@ fn a_noscript_does_not_end_the_head() {
     ] {
         assert_eq!(with_metas(&format!("{before}{after}"), &["noindex"]), format!("{before}{NOINDEX}{after}"));
     }
-    for (theirs, merged) in
-        [("index, follow", "noindex"), ("none", "none"), ("nofollow", "noindex, nofollow")]
-    {
+    for (theirs, merged) in [("index, follow", "noindex"), ("none", "none"), ("nofollow", "noindex, nofollow")] {
         let html = format!("<html><head>{counted}<meta name=robots content=\"{theirs}\"></head><body>");
         let expected = html.replace(&format!("content=\"{theirs}\""), &format!("content=\"{merged}\""));
         assert_eq!(with_metas(&html, &["noindex"]), expected);
