@@ -13,7 +13,7 @@ mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
-use crate::clock::{Clock, Moment};
+use crate::clock::{Clock, ClockError, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
 use crate::judge::Judge;
@@ -72,9 +72,15 @@ pub enum ServerError {
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
-    /// The developer's clock cannot be used.
-    #[error("{0}")]
-    Clock(String),
+    /// The clock file cannot be used.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// A clock file is refused where others could reach the server.
+    #[error("--clock is for development: it is refused while crawlgate listens on {address}, which is not loopback")]
+    ClockOnPublicAddress {
+        /// The address.
+        address: SocketAddr,
+    },
     /// Something that is needed from the system is not to be had.
     #[error("{what}: {source}")]
     Io {
@@ -218,7 +224,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
-    let _switches =
+    let _scheduler =
         scheduler::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
     signals::serve(signals, stop.clone(), {
         let (access, events, operations) = (access.clone(), events.clone(), operations.clone());
@@ -266,14 +272,12 @@ fn configuration(threads: usize) -> ServerConf {
     }
 }
 
-/// The machine's clock, or a developer's, which no public server goes by.
+/// The machine's clock, or one that a file shifts. A server that others can reach must not follow a file.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     let Some(file) = &settings.clock else { return Ok(Clock::default()) };
     let public = settings.listen.iter().chain(&settings.admin).find(|address| !address.ip().is_loopback());
     match public {
-        Some(address) => Err(ServerError::Clock(format!(
-            "--clock is for development: it is refused while crawlgate listens on {address}, which is not loopback"
-        ))),
-        None => Clock::following(file).map_err(ServerError::Clock),
+        Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
+        None => Ok(Clock::following(file)?),
     }
 }

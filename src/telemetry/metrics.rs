@@ -34,14 +34,49 @@ struct UpstreamClass {
     seconds: Histogram,
 }
 
-/// All metrics, in a registry of their own.
-pub struct Metrics {
-    registry: Registry,
+/// The counters with a crawler. They share one cap.
+struct RequestCounters {
     requests: Counters,
     robots_txt: Counters,
     violations: Counters,
     /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
     identity: Counters,
+}
+
+impl RequestCounters {
+    fn new(register: Register<'_>) -> RequestCounters {
+        let series = Arc::default();
+        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
+        RequestCounters {
+            requests: count(
+                "crawlgate_requests_total",
+                "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
+                &["site", "crawler", "kind", "action"],
+            ),
+            robots_txt: count(
+                "crawlgate_robots_txt_total",
+                "Responses to requests for robots.txt, by status.",
+                &["site", "crawler", "status"],
+            ),
+            violations: count(
+                "crawlgate_violations_total",
+                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
+                &["site", "crawler", "kind"],
+            ),
+            identity: count(
+                "crawlgate_identity_total",
+                "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
+             unverified.",
+                &["crawler", "outcome"],
+            ),
+        }
+    }
+}
+
+/// All metrics, in a registry of their own.
+pub struct Metrics {
+    registry: Registry,
+    counts: RequestCounters,
     sites: SiteMetrics,
     decision: Histogram,
     /// In the order of [`STATUS_CLASSES`].
@@ -65,8 +100,6 @@ impl Metrics {
     pub fn new() -> Arc<Metrics> {
         let registry = Registry::new();
         let register = Register(&registry);
-        let series = Arc::default();
-        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
         register
             .gauges("crawlgate_build_info", "Always 1. The label version is that of crawlgate.", &["version"])
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
@@ -74,27 +107,7 @@ impl Metrics {
         #[cfg(target_os = "linux")]
         let _ = registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
         Arc::new(Metrics {
-            requests: count(
-                "crawlgate_requests_total",
-                "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
-                &["site", "crawler", "kind", "action"],
-            ),
-            robots_txt: count(
-                "crawlgate_robots_txt_total",
-                "Responses to requests for robots.txt, by status.",
-                &["site", "crawler", "status"],
-            ),
-            violations: count(
-                "crawlgate_violations_total",
-                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
-                &["site", "crawler", "kind"],
-            ),
-            identity: count(
-                "crawlgate_identity_total",
-                "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
-                 unverified.",
-                &["crawler", "outcome"],
-            ),
+            counts: RequestCounters::new(register),
             sites: SiteMetrics::new(register),
             decision: register.histogram(
                 "crawlgate_decision_seconds",
@@ -137,14 +150,14 @@ impl Metrics {
 
     /// `crawlgate_requests_total{site,crawler,kind,action}`.
     pub fn request(&self, site: &str, crawler: &str, kind: &'static str, action: &'static str) {
-        self.requests.count(&[site, crawler, kind, action]);
+        self.counts.requests.count(&[site, crawler, kind, action]);
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, now: i64) {
         let mut digits = [0; 3];
-        let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
+        let by_name = self.counts.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
         // A crawler that is not counted by name is not timed by name.
         if by_name && matches!(status, 200 | 304) {
             self.sites.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
@@ -153,13 +166,13 @@ impl Metrics {
 
     /// `crawlgate_violations_total{site,crawler,kind}`.
     pub fn violation(&self, site: &str, crawler: &str, kind: &'static str) {
-        self.violations.count(&[site, crawler, kind]);
+        self.counts.violations.count(&[site, crawler, kind]);
     }
 
     /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
     /// when sites go, so they must be few.
     pub fn identity(&self, crawler: &str, outcome: &'static str) {
-        self.identity.count(&[crawler, outcome]);
+        self.counts.identity.count(&[crawler, outcome]);
     }
 
     /// `crawlgate_decision_seconds`.
@@ -220,7 +233,7 @@ impl Metrics {
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
         self.sites.remove_sites(&keep);
         sites::remove_sites(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
-        for counters in [&self.requests, &self.robots_txt, &self.violations] {
+        for counters in [&self.counts.requests, &self.counts.robots_txt, &self.counts.violations] {
             counters.remove_sites(&keep);
         }
         self.sites.set(sites, reload_timestamp);

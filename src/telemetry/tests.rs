@@ -140,7 +140,7 @@ fn the_cap_outlasts_scrapes() {
     assert!(!metrics.render().contains(r#"crawler="late""#), "one cap for all, the time of the last fetch included");
     metrics.set_sites(&[gauges("other")], 1);
     metrics.request("other", "late", "allowed", "pass");
-    assert!(metrics.render().contains(r#"crawler="late",site="other""#), "what went makes room");
+    assert!(metrics.render().contains(r#"crawler="late",kind="allowed",site="other""#), "what went makes room");
 }
 
 #[test]

@@ -124,7 +124,6 @@ const ENDED_WITHOUT_SCRIPTING: &[&str] = &[
     "counted-then-meta",
     "noscript-before-head",
     "two-noscripts",
-    "nested-noscript",
     "noscript-breaks",
     "base",
     "marked",
@@ -321,7 +320,12 @@ fn metas_are_in_the_head_that_a_browser_reads() {
             "two-heads" => format!("{both}; head robots=all"),
             _ => both.to_owned(),
         };
-        if !line.ends_with(&format!(" | {expected} | same")) {
+        // Without scripting all of its head is a comment, the metas too.
+        let expected = match line.starts_with("comment-over-noscript | without ") {
+            true => " |  | other".to_owned(),
+            false => format!(" | {expected} | same"),
+        };
+        if !line.ends_with(&expected) {
             wrong.push(line);
         }
     }
