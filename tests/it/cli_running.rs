@@ -91,7 +91,7 @@ fn without_a_running_crawlgate_the_commands_say_so_and_exit_3() {
     for command in ["status", "pause", "resume", "reload"] {
         let output = binary().arg(command).arg("--control").arg(&socket).output().expect("it runs");
         assert_eq!(output.status.code(), Some(3), "{command}");
-        assert!(text(&output.stderr).contains("no crawlgate is running at"), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("no crawlgate answers at"), "{}", text(&output.stderr));
         assert!(output.stdout.is_empty(), "{command}");
     }
 }
