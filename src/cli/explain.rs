@@ -5,8 +5,10 @@ use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held};
+use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Facts, Holdings, Identity, Question, claimant_of, explain_for, explain_response, identity_by_policy,
+    Behaviour, Case, Claimant, Facts, Holdings, Identity, ResponseFacts, explain_for, identity_by_policy,
+    report_unclaimed,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -72,41 +74,34 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let now = now();
     let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now)?;
-    let mut question = Question {
-        facts: Facts {
-            host: arguments.host.as_bytes(),
-            target: arguments.target.as_bytes(),
-            method: b"GET",
-            user_agent: arguments.user_agent.as_bytes(),
-            client: arguments.ip.map(|address| address.to_canonical()),
-            identity: Identity::Unverified,
-            now,
-        },
-        status: arguments.status,
-        content_type: arguments.content_type.as_deref(),
-    };
     let registry = Registry::builtin();
-    let claimant = claimant_of(&snapshot, registry, &question.facts);
-    if let Some(site) = claimant.site.map(|index| &snapshot.sites()[index].site) {
-        question.facts.identity = identity_by_policy(site, &question.facts, claimant.claim, true);
-    }
-    let former = match arguments.held.as_deref() {
-        None | Some("none" | "current") => None,
-        Some(file) => {
-            let text =
-                std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
-            Some([Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }])
-        }
+    let mut facts = Facts {
+        host: arguments.host.as_bytes(),
+        target: arguments.target.as_bytes(),
+        method: b"GET",
+        user_agent: arguments.user_agent.as_bytes(),
+        client: arguments.ip.map(|address| address.to_canonical()),
+        identity: Identity::Unverified,
+        now,
     };
-    let tags = &arguments.origin_tags;
-    let explanation = match &arguments.held {
-        None => explain_response(&snapshot, registry, &question, tags),
-        Some(held) => {
-            let versions = former.as_ref().map_or(&[][..], |former| &former[..]);
-            let held_bits = u64::from(!versions.is_empty());
-            let holdings =
-                Holdings { versions, held: held_bits, watched: true, fetched: held != "none", ..Holdings::default() };
-            explain_for(&snapshot, registry, &question, claimant, &holdings, Behaviour::default(), tags)
+    let content_type = arguments.content_type.as_deref();
+    let response = ResponseFacts { status: arguments.status, content_type, origin_tags: &arguments.origin_tags };
+    let former = superseded(arguments.held.as_deref(), registry, now)?;
+    let explanation = match Claimant::named(&snapshot, registry, &facts) {
+        None => report_unclaimed(registry, &facts, &response),
+        Some(claimant) => {
+            facts.identity = identity_by_policy(&claimant.entry.site, &facts, claimant.claim, true);
+            let holdings = match arguments.held.as_deref() {
+                None => Holdings::of_anyone(claimant.entry, now),
+                Some(held) => Holdings {
+                    versions: former.as_slice(),
+                    held: u64::from(former.is_some()),
+                    watched: true,
+                    fetched: held != "none",
+                    ..Holdings::default()
+                },
+            };
+            explain_for(&Case { registry, facts, claimant, holdings }, Behaviour::default(), &response)
         }
     };
     if arguments.json {
@@ -119,6 +114,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
     Ok(())
+}
+
+/// The earlier robots.txt that `--held` names, if it names a file.
+fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<Held>, Failure> {
+    let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
+    let text = std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
+    Ok(Some(Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }))
 }
 
 fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {

@@ -10,8 +10,6 @@ use crate::robots::MAX_BYTES;
 pub struct Bounds {
     /// Octets compared, and what takes as long as comparing some.
     pub comparisons: usize,
-    /// Octets of rules that say a Disallow again: the origin's file has to fit into the 500 KiB as well.
-    pub octets: usize,
     /// Octets of groups that have something of the origin's in them. What is of the policy alone is not counted here.
     size: usize,
     /// Rules of the origin that are held against a group of the policy, whatever comes of it.
@@ -31,22 +29,12 @@ impl Bounds {
     /// `policy` are the octets of the policy's own groups, which come along however many they are.
     pub fn new(policy: usize) -> Bounds {
         // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
-        Bounds {
-            comparisons: 12_000_000,
-            octets: 64 * 1024,
-            size: (2 * MAX_BYTES).saturating_add(policy),
-            rules: 100_000,
-        }
+        Bounds { comparisons: 12_000_000, size: (2 * MAX_BYTES).saturating_add(policy), rules: 100_000 }
     }
 
     /// Takes the cost of comparisons; says whether there was enough left.
     pub fn compare(&mut self, cost: usize) -> bool {
         take(&mut self.comparisons, cost)
-    }
-
-    /// Takes the octets of a line that says a Disallow again.
-    pub fn write(&mut self, octets: usize) -> bool {
-        take(&mut self.octets, octets)
     }
 
     /// Takes the rules of a group of the origin that is put beside one of the policy.

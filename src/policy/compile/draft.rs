@@ -1,11 +1,57 @@
-//! A group of robots.txt while it is put together: its rules, where they came from, and how many octets it will take.
-//! Knows neither side that it is put together from.
+//! A group of robots.txt while it is put together: its rules, where they came from, what its comments say, and how many
+//! octets it will take. Knows neither side that it is put together from.
 
+use crate::crawlers::Purpose;
 use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Rule};
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
+
+/// What comments call the origin's file: robots.txt is public, the address of an origin is not.
+pub const ORIGIN: &str = "the origin's robots.txt";
+
+/// Why a group is there: its first comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heading {
+    /// The policy has the group.
+    Groups,
+    /// The site's signals need a group for `*`, and the policy has none.
+    EverybodyElse,
+    /// A token that the origin names has the policy's signals for everybody.
+    Policy,
+    /// The policy has a stance towards a purpose.
+    Purpose { purpose: Purpose, allowed: bool },
+    /// Traps need a group for `*`.
+    Traps,
+    /// What is retired needs a group for `*`.
+    Retire,
+    /// The site is a staging site.
+    Staging { crawlable: bool },
+    /// The origin has the group.
+    Origin,
+}
+
+impl fmt::Display for Heading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Heading::Groups => f.write_str("From robots.groups."),
+            Heading::EverybodyElse => f.write_str("For every crawler that no group names."),
+            Heading::Policy => f.write_str("From the site's policy."),
+            Heading::Purpose { purpose, allowed } => {
+                write!(f, "From purposes: {} {}.", purpose.name(), if *allowed { "allow" } else { "disallow" })
+            }
+            Heading::Traps => f.write_str("From enforcement.traps."),
+            Heading::Retire => f.write_str("From retire."),
+            Heading::Staging { crawlable: true } => {
+                f.write_str("A staging site: crawlable, so that its noindex is seen.")
+            }
+            Heading::Staging { crawlable: false } => f.write_str("A staging site."),
+            Heading::Origin => write!(f, "From {ORIGIN}."),
+        }
+    }
+}
 
 /// A group before it is decided whether it shares its rules with others.
 #[derive(Clone)]
@@ -19,17 +65,19 @@ pub struct Draft {
     pub extensions: Vec<Extension>,
     /// Keys of signals that the policy says to this group, here or as headers.
     pub signal_keys: Vec<&'static str>,
-    pub comments: Vec<String>,
+    pub heading: Heading,
+    /// Whether rules of the origin joined a group of the policy.
+    pub has_origin_rules: bool,
+    /// Comments after the heading: what of the origin's group is not here, and why.
+    pub notes: Vec<String>,
     pub source: RuleSource,
-    /// Follows from a purpose that is allowed.
-    pub allowed_by_purpose: bool,
     /// Allow lines of the origin that could not be kept.
     pub left_out: Vec<LeftOut>,
 }
 
 impl Draft {
-    /// A group that says nothing about anybody.
-    pub fn nothing() -> Draft {
+    /// A group without agents and without rules.
+    pub fn new(heading: Heading, source: RuleSource) -> Draft {
         Draft {
             agents: Vec::new(),
             places: Vec::new(),
@@ -37,11 +85,27 @@ impl Draft {
             crawl_delay: None,
             extensions: Vec::new(),
             signal_keys: Vec::new(),
-            comments: Vec::new(),
-            source: RuleSource::Origin(0),
-            allowed_by_purpose: false,
+            heading,
+            has_origin_rules: false,
+            notes: Vec::new(),
+            source,
             left_out: Vec::new(),
         }
+    }
+
+    /// The comments above the group.
+    pub fn comments(&self) -> Vec<String> {
+        let origin = if self.has_origin_rules { format!(" And from {ORIGIN}.") } else { String::new() };
+        std::iter::once(format!("{}{origin}", self.heading)).chain(self.notes.iter().cloned()).collect()
+    }
+
+    fn says_the_same(&self, other: &Draft) -> bool {
+        self.rules == other.rules
+            && self.crawl_delay == other.crawl_delay
+            && self.extensions == other.extensions
+            && self.signal_keys == other.signal_keys
+            && (self.heading, self.has_origin_rules) == (other.heading, other.has_origin_rules)
+            && self.notes == other.notes
     }
 }
 
@@ -54,20 +118,9 @@ impl Drafts {
     pub fn find<'d>(&mut self, index: usize, draft: impl Fn(usize) -> &'d Draft) -> usize {
         let this = draft(index);
         let mut hasher = DefaultHasher::new();
-        (&this.rules.len(), this.crawl_delay, &this.comments, this.allowed_by_purpose).hash(&mut hasher);
-        this.rules.iter().for_each(|rule| rule.hash(&mut hasher));
-        this.extensions.hash(&mut hasher);
+        (this.crawl_delay, this.heading, &this.notes, &this.rules, &this.extensions).hash(&mut hasher);
         let same = self.0.entry(hasher.finish()).or_default();
-        let says_the_same = |other: &&usize| {
-            let other = draft(**other);
-            other.rules == this.rules
-                && other.crawl_delay == this.crawl_delay
-                && other.extensions == this.extensions
-                && other.signal_keys == this.signal_keys
-                && other.comments == this.comments
-                && other.allowed_by_purpose == this.allowed_by_purpose
-        };
-        let found = same.iter().find(says_the_same).copied();
+        let found = same.iter().copied().find(|other| draft(*other).says_the_same(this));
         found.unwrap_or_else(|| {
             same.push(index);
             index

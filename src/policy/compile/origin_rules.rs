@@ -84,6 +84,12 @@ impl OriginRules {
         TooMuch { rules: self.rules, crawlers: self.tokens.len() + usize::from(self.star.is_some()) }
     }
 
+    /// The first line that names a token of a group.
+    pub fn line_of(&self, group: usize) -> Option<usize> {
+        let tokens = self.tokens.iter().map(|(_, group, line)| (*group, *line));
+        tokens.chain(self.star).filter(|(named, _)| *named == group).map(|(_, line)| line).min()
+    }
+
     /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two
     /// answers would contradict each other. Says which there were.
     pub fn leave_out(&mut self, keys: &[&'static str]) -> Vec<&'static str> {

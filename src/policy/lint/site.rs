@@ -29,7 +29,7 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     allows_left_out(site, diagnostics);
 }
 
-/// What the origin opens and a rule of the policy closes on the way.
+/// What the origin opens and a rule of the policy closes.
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     for left_out in &site.left_out {
@@ -39,8 +39,8 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
         found.push(
             finding
                 .label(match left_out.compared {
-                    true => "it could defeat this rule in places that no few rules can name",
-                    false => "it could defeat this rule, and that file has too many rules to compare them all",
+                    true => "it could defeat this rule",
+                    false => "it could defeat this rule: that file has too many rules to compare them all",
                 })
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );

@@ -41,7 +41,7 @@ pub enum RuleSource {
     Origin(usize),
 }
 
-/// An Allow of the origin that is not in the file: no few rules would keep it and the policy's Disallow.
+/// An Allow of the origin that is not in the file, because it could defeat a Disallow of the policy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeftOut {
     /// What it allows.

@@ -1,6 +1,5 @@
-//! What is said of rules that match nothing, held against what these rules do.
+//! What is said of rules that match nothing, and of a noindex that is never seen, held against what these rules do.
 
-use super::reach::{self, Among, Wanted};
 use super::tests::linted;
 use crate::crawlers::Registry;
 use crate::policy::site::Site;
@@ -72,19 +71,12 @@ fn rules_that_match_something_are_let_be() {
 fn rules_that_match_nothing_are_told() {
     for (conditions, why) in [
         ("path_regex: '^events/'", "a path begins with `/`"),
-        ("path_regex: '^(a|b)/'", "a path begins with `/`"),
         ("path_regex: '^$'", "a path begins with `/`"),
         ("path_regex: '^/a$b'", "`^` or `$`"),
-        ("path_regex: '^/a(b^)c'", "`^` or `$`"),
-        ("path_regex: '^events/', paths: /events/", "a path begins with `/`"),
         ("paths: /n/, path_regex: '^/o/'", "no path of `paths`"),
         ("not: { paths: / }", "its `not` holds wherever"),
         ("not: { paths: '*' }", "its `not` holds wherever"),
-        ("not: { path_regex: '.*' }", "its `not` holds wherever"),
-        ("paths: /m/, not: { path_regex: '^/m' }", "its `not` holds wherever"),
         ("paths: [/m/a, /n], not: { paths: [/n, '/*a'] }", "its `not` holds wherever"),
-        ("path_regex: '^/n/a', not: { path_regex: '^/n/' }", "its `not` holds wherever"),
-        ("path_regex: '^/na', not: { paths: '/n' }", "its `not` holds wherever"),
         ("status: 206, not: { status: 200 }", "its `not` holds wherever"),
         ("types: text/html, not: { types: 'text/*' }", "its `not` holds wherever"),
     ] {
@@ -115,55 +107,11 @@ fn rules_that_match_what_nobody_means_are_told_as_that() {
     }
 }
 
-/// What would take long, or cannot be told octet by octet, is let be.
+/// Groups, alternatives, flags, boundaries and repeated repetitions are not read: nothing is said.
 #[test]
-fn expressions_that_are_too_much_are_let_be() {
-    for regex in [r"^events\b", "^a.*x.{60}y.{60}z.{60}$", "(a|b|c)*a(a|b|c){30}^"] {
-        let answer = reach::any(
-            Wanted { path_regex: Some(regex), ..Wanted::default() },
-            Among::All,
-            &mut reach::Searches::of_a_policy(),
-        );
-        assert_ne!(answer, Some(true), "{regex}");
-    }
-}
-
-/// What building an automaton takes counts as what searching it does, and the next rule of the same asks for nothing.
-#[test]
-fn what_all_expressions_of_a_policy_take_is_bounded() {
-    let mut searches = reach::Searches::of_a_policy();
-    let mut answered = 0;
-    for rule in 0..1_000 {
-        let text = format!(r"(?i)^/x{rule}/\w+/y");
-        let wanted = Wanted { path_regex: Some(&text), ..Wanted::default() };
-        let before = searches.left;
-        answered += usize::from(reach::any(wanted, Among::All, &mut searches).is_some());
-        let left = searches.left;
-        let _ = reach::any(wanted, Among::All, &mut searches);
-        let (building, searching) = (before - left, left - searches.left);
-        assert!(searches.left == 0 || building > searching + 1_000, "{building} steps, and {searching} again");
-    }
-    assert!(searches.left == 0 && (40..400).contains(&answered), "{answered} answered, {} left", searches.left);
-}
-
-/// What people write is looked at whole.
-#[test]
-fn fifty_ordinary_rules_are_all_looked_at() {
-    let mut text =
-        "robots: { origin: replace, groups: [{ agents: '*', disallow: [/hidden/, /x], allow: /x/y }] }\nindexing:\n"
-            .to_owned();
-    for rule in 0..50 {
-        text += &format!(
-            "  - {{ path_regex: '^/a{rule}/[a-z]+/.*[.]html$', not: {{ paths: '/a{rule}/b/' }}, tag: noindex }}\n"
-        );
-    }
-    text +=
-        "  - { path_regex: '^events/', tag: noai }\n  - { path_regex: '^/hidden', paths: /hidden/, tag: noindex }\n";
-    text += "  - { paths: /c, tag: nofollow }\n  - { paths: /c/d, tag: nofollow }\n";
-    let (_, found) = linted(&text);
-    let ids: Vec<_> = found.items.iter().map(|item| item.id).filter(|id| !id.contains("token")).collect();
-    for id in ["noindex-unseen", "rule-never-matches", "redundant-tag"] {
-        assert!(ids.contains(&id), "{id}: {ids:?}");
+fn expressions_with_pieces_that_are_not_read_are_let_be() {
+    for regex in [r"^events\b", "^(a|b)/", "(?i)^a", "^a{0}{2}", "^[[:alpha:]]?a$b|c", r"^\x61", "^a|^/b"] {
+        assert_eq!(said(&site(&format!("path_regex: '{regex}'"))), Vec::<String>::new(), "{regex}");
     }
 }
 
@@ -309,25 +257,16 @@ fn a_noindex_that_is_seen_somewhere_is_let_be() {
 
 #[test]
 fn a_noindex_that_nobody_may_fetch_is_told() {
-    let plainly = "unless their URLs are spelled with escapes";
-    for (rules, conditions, reserve) in [
-        ("disallow: /old", "paths: /old", false),
-        ("disallow: /old", "paths: /old/", false),
-        ("disallow: /shop/, allow: /shop", "paths: /shop/", false),
-        ("disallow: [/a, /b]", "path_regex: '^/[ab]'", false),
-        ("disallow: ['/a$', '/a?', /a/]", "paths: ['/a$', '/a/']", false),
-        ("disallow: [/a, /b], allow: /a/c", "paths: /a, not: { paths: /a/c }", false),
-        ("disallow: [/x/1, /x/2]", "path_regex: '^/x/[12]'", true),
-        ("disallow: /private/", "path_regex: '^/private/a'", true),
-        ("disallow: '/*.pdf'", "path_regex: '[.]pdf$'", false),
-        ("disallow: /", "path_regex: 'a'", false),
+    for (rules, conditions) in [
+        ("disallow: /old", "paths: /old"),
+        ("disallow: /old", "paths: /old/"),
+        ("disallow: /shop/, allow: /shop", "paths: /shop/"),
+        ("disallow: ['/a$', '/a?', /a/]", "paths: ['/a$', '/a/']"),
+        ("disallow: /", "path_regex: 'a'"),
     ] {
         let (_, said) = hidden(rules, conditions);
         let only = said.first().unwrap_or_else(|| panic!("{rules}, {conditions}"));
-        assert!(
-            only.starts_with("this noindex is never seen: ") && only.contains(plainly) == reserve,
-            "{conditions}: {said:?}"
-        );
+        assert!(only.starts_with("this noindex is never seen: "), "{conditions}: {said:?}");
     }
 }
 
@@ -367,12 +306,10 @@ proptest! {
         let (rules, conditions) = (format!("disallow: [{}]{allow}", list(&disallow)), conditions.join(", "));
         let (site, said) = hidden(&rules, &conditions);
         if let Some(said) = said.first() {
-            let plainly = said.contains("unless");
             for url in short_urls().iter().chain(&urls) {
                 let mut scratch = TargetScratch::default();
                 let resolved = scratch.normalise(url.as_bytes()).resolved.is_some();
-                let needless = ["%2F", "%2f", "%2A", "%34", "%41", "%24"].iter().any(|escape| url.contains(escape));
-                if resolved || plainly && needless {
+                if resolved {
                     continue;
                 }
                 prop_assert!(!is_tagged(&site, url) || !may_be_fetched(&site, url), "{}; {}: {} is seen: {}", rules, conditions, url, said);
