@@ -70,5 +70,5 @@ fn is_slip(name: &str, meant: &str) -> bool {
 
 fn nobody(parameter: &str, name: &str, meant: Option<&str>) -> String {
     let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-    format!("`{parameter}` is `{}`: there is no {parameter} of this name{hint}\n", shown(name))
+    format!("`{parameter}` is `{}`, which is not a known {parameter}{hint}\n", shown(name))
 }

@@ -41,7 +41,7 @@ impl Operations {
         for site in operations.status().sites {
             // What is refused was said by the start itself.
             if site.reload_ok && !site.findings.is_empty() {
-                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy is in force, with warnings");
+                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
             }
             operations.is_news(&site.site, &site.findings);
         }
@@ -72,21 +72,21 @@ impl Operations {
                     tracing::info!(site = %name, outcome = ?site.outcome, "policy");
                 }
                 Outcome::Added | Outcome::Replaced => {
-                    tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "policy, with warnings");
+                    tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
                 }
-                Outcome::Removed => tracing::info!(site = %name, "the policy is removed"),
+                Outcome::Removed => tracing::info!(site = %name, "the policy file was removed"),
                 Outcome::Kept if news => {
-                    tracing::error!(site = %name, ?findings, "the new policy is refused: the old one stays");
+                    tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy stays in force");
                 }
                 Outcome::Refused if news => {
-                    tracing::error!(site = %name, ?findings, "the policy is refused, and there is no old one");
+                    tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
                 }
                 Outcome::Unchanged | Outcome::Kept | Outcome::Refused => {}
             }
         }
         let problem: Vec<String> = report.problem.iter().cloned().collect();
         if self.is_news("", &problem) && !problem.is_empty() {
-            tracing::error!(?problem, "nothing was reloaded");
+            tracing::error!(?problem, "the policies were not reloaded; the present ones stay in force");
         }
         self.refresh();
         report
@@ -97,7 +97,7 @@ impl Operations {
         let now = self.judge.clock.now();
         let switched = self.judge.sites.keep_time(now.into());
         for site in &switched {
-            tracing::info!(%site, "retired paths have come to their next stage");
+            tracing::info!(%site, "retired paths reached their next stage");
         }
         if !switched.is_empty() {
             self.refresh();
@@ -123,7 +123,7 @@ impl Operations {
     /// See [`SiteManager::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
         let until = self.judge.sites.pause(request, self.now())?;
-        tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "crawling is paused");
+        tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "the pause began");
         self.refresh();
         Ok(until)
     }
@@ -134,7 +134,7 @@ impl Operations {
     /// See [`SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites = self.judge.sites.resume(site, self.now())?;
-        tracing::info!(?sites, "crawling is resumed");
+        tracing::info!(?sites, "the pause ended");
         self.refresh();
         Ok(sites)
     }
@@ -149,7 +149,9 @@ impl Operations {
         let mut status = self.judge.sites.status(self.now());
         status.warnings.extend(self.judge.ledger.problem());
         if self.judge.behaviours.traps.failing() {
-            status.warnings.push("the marks of traps cannot be written to the state directory".into());
+            status
+                .warnings
+                .push("cannot write the marks of traps to the state directory; retrying every second".into());
         }
         status.warnings.extend(self.judge.events.problem());
         for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
@@ -182,7 +184,7 @@ impl Operations {
     /// Forgets the marks of an address or a network.
     pub fn release(&self, network: IpNet) -> Vec<Mark> {
         let released = self.judge.behaviours.traps.release(network, self.moment());
-        tracing::info!(marks = released.len(), %network, "released from traps");
+        tracing::info!(marks = released.len(), %network, "marks were released");
         released
     }
 

@@ -228,11 +228,11 @@ fn a_name_that_nobody_has_is_refused_and_one_of_a_moment_ago_is_not() {
     };
     for list in ["violations", "crawlers"] {
         for (query, said) in [
-            ("site=nope", "`site` is `nope`: there is no site of this name\n"),
-            ("site=shopp", "`site` is `shopp`: there is no site of this name; did you mean `shop`?\n"),
-            ("crawler=nope", "`crawler` is `nope`: there is no crawler of this name\n"),
-            ("crawler=GPTBot", "`crawler` is `GPTBot`: there is no crawler of this name; did you mean `gptbot`?\n"),
-            ("crawler=Google+Search", "there is no crawler of this name"),
+            ("site=nope", "`site` is `nope`, which is not a known site\n"),
+            ("site=shopp", "`site` is `shopp`, which is not a known site; did you mean `shop`?\n"),
+            ("crawler=nope", "`crawler` is `nope`, which is not a known crawler\n"),
+            ("crawler=GPTBot", "`crawler` is `GPTBot`, which is not a known crawler; did you mean `gptbot`?\n"),
+            ("crawler=Google+Search", "not a known crawler"),
         ] {
             let (status, text) = asked(&format!("/api/{list}?{query}"));
             assert!(status == 400 && text.contains(said), "{list} {query}: {status} {text}");

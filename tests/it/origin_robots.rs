@@ -1076,7 +1076,7 @@ fn what_is_awaited_without_a_policy_can_be_asked_about() {
     );
     let rendered = run(&[&["render"], &asked[..]].concat());
     assert!(rendered.status.success(), "{rendered:?}");
-    assert!(String::from_utf8_lossy(&rendered.stderr).contains("answered 503 until"), "{rendered:?}");
+    assert!(String::from_utf8_lossy(&rendered.stderr).contains("answers 503 until"), "{rendered:?}");
 }
 
 #[test]
@@ -1088,14 +1088,14 @@ fn offline_commands_say_what_they_assume() {
     fs::write(path("robots.txt"), RULES).expect("a file");
     let policies = path("policies");
     let rendered = run(&["render", "--host", "shop.test", "--policies", &policies]);
-    assert!(String::from_utf8_lossy(&rendered.stderr).contains("without its rules"), "{rendered:?}");
+    assert!(String::from_utf8_lossy(&rendered.stderr).contains("its rules are missing"), "{rendered:?}");
     assert!(!String::from_utf8_lossy(&rendered.stdout).contains("/a/"));
     let rendered =
         run(&["render", "--host", "shop.test", "--policies", &policies, "--origin-robots", &path("robots.txt")]);
     assert!(rendered.stderr.is_empty(), "{rendered:?}");
     assert!(String::from_utf8_lossy(&rendered.stdout).contains("Disallow: /a/"));
     let checked = run(&["check", &policies]);
-    assert!(String::from_utf8_lossy(&checked.stdout).contains("not known here"), "{checked:?}");
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("unknown: its rules"), "{checked:?}");
     let checked = run(&["check", &policies, "--json", "--origin-robots", &path("robots.txt")]);
     let checked: serde_json::Value = serde_json::from_slice(&checked.stdout).expect("JSON");
     assert_eq!(checked["sites"][0]["origin_robots"], format!("as in {}", path("robots.txt")));
