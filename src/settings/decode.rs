@@ -103,7 +103,7 @@ fn path(node: &Node, decoder: &mut Decoder<'_>) -> Option<PathBuf> {
 
 fn address(node: &Node, decoder: &mut Decoder<'_>) -> Option<SocketAddr> {
     let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
-    listen_address(text).map_err(|message| decoder.error("bad-address", node.span, message)).ok()
+    listen_address(text).map_err(|error| decoder.error("bad-address", node.span, error.to_string())).ok()
 }
 
 /// An address, a list of them, or maps with `address` (whose `tls` and `proxy_protocol` are still to come).
@@ -230,7 +230,7 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
 
 fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {
     let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
-    ServerAddress::parse(text).map_err(|message| decoder.error("bad-origin", node.span, message)).ok()
+    ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error.to_string())).ok()
 }
 
 fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {

@@ -6,6 +6,7 @@ mod address;
 mod decode;
 mod file;
 
+pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
 

@@ -64,7 +64,7 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
 }
 
 impl CrawlerRulesTable {
-    /// Settles all of them; the answers are those that the standings point at.
+    /// Settles all of them; the answers are those that the rules point at.
     pub fn new(
         policy: &Policy,
         registry: &Registry,
@@ -119,10 +119,10 @@ impl Settle<'_> {
             honours_crawl_delay: corrected.honours_crawl_delay(crawler),
             described: corrected.record(crawler).is_some(),
         };
-        let standing = self.crawler_rules(&mut names(crawler), &nature);
+        let rules = self.crawler_rules(&mut names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
         let seen = !crawler.marks.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
-        if seen { standing } else { CrawlerRules { mode: Mode::Off, ..standing } }
+        if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 
     /// A token that only the policy knows: whoever sends it is what the owner says it is.
@@ -142,10 +142,9 @@ impl Settle<'_> {
         let names: Vec<&str> = names.collect();
         let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
         let enforcement = &self.policy.enforcement;
-        let agent = names
-            .iter()
-            .find_map(|name| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name)));
-        let agent = agent.map(|(_, fields)| fields);
+        let is = |agent: &str| names.iter().any(|name| agent.eq_ignore_ascii_case(name));
+        let of_name = |name: &&str| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name));
+        let agent = names.iter().find_map(of_name).map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
         // Tools and unlisted bots are only held to what they were told when the owner means them.
         let meant = named || agent.is_some() || by_purpose.is_some() || described;
@@ -165,7 +164,6 @@ impl Settle<'_> {
         let trapped = answer(403, |fields| &fields.trapped);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
-        let exempt = &enforcement.exempt;
         // Who never said that it honours Crawl-delay is only held to it when the owner means it.
         let paced = honours_crawl_delay || named || agent.is_some();
         let group = match binding {
@@ -190,7 +188,7 @@ impl Settle<'_> {
             trapped,
             trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
             unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
-            exempt: exempt.iter().any(|agent| names.iter().any(|name| agent.value.eq_ignore_ascii_case(name))),
+            exempt: enforcement.exempt.iter().any(|agent| is(&agent.value)),
             pace,
             unlicensed: match unlicensed.map(|said| said.value) {
                 Some(Unlicensed::Refuse(status)) => Some(status),

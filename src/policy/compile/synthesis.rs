@@ -166,6 +166,12 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
             ..Draft::new(Heading::EverybodyElse, RuleSource::Policy(span))
         });
     }
+    add_purposes(policy, registry, &mut drafts);
+    drafts
+}
+
+/// Groups for the crawlers of the purposes that the policy has a stance towards.
+fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
@@ -210,7 +216,6 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
             });
         }
     }
-    drafts
 }
 
 /// Traps are published to everybody: a group that names a crawler replaces `*`, so each has them; and where there is no

@@ -181,9 +181,9 @@ fn groups_that_drop_star_rules(site: &Site, diagnostics: &mut Diagnostics) {
 /// A search engine that gets 5xx or 429 for good slows down for the whole host and drops the URLs after two days.
 fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find(SEARCH_ENGINES[0]) else { return };
-    let standing = site.crawler_rules(Claim::Known(index));
-    let status = site.answers.get(usize::from(standing.disallowed)).map_or(403, |answer| answer.status);
-    if standing.mode == Mode::Enforce && (status >= 500 || status == 429) {
+    let rules = site.crawler_rules(Claim::Known(index));
+    let status = site.answers.get(usize::from(rules.disallowed)).map_or(403, |answer| answer.status);
+    if rules.mode == Mode::Enforce && (status >= 500 || status == 429) {
         let enforcement = &site.policy.enforcement;
         let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
         let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };

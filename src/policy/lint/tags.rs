@@ -9,7 +9,7 @@ use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
 use crate::policy::model::IndexingRule;
 use crate::policy::site::Site;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, nearest};
+use crate::yaml::{Diagnostics, Located, nearest};
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut comparisons = redundant_rules::COMPARISONS;
@@ -171,7 +171,11 @@ fn never_matches(rule: &IndexingRule, comparisons: &mut usize, diagnostics: &mut
         diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
     let Some(unless) = &rule.unless else { return };
-    if Extent::of(unless).covers(&Extent::of(&rule.when), comparisons) {
+    let mut when = rule.when.clone();
+    if when.paths.is_empty() {
+        when.paths.push(Located { value: "/".into(), span: rule.span });
+    }
+    if Extent::of(unless).covers(&Extent::of(&when), comparisons) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
                 .at(rule.span, "this rule matches nothing: its `not` holds wherever its conditions do")

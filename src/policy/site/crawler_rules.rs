@@ -68,7 +68,7 @@ pub struct Answer {
     pub body: Option<Arc<str>>,
 }
 
-/// One standing per claim.
+/// The rules of every claim.
 #[derive(Clone, Debug)]
 pub struct CrawlerRulesTable {
     pub(in crate::policy) known: Vec<CrawlerRules>,
@@ -78,7 +78,7 @@ pub struct CrawlerRulesTable {
 }
 
 impl CrawlerRulesTable {
-    /// The standing of a claim.
+    /// The rules of a claim.
     pub fn get(&self, claim: Claim) -> CrawlerRules {
         match claim {
             Claim::Nobody => self.nobody,

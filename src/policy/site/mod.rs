@@ -90,8 +90,8 @@ pub struct Site {
     pub(super) networks: Networks,
     /// How much longer a cache before us may hand it out, when there is one.
     pub behind_cache: Option<Duration>,
-    /// How each claim is treated. See [`Site::standing`].
-    pub(super) standings: CrawlerRulesTable,
+    /// How each claim is treated. See [`Site::crawler_rules`].
+    pub(super) crawler_rules: CrawlerRulesTable,
 }
 
 impl Site {
@@ -106,7 +106,7 @@ impl Site {
 
     /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
     pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
-        self.standings.get(claim)
+        self.crawler_rules.get(claim)
     }
 
     /// Whether the policy lists addresses of any crawler.
