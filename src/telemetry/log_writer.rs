@@ -87,7 +87,10 @@ struct Queue {
 
 impl Queue {
     fn must_write_now(&self) -> bool {
-        self.hurry || self.closed || self.waiting.len() >= ENOUGH || matches!(self.reopening, Reopening::Requested { .. })
+        self.hurry
+            || self.closed
+            || self.waiting.len() >= ENOUGH
+            || matches!(self.reopening, Reopening::Requested { .. })
     }
 }
 
@@ -243,8 +246,7 @@ impl Writer {
         let idle = |queue: &mut Queue| queue.waiting.is_empty() && !queue.must_write_now();
         let few = |queue: &mut Queue| !queue.must_write_now();
         let queue = work.wait_while(self.shared.queue(), idle).unwrap_or_else(PoisonError::into_inner);
-        let mut queue =
-            work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
+        let mut queue = work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
         lines.clear();
         std::mem::swap(&mut lines, &mut queue.waiting);
         let reopen_behind = match queue.reopening {
@@ -298,8 +300,7 @@ impl Writer {
         let mut queue = self.shared.queue();
         if !batch.lines.is_empty() {
             let too_slow = || batch.overflowed.then_some(Problem::TooSlow { log });
-            let not_reopened =
-                || Some(Problem::NotReopened { log, error: self.output.reopen_problem()?.to_owned() });
+            let not_reopened = || Some(Problem::NotReopened { log, error: self.output.reopen_problem()?.to_owned() });
             queue.problem = problem.or_else(too_slow).or_else(not_reopened);
         }
         queue.done += batch.lines.len() as u64;

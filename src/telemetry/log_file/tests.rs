@@ -64,7 +64,10 @@ fn lines_before_a_reopening_go_into_a_new_file_if_the_old_was_removed() {
     assert_eq!(read(&path), "before\nafter\n");
     // Lines that cannot go into a new file are counted as lost.
     fs::remove_file(&path).and_then(|()| fs::create_dir(&path)).expect("in the way");
-    assert_eq!(log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToOpenFile).expect_err("nobody could read it").lines, 3);
+    assert_eq!(
+        log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToOpenFile).expect_err("nobody could read it").lines,
+        3
+    );
 }
 
 #[test]
