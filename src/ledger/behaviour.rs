@@ -8,7 +8,7 @@ use super::watch::TOLERANCE;
 use super::{CrawlRate, RateKey, Traps};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, behaviour_counts, claim_label, crawl_delay};
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! What a client did recently, as facts for one decision: its crawl rate, and whether it requested a trap. The ledger
 //! remembers it; this file only says what is asked.
 
-use crate::policy::compiled::{CrawlerRules, Site};
 use crate::policy::model::Mode;
+use crate::policy::site::{CrawlerRules, Site};
 use std::time::Duration;
 
 /// What a client did recently.

@@ -2,7 +2,7 @@
 //! Knows no rule: `decide` makes decisions, `report` puts them into words.
 
 use crate::crawlers::Claim;
-use crate::policy::compiled::{PathRules, PathSignals};
+use crate::policy::site::{PathRules, PathSignals};
 
 /// What the rules say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::crawlers::Claim;
 use crate::crawlers::Registry;
-use crate::policy::compiled::CrawlerRules;
+use crate::policy::site::CrawlerRules;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::Source;
 use std::sync::Arc;
@@ -225,7 +225,7 @@ fn a_correction_changes_what_binds_a_crawler_and_whether_it_keeps_a_delay() {
     };
     assert_eq!(corrected("purpose: search").pace, None);
     assert_eq!(corrected("crawl_delay: yes").pace, Some(Duration::from_secs(10)));
-    assert_eq!(corrected("binds: never").binding, crate::policy::compiled::Binding::NotBound);
+    assert_eq!(corrected("binds: never").binding, crate::policy::site::Binding::NotBound);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::decision::Decision;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
-use crate::policy::compiled::{RuleSource, Site};
+use crate::policy::site::{RuleSource, Site};
 use crate::robots::Rule;
 use crate::yaml::Span;
 

@@ -25,7 +25,7 @@ pub use load::{load, load_at, load_with_origin};
 pub use report::{explain, explain_for, report, report_unclaimed};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
-use crate::policy::compiled::{Held, SiteEntry};
+use crate::policy::site::{Held, SiteEntry};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;

@@ -14,8 +14,8 @@ use super::{Holdings, Scratch};
 use crate::crawlers::{Claim, Registry};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
-use crate::policy::compiled::{Sent, Site, combine};
 use crate::policy::model::OriginTags;
+use crate::policy::site::{Sent, Site, combine};
 
 /// Decides and says why, without a ledger: the crawler may have cached every version that was in force within the grace
 /// time. The user agent may be the bare token, id or name of a crawler.

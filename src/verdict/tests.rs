@@ -1,7 +1,7 @@
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::compiled::{ActivePause, Former, Held};
 use crate::policy::model::Audience;
+use crate::policy::site::{ActivePause, Former, Held};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
