@@ -10,9 +10,11 @@
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
-//! | 6 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
-//! | 5 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the engine, decides nothing |
-//! | 5 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
+//! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
+//! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
@@ -21,6 +23,7 @@
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |
 //! | 1 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
+//! | 1 | [`heads`] | heads of requests and responses read as every door reads them: host, target, content type |
 //! | 1 | [`html`] | robots metas and marks written into a page on its way |
 //! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
@@ -47,6 +50,8 @@ pub mod yaml;
 #[cfg(feature = "proxy")]
 pub mod admin;
 #[cfg(feature = "proxy")]
+pub mod answers;
+#[cfg(feature = "proxy")]
 pub mod cli;
 #[cfg(feature = "proxy")]
 pub mod clock;
@@ -54,6 +59,8 @@ pub mod clock;
 pub mod durable;
 #[cfg(feature = "proxy")]
 pub mod gateway;
+#[cfg(feature = "proxy")]
+pub mod heads;
 #[cfg(feature = "html")]
 pub mod html;
 #[cfg(feature = "proxy")]

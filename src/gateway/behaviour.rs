@@ -2,10 +2,10 @@
 //! the request itself; and afterwards the event that is evidence of it.
 
 use super::Gateway;
-use super::answers::line;
 use super::ctx::RequestContext;
+use super::heads::host;
 use super::logging::{bounded, crawler_label, field};
-use super::request::host;
+use crate::answers::rule_line;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
 use crate::telemetry::Event;
@@ -87,7 +87,7 @@ pub(super) fn event(
         verdict: decision.verdict.name(),
         kind: decision.kind.name(),
         never_fetched: decision.never_fetched,
-        rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(line)),
+        rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
         rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
         version: site.robots_txt.version.to_string(),
         held: chosen(&entry.held, ctx.held).map(|held| held.former.version.to_string()).collect(),

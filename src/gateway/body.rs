@@ -7,8 +7,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::forward::origin_form;
-use super::response::content_types;
+use crate::heads::{X_ROBOTS_TAG, content_types, origin_form};
 use crate::html::{self, Outcome, Page};
 use crate::indexing::{Tags, parse_lines};
 use crate::policy::compiled::HtmlRules;
@@ -19,7 +18,6 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
-const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Fields that speak of the octets as the origin sent them (RFC 9530, RFC 9110 section 14.3).

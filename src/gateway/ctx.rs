@@ -1,6 +1,7 @@
 //! What is remembered of a request from phase to phase.
 
 use super::body::Body;
+use crate::answers::Rejection;
 use crate::clock::{Clock, Moment};
 use crate::origin::Choice;
 use crate::policy::{SiteEntry, Snapshot};
@@ -25,7 +26,7 @@ pub struct RequestContext {
     /// Who is asking, trusted proxies peeled off.
     pub(super) client: Option<IpAddr>,
     /// Why the request is answered before anything is judged.
-    pub(super) refusal: Option<Refusal>,
+    pub(super) rejection: Option<Rejection>,
     pub(super) decision: Option<Decision>,
     /// What is proven about whom the client says it is.
     pub(super) identity: Identity,
@@ -45,17 +46,6 @@ pub struct RequestContext {
     _in_flight: InFlight,
 }
 
-/// Requests that are not judged, because they are no proper requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// RFC 9112 section 3.2: a server must answer 400.
-    NoHost,
-    /// TRACE shows a client what proxies added to its request.
-    Trace,
-    TargetTooLong,
-    HeadersTooLarge,
-}
-
 impl RequestContext {
     pub(super) fn new(snapshot: Arc<Snapshot>, metrics: Arc<Metrics>, clock: &Clock) -> RequestContext {
         let started = Instant::now();
@@ -68,7 +58,7 @@ impl RequestContext {
             peer: None,
             peer_trusted: false,
             client: None,
-            refusal: None,
+            rejection: None,
             decision: None,
             identity: Identity::Unverified,
             held: 0,

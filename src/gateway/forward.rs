@@ -2,8 +2,9 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::request::host;
+use super::heads::host;
 use crate::crawlers::Claim;
+use crate::heads::origin_form;
 use crate::policy::SiteEntry;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -121,21 +122,6 @@ fn joined_cookies(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_bytes(&pieces.join(b"; ".as_slice())).ok()
 }
 
-/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
-/// origin expects a path (RFC 9112 section 3.2).
-pub(super) fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
-    if target.starts_with(b"/") || target == b"*" {
-        return Cow::Borrowed(target);
-    }
-    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else { return Cow::Borrowed(target) };
-    let after_scheme = &target[scheme_end + 3..];
-    let path = after_scheme.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(after_scheme.len());
-    match &after_scheme[path..] {
-        path @ [b'/', ..] => Cow::Owned(path.to_vec()),
-        query => Cow::Owned([b"/", query].concat()),
-    }
-}
-
 /// Pingora issue 935: an empty last chunk from HTTP/2 becomes a second end of the body in HTTP/1, and what follows on
 /// the connection is taken for another response.
 pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
@@ -159,21 +145,6 @@ mod tests {
         let mut body = Some(Bytes::new());
         request_body(&mut body, false);
         assert!(body.is_some());
-    }
-
-    #[test]
-    fn every_form_of_target_becomes_path_and_query() {
-        for (target, path) in [
-            ("/a?b", "/a?b"),
-            ("*", "*"),
-            ("http://a.example", "/"),
-            ("http://a.example/", "/"),
-            ("http://a.example:80/b?c=://d", "/b?c=://d"),
-            ("https://a.example?q", "/?q"),
-            ("//a/b", "//a/b"),
-        ] {
-            assert_eq!(&*origin_form(target.as_bytes()), path.as_bytes(), "{target}");
-        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The end of every request: it is counted, and written down when somebody wants to read it.
 
 use super::ctx::RequestContext;
-use super::request::host;
+use super::heads::host;
 use super::{Gateway, behaviour};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::SiteEntry;
@@ -50,7 +50,7 @@ fn note_copy(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
 fn count(gateway: &Gateway, session: &Session, ctx: &RequestContext) {
     let metrics = &gateway.metrics;
     let Some((decision, entry)) = ctx.judged() else {
-        let action = if ctx.refusal.is_some() { "refuse" } else { "pass" };
+        let action = if ctx.rejection.is_some() { "refuse" } else { "pass" };
         metrics.request(UNCLAIMED, claim_of_unclaimed(gateway, ctx), Kind::NotACrawler.name(), action);
         return;
     };
@@ -91,18 +91,6 @@ fn identity_label(registry: &Registry, claim: Claim) -> &str {
     claim_label(claim, registry, None).unwrap_or("other")
 }
 
-/// The name by which a crawler knows itself: its token, else its name.
-pub(super) fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> String {
-    match claim {
-        Claim::Known(index) => {
-            let crawler = registry.get(index);
-            crawler.tokens.first().unwrap_or(&crawler.name).clone()
-        }
-        Claim::Token(_) => crawler_label(registry, entry, claim).to_string(),
-        Claim::Other | Claim::Nobody => "this crawler".to_string(),
-    }
-}
-
 fn access_record<'a>(
     gateway: &'a Gateway,
     session: &'a Session,
@@ -136,7 +124,7 @@ fn access_record<'a>(
         rule: judged.and_then(|(decision, entry)| rule_place(decision, &entry.site)),
         action: match judged {
             Some((decision, _)) => decision.action.name(),
-            None if ctx.refusal.is_some() => "refuse",
+            None if ctx.rejection.is_some() => "refuse",
             None => "pass",
         },
         would: judged.and_then(|(decision, _)| decision.would.map(Action::name)),

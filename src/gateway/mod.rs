@@ -5,25 +5,24 @@
 //! tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` counts and records. Must not
 //! know how a policy is written, loaded or judged.
 
-mod answers;
 mod behaviour;
 mod body;
 mod client;
-mod conditional;
 mod ctx;
 mod early;
 mod errors;
 mod forward;
+mod heads;
 mod logging;
-mod negotiate;
 mod peer;
 mod request;
 mod response;
-mod robots_txt;
+mod send;
 mod signals;
 
 pub use ctx::RequestContext;
 
+use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::ledger::{Behaviours, Ledger};
@@ -51,6 +50,8 @@ pub struct Gateway {
     pub ledger: Arc<Ledger>,
     /// What time it is.
     pub clock: Clock,
+    /// The answers that crawlgate makes itself.
+    pub answers: Answers,
     /// Where requests go.
     pub origins: Arc<Origins>,
     /// What is counted.

@@ -1,20 +1,16 @@
 //! The origin's answer on its way to the client: the policy's tags and signals, and what HTTP/1.0 needs.
 
 use super::Gateway;
-use super::answers::append_lines;
 use super::ctx::RequestContext;
-use super::forward;
 use super::signals;
+use crate::heads::{X_ROBOTS_TAG, content_types, origin_form, tag_values};
 use crate::indexing::{parse_lines, place_of};
 use crate::policy::compiled::{self, Sent, TagLines};
 use crate::policy::model::OriginTags;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
+use http::{HeaderValue, StatusCode, Version, header};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
-use std::borrow::Cow;
-
-const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 
 pub(super) fn filter(
     gateway: &Gateway,
@@ -42,7 +38,7 @@ pub(super) fn filter(
     }
     attach_tags(response, ctx)?;
     signals::attach(response, ctx)?;
-    if response.status == StatusCode::OK && forward::origin_form(session.req_header().raw_path()) == b"/".as_slice() {
+    if response.status == StatusCode::OK && origin_form(session.req_header().raw_path()) == b"/".as_slice() {
         watch_front_page(response, ctx);
     }
     Ok(())
@@ -60,14 +56,6 @@ fn attach_tags(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()
     let content_type = content_types(&response.headers);
     let ours = plan.tags(&decision.path_rules, status, content_type.as_deref());
     combine(response, ours.as_deref(), entry.site.origin_tags)
-}
-
-/// What the response is said to be, which should be one type. Of several lines crawlers and browsers take this or that
-/// one: they are joined, as lines of one field are (RFC 9110 section 5.3).
-pub(super) fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
-    let mut lines = headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
-    let first = Cow::Borrowed(lines.next()?);
-    Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
 }
 
 /// Remembers what is said with the front page in fact, for `crawlgate_site_indexable`.
@@ -90,6 +78,10 @@ fn combine(response: &mut ResponseHeader, ours: Option<&TagLines>, origin_tags: 
             append_lines(response, &lines)
         }
     }
+}
+
+fn append_lines(response: &mut ResponseHeader, lines: &[String]) -> Result<()> {
+    tag_values(lines).try_for_each(|line| response.append_header("X-Robots-Tag", line).map(drop))
 }
 
 /// Orders the origin's lines and ours, where one is for one bot only; each stays as it is.

@@ -13,6 +13,7 @@ mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
+use crate::answers::Answers;
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
@@ -165,6 +166,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             registry,
             ledger: ledger.clone(),
             clock: clock.clone(),
+            answers: Answers::default(),
             origins: origins.clone(),
             metrics: metrics.clone(),
             behaviours,

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// Floor, and the rooms on it. `main`, `cli` and `server` are one room: the assembly.
 const FLOORS: &[(i8, &[&str])] = &[
-    (6, &["main", "cli", "server"]),
-    (5, &["gateway", "admin"]),
+    (8, &["main", "cli", "server"]),
+    (7, &["gateway", "admin"]),
+    (6, &["answers", "forwarding"]),
     (4, &["origin", "sites", "ledger", "telemetry"]),
     (3, &["verdict"]),
     (2, &["policy", "settings"]),
-    (1, &["crawlers", "html"]),
+    (1, &["crawlers", "html", "heads"]),
     (0, &["robots", "indexing", "yaml", "clock", "durable"]),
     (-1, &["time"]),
 ];
@@ -77,7 +78,7 @@ fn floor(room: &str) -> Option<i8> {
 }
 
 fn same_room(one: &str, other: &str) -> bool {
-    one == other || (floor(one) == Some(6) && floor(other) == Some(6))
+    one == other || (floor(one) == Some(8) && floor(other) == Some(8))
 }
 
 /// The rooms that code names, each with its line: `crate::room`, `crate::{room, ...}`, `crawlgate::room`, or `super::`
