@@ -33,9 +33,10 @@
 //! | -1 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
 //! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
-//! [`verdict::Facts`] and asks [`verdict::decide`]; `gateway::peer` takes a prepared address from [`origin`];
-//! `gateway::response` asks the policy's tag plan for lines; `gateway::body` has [`html`] write them into pages where
-//! the policy wants it; `gateway::logging` counts and records.
+//! [`verdict::Facts`] and asks [`verdict::decide`]; what is refused gets its answer from [`answers`]. Else
+//! `gateway::peer` takes a prepared address from [`origin`], `gateway::forward` has [`forwarding`] write the request,
+//! `gateway::response` has it add the policy's tags, `gateway::body` has [`html`] write them into pages where the policy
+//! wants it; `gateway::logging` counts and records.
 
 #![forbid(unsafe_code)]
 
@@ -57,6 +58,8 @@ pub mod cli;
 pub mod clock;
 #[cfg(feature = "proxy")]
 pub mod durable;
+#[cfg(feature = "proxy")]
+pub mod forwarding;
 #[cfg(feature = "proxy")]
 pub mod gateway;
 #[cfg(feature = "proxy")]

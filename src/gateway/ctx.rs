@@ -1,8 +1,8 @@
 //! What is remembered of a request from phase to phase.
 
-use super::body::Body;
 use crate::answers::Rejection;
 use crate::clock::{Clock, Moment};
+use crate::forwarding::PageRewrite;
 use crate::origin::Choice;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::telemetry::Metrics;
@@ -40,7 +40,7 @@ pub struct RequestContext {
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
     /// Whether the page is rewritten on its way.
-    pub(super) body: Body,
+    pub(super) body: PageRewrite,
     /// When the origin was first asked.
     pub(super) asked_origin: Option<Instant>,
     _in_flight: InFlight,
@@ -66,7 +66,7 @@ impl RequestContext {
             answered: false,
             origin: None,
             attempts: 0,
-            body: Body::AsItIs,
+            body: PageRewrite::No,
             asked_origin: None,
             _in_flight: InFlight::new(metrics),
         }

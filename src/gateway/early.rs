@@ -1,8 +1,9 @@
 //! Before anything is judged: is this a proper request, who is asking, how long may the connection live.
 
+use super::Gateway;
 use super::ctx::RequestContext;
-use super::{Gateway, client};
 use crate::answers::Rejection;
+use crate::forwarding::{client_address, is_trusted};
 use http::{Method, Version, header};
 use pingora_proxy::Session;
 use std::time::Duration;
@@ -31,9 +32,9 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
 fn settle_client(gateway: &Gateway, session: &Session, ctx: &mut RequestContext) {
     ctx.peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip().to_canonical());
     if let Some(peer) = ctx.peer {
-        ctx.peer_trusted = client::is_trusted(peer, &gateway.trusted_proxies);
+        ctx.peer_trusted = is_trusted(peer, &gateway.trusted_proxies);
         let lines = session.req_header().headers.get_all("x-forwarded-for");
-        ctx.client = Some(client::address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
+        ctx.client = Some(client_address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
     }
 }
 

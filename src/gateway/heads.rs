@@ -1,8 +1,11 @@
-//! Pingora's heads as the rooms below read them.
+//! Pingora's heads as the rooms below read and change them.
 
 use crate::answers::Asked;
+use crate::forwarding::Head;
 use crate::heads;
-use pingora_http::RequestHeader;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pingora_core::Result;
+use pingora_http::{RequestHeader, ResponseHeader};
 
 /// The host that a request asks for.
 pub(super) fn host(request: &RequestHeader) -> &[u8] {
@@ -12,4 +15,47 @@ pub(super) fn host(request: &RequestHeader) -> &[u8] {
 /// The parts of a request that shape an answer to it.
 pub(super) fn asked(request: &RequestHeader) -> Asked<'_> {
     Asked { method: &request.method, headers: &request.headers }
+}
+
+impl Head for RequestHeader {
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn set(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.insert_header(name, value));
+    }
+
+    fn add(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.append_header(name, value));
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.remove_header(name);
+    }
+}
+
+impl Head for ResponseHeader {
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn set(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.insert_header(name, value));
+    }
+
+    fn add(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.append_header(name, value));
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.remove_header(name);
+    }
+}
+
+/// Pingora refuses names that are none, and more fields than a head can hold.
+fn written<T>(name: &'static str, result: Result<T>) {
+    if let Err(error) = result {
+        tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");
+    }
 }

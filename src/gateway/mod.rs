@@ -7,7 +7,6 @@
 
 mod behaviour;
 mod body;
-mod client;
 mod ctx;
 mod early;
 mod errors;
@@ -18,7 +17,6 @@ mod peer;
 mod request;
 mod response;
 mod send;
-mod signals;
 
 pub use ctx::RequestContext;
 
@@ -111,7 +109,8 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         forward::request_header(self, session, upstream_request, ctx)?;
-        body::ask(upstream_request, session.req_header(), ctx)
+        body::ask(upstream_request, session.req_header(), ctx);
+        Ok(())
     }
 
     async fn request_body_filter(
@@ -131,7 +130,8 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        body::frame(self, session.req_header(), response, ctx)
+        body::frame(self, session.req_header(), response, ctx);
+        Ok(())
     }
 
     async fn response_filter(
@@ -140,7 +140,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        response::filter(self, session, response, ctx)?;
+        response::filter(self, session, response, ctx);
         body::begin(response, ctx);
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::{Gateway, behaviour};
 use crate::answers::{Answer, Ruling, rejection};
 use crate::crawlers::Claim;
 use crate::heads::{has_license_token, origin_form};
-use crate::verdict::{Action, Claimant, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
+use crate::verdict::{Claimant, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
 use http::header;
 use pingora_core::Result;
 use pingora_http::RequestHeader;

@@ -1,35 +1,34 @@
-//! What a site says about the use of its content, on its way out: header lines, `/.well-known/tdmrep.json`, and the
-//! answer that asks for a licence (RSL 1.0). Knows no vocabulary: lines come ready from the compiled policy.
+//! What a site says about the use of its content, as header lines of a response. Knows no vocabulary: lines come ready
+//! from the compiled policy.
 
-use super::ctx::RequestContext;
-use http::{HeaderName, header};
-use pingora_core::Result;
-use pingora_http::ResponseHeader;
+use super::head::Head;
+use crate::policy::SiteEntry;
+use crate::verdict::Decision;
+use http::{HeaderName, HeaderValue, header};
 
 const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 
-/// Adds the site's lines to what the origin answers. Where the origin says a field itself, its word stands: it knows
-/// the document, and two Content-Usage lines would be read as one of which the last wins (RFC 9651 section 4.2).
-pub(super) fn attach(response: &mut ResponseHeader, ctx: &RequestContext) -> Result<()> {
-    let Some((decision, entry)) = ctx.judged() else { return Ok(()) };
-    let origin_reserves = response.headers.contains_key(TDM_RESERVATION);
+/// Adds the site's lines to a response of the origin. A field that the origin sends itself stands: the origin knows the
+/// document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
+pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
+    let origin_reserves = head.headers().contains_key(TDM_RESERVATION);
     for (name, value) in entry.site.signals.fields(decision.signals) {
+        // A policy puts no control character there.
+        let Ok(line) = HeaderValue::from_str(&value) else { continue };
         if name == "Link" {
-            append_link(response, &value)?;
-        } else if !(response.headers.contains_key(name) || origin_reserves && name == "tdm-policy") {
-            response.insert_header(name, &*value)?;
+            add_link(head, line);
+        } else if !(head.headers().contains_key(name) || origin_reserves && name == "tdm-policy") {
+            head.set(name, line);
         }
     }
-    Ok(())
 }
 
 /// Links stand beside each other (RFC 8288 section 3); a licence that the origin names itself is not named twice.
-fn append_link(response: &mut ResponseHeader, value: &str) -> Result<()> {
-    let target = value.split_inclusive('>').next().unwrap_or(value);
-    if !response.headers.get_all(header::LINK).iter().any(|line| names_license(line.as_bytes(), target.as_bytes())) {
-        response.append_header(header::LINK, value)?;
+fn add_link(head: &mut impl Head, value: HeaderValue) {
+    let target = value.as_bytes().split_inclusive(|octet| *octet == b'>').next().unwrap_or_default();
+    if !head.headers().get_all(header::LINK).iter().any(|line| names_license(line.as_bytes(), target)) {
+        head.add("Link", value);
     }
-    Ok(())
 }
 
 /// Whether a Link line has this target (`<...>`) with the relation `license`, however the rest is written.
@@ -47,15 +46,16 @@ fn names_license(line: &[u8], target: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::HeaderMap;
 
     #[test]
-    fn a_licence_that_the_origin_names_is_not_named_twice() {
+    fn licence_that_the_origin_names_is_not_named_twice() {
         let ours = "<https://a.example/l.xml>; rel=\"license\"; type=\"application/rsl+xml\"";
         let lines = |theirs: &str| {
-            let mut response = ResponseHeader::build(200, None).unwrap();
-            response.append_header(header::LINK, theirs).unwrap();
-            append_link(&mut response, ours).unwrap();
-            response.headers.get_all(header::LINK).iter().count()
+            let mut response = HeaderMap::new();
+            response.append(header::LINK, HeaderValue::from_str(theirs).unwrap());
+            add_link(&mut response, HeaderValue::from_static(ours));
+            response.get_all(header::LINK).iter().count()
         };
         for same in [
             ours,
