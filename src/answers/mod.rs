@@ -6,7 +6,6 @@ mod answer;
 mod conditional;
 mod errors;
 mod field;
-mod labels;
 mod negotiate;
 mod page;
 mod prepared;
@@ -18,7 +17,6 @@ mod tags;
 pub use answer::Answer;
 pub use errors::{Rejection, failure, rejection};
 pub use field::Field;
-pub use labels::rule_line;
 pub use prepared::Answers;
 pub use ruling::{Asked, Ruling};
 

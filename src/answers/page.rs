@@ -134,3 +134,22 @@ fn escape(text: &str) -> String {
     }
     escaped
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_into_html_unescaped() {
+        let rule = "Disallow: /<script>alert(1)</script>&'\"";
+        let page = Page {
+            rule: Some(rule),
+            group: Some("GPTBot, <b>"),
+            ..Page::new(StatusCode::FORBIDDEN, "disallowed_by_robots_txt", "<i>No</i>")
+        };
+        let html = page.html();
+        assert!(!html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"), "{html}");
+        assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;"), "{html}");
+        assert!(page.text().contains(rule));
+    }
+}

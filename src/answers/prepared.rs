@@ -90,10 +90,7 @@ impl Answers {
         let date = Some(entry.since).filter(|_| ruling.has_version_in_force && entry.is_told_by_its_date());
         let is_fresh = not_modified(asked.headers, &file.etag, date);
         let prepared = self.prepared(ruling.snapshot);
-        match ruling.decision.site.and_then(|site| prepared.sites.get(site)) {
-            Some(files) => files.robots_txt.get_or_init(|| robots_txt(entry)).answer(is_fresh),
-            None => robots_txt(entry).answer(is_fresh),
-        }
+        prepared.sites[ruling.decision.site].robots_txt.get_or_init(|| robots_txt(entry)).answer(is_fresh)
     }
 
     /// The file of TDMRep: for everybody, as robots.txt is.
@@ -103,19 +100,16 @@ impl Answers {
         }
         let is_fresh = same_entity(asked.headers, &file.etag);
         let prepared = self.prepared(ruling.snapshot);
-        match ruling.decision.site.and_then(|site| prepared.sites.get(site)) {
-            Some(files) => files.tdmrep.get_or_init(|| tdmrep(file)).answer(is_fresh),
-            None => tdmrep(file).answer(is_fresh),
-        }
+        prepared.sites[ruling.decision.site].tdmrep.get_or_init(|| tdmrep(file)).answer(is_fresh)
     }
 
     fn refused(&self, place: u16, answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
         let decision = ruling.decision;
-        let (Some(site), Action::Block(_)) = (decision.site, decision.action) else {
+        if !matches!(decision.action, Action::Block(_)) {
             return refusal::refused(answer, ruling, form);
-        };
+        }
         let key = RefusalKey {
-            site,
+            site: decision.site,
             answer: place,
             claim: decision.claim,
             rule: decision.rule.map(|rule| (rule.group, rule.rule)),

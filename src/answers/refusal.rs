@@ -3,13 +3,12 @@
 
 use super::answer::Answer;
 use super::field::Field;
-use super::labels::{crawler_name, rule_line};
 use super::negotiate::Form;
 use super::page::Page;
 use super::ruling::Ruling;
 use crate::policy::site;
 use crate::robots::seconds;
-use crate::verdict::{Action, Decision, Kind};
+use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 

@@ -4,18 +4,21 @@
 //! This room knows no policy and no request.
 
 mod browsers;
+mod crawler;
 mod declared;
 mod identify;
 mod network;
+mod octets;
 mod records;
 mod registry;
 mod words;
 
 pub use browsers::{browsers, lookalikes, stands_in_browsers};
+pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
 pub use declared::calls_itself;
 pub use identify::TokenMarks;
 pub use network::read_network;
-pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
+pub use registry::Registry;
 
 /// Whom a user agent claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,18 @@
 //! The client's address: the peer's, or the one that trusted proxies say they speak for.
 
+use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
+
+/// Fields by which a proxy says for which client it speaks. From a peer that the settings do not name as a trusted proxy
+/// they prove one thing: the peer's address may be that of a proxy.
+const FORWARDING: [&str; 7] =
+    ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
+
+/// Whether the request says that its peer speaks for another client.
+pub fn names_another_client(headers: &HeaderMap) -> bool {
+    FORWARDING.iter().any(|name| headers.contains_key(*name))
+}
 
 /// Whether the forwarding headers of this peer are believed.
 pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {

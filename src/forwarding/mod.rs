@@ -11,9 +11,9 @@ mod response;
 mod signals;
 mod tags;
 
-pub use client::{client_address, is_trusted};
+pub use client::{client_address, is_trusted, names_another_client};
 pub use head::Head;
 #[cfg(feature = "html")]
 pub use pages::{PageRequest, PageRewrite, RewriteEnd};
 pub use request::{ForwardedRequest, Peer, has_condition, write_request};
-pub use response::{ForwardedResponse, write_response};
+pub use response::write_response;

@@ -3,10 +3,8 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::heads::host;
-use crate::crawlers::Claim;
 use crate::forwarding::{ForwardedRequest, Peer, has_condition, write_request};
 use crate::heads::origin_form;
-use crate::policy::SiteEntry;
 use bytes::Bytes;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -30,19 +28,11 @@ pub(super) fn request_header(
         peer: Peer { address: ctx.peer, is_trusted: ctx.peer_trusted },
         is_http2: session.is_http2(),
         default_host: ctx.origin.and_then(|choice| gateway.origins.authority(choice)),
-        needs_whole_page: has_condition(&original.headers) && needs_whole_page(host, ctx),
+        needs_whole_page: has_condition(&original.headers)
+            && ctx.judgement.as_ref().is_some_and(|judgement| judgement.needs_whole_page(host, ctx.now())),
     };
     write_request(request, &forwarded);
     Ok(())
-}
-
-/// A 304 would hide a new noindex from a crawler that has the page: where the tags changed lately, it gets the page. So
-/// where the host came from another site lately, though no site may claim it now.
-fn needs_whole_page(host: &[u8], ctx: &RequestContext) -> bool {
-    let Some(decision) = ctx.decision.as_ref().filter(|decision| decision.claim != Claim::Nobody) else { return false };
-    let now = ctx.now();
-    let changed = |entry: &SiteEntry| entry.tags_are_new(&decision.path_rules, now);
-    ctx.judged().is_some_and(|(_, entry)| changed(entry)) || ctx.snapshot.moved().lately(host, now)
 }
 
 /// Pingora issue 935: an empty last chunk from HTTP/2 becomes a second end of the body in HTTP/1, and what follows on

@@ -1,9 +1,11 @@
 //! Pingora's heads as the rooms below read and change them.
 
+use super::ctx::RequestContext;
 use crate::answers::Asked;
-use crate::forwarding::Head;
+use crate::forwarding::{Head, names_another_client};
 use crate::heads;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use crate::judge::RequestFacts;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -15,6 +17,21 @@ pub(super) fn host(request: &RequestHeader) -> &[u8] {
 /// The parts of a request that shape an answer to it.
 pub(super) fn asked(request: &RequestHeader) -> Asked<'_> {
     Asked { method: &request.method, headers: &request.headers }
+}
+
+/// What the judge is told of a request.
+pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> RequestFacts<'a> {
+    RequestFacts {
+        host: host(request),
+        target: request.raw_path(),
+        method: request.method.as_str().as_bytes(),
+        user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
+        client: ctx.client,
+        address_may_accuse: ctx.peer_trusted || !names_another_client(&request.headers),
+        has_license_token: heads::has_license_token(&request.headers),
+        arrived: ctx.arrived,
+        lived: ctx.lived,
+    }
 }
 
 impl Head for RequestHeader {

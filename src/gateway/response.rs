@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use crate::forwarding::{ForwardedResponse, write_response};
+use crate::forwarding::write_response;
 use http::{Version, header};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -33,7 +33,7 @@ pub(super) fn filter(
     }
     // A host that no site claims is forwarded untouched.
     if let Some((decision, entry)) = ctx.judged() {
-        let (status, target) = (response.status, session.req_header().raw_path());
-        write_response(response, &ForwardedResponse { status, target, decision, entry, now: ctx.now() });
+        let status = response.status;
+        write_response(response, status, entry, decision);
     }
 }

@@ -17,6 +17,7 @@ use crate::answers::Answers;
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
+use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
@@ -137,17 +138,19 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
         None => Traps::default(),
     };
-    let behaviours = Arc::new(Behaviours::with(traps.clone()));
-    let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
-    let operations = Operations::with(
-        live.clone(),
-        metrics.clone(),
-        ledger.clone(),
-        clock.clone(),
-        behaviours.clone(),
-        events.clone(),
-    );
-    let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
+    let judge = Arc::new(Judge {
+        sites: live.clone(),
+        registry,
+        ledger: ledger.clone(),
+        behaviours: Arc::new(Behaviours::with(traps.clone())),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
+        events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+        addresses: settings.logs.addresses,
+    });
+    let (access, events) = (judge.access.clone(), judge.events.clone());
+    let operations = Operations::new(judge.clone());
 
     let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref(), moment.now);
     origin_robots::start(robots, clock.clone())
@@ -162,17 +165,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     server.bootstrap();
     let mut proxy = HttpProxy::new(
         Gateway {
-            live: live.clone(),
-            registry,
-            ledger: ledger.clone(),
-            clock: clock.clone(),
+            judge,
             answers: Answers::default(),
             origins: origins.clone(),
             metrics: metrics.clone(),
-            behaviours,
-            access: access.clone(),
-            events: events.clone(),
-            addresses: settings.logs.addresses,
             limits: settings.limits,
             trusted_proxies: settings.trusted_proxies,
         },
@@ -183,7 +179,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let open = Arc::new(Open::default());
     let (closing, closed) = watch::channel(false);
-    let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+    let resolver = Resolver::new(origins, {
+        let metrics = metrics.clone();
+        move || metrics.upstream_failure("dns")
+    });
     let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
     let serving = server.add_service(Listening {
         name: "proxy",
@@ -193,6 +192,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         stop: Some(closed),
         open: open.clone(),
         ready: Some(operations.clone()),
+        metrics: Some(metrics),
     });
     // The first request finds an address, or the resolver's patience was not enough.
     serving.add_dependency(&resolver);
@@ -205,6 +205,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             stop: None,
             open: Arc::default(),
             ready: None,
+            metrics: None,
         });
     }
     if let Some(control) = &control {

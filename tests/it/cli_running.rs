@@ -108,7 +108,7 @@ fn the_demo_refuses_what_its_policy_disallows_and_counts_it() {
     assert!(demo.get("/robots.txt", "GPTBot").contains("User-agent: GPTBot\nDisallow: /\n"));
     let metrics = get(&demo.admin, "/metrics", "test");
     // The demo's own hosts are new with it, so that nobody can have another robots.txt of them.
-    let counted = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",site=\"demo\",verdict=\"violation\"} 1";
+    let counted = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",kind=\"violation\",site=\"demo\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
     assert!(metrics.contains("crawlgate_violations_total{crawler=\"gptbot\",kind=\"never_fetched\",site=\"demo\"} 1"));
 }
@@ -168,7 +168,7 @@ fn a_bad_policy_is_refused_on_reload_and_the_old_one_stays() {
     std::fs::write(&file, good.replace("training: disallow", "training: forbid")).expect("written");
     let refused = demo.ask("reload", &[]);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stdout));
-    assert!(text(&refused.stdout).contains("the old policy stays in force"), "{}", text(&refused.stdout));
+    assert!(text(&refused.stdout).contains("the last good policy stays in force"), "{}", text(&refused.stdout));
     assert!(text(&refused.stdout).contains("demo.yaml:12:13: error[bad-value]"), "{}", text(&refused.stdout));
     assert!(demo.get("/", "GPTBot").starts_with("HTTP/1.1 403 "));
     let status: serde_json::Value =

@@ -1,6 +1,6 @@
 //! The life of the process: starting, stopping, signals.
 
-use crate::support::{Origin, PATIENCE, Setup, eventually};
+use crate::support::{Http2, Origin, PATIENCE, Setup, eventually};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -21,6 +21,40 @@ fn held() -> (Origin, Receiver<()>, Sender<()>) {
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").is_ok()
     });
     (origin, was_asked, answer)
+}
+
+#[test]
+fn connections_are_counted_by_state() {
+    let (origin, was_asked, answer) = held();
+    let gate = Setup::before(origin.address).start();
+    let wait_for = |idle: f64, active: f64| {
+        gate.wait_for_metric("crawlgate_connections{state=\"idle\"}", idle);
+        gate.wait_for_metric("crawlgate_connections{state=\"active\"}", active);
+    };
+    wait_for(0.0, 0.0);
+    let (mut first, second) = (gate.connect(), gate.connect());
+    wait_for(2.0, 0.0);
+    first.send("GET /one HTTP/1.1\r\n");
+    wait_for(1.0, 1.0);
+    gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
+    first.send("Host: a.example\r\n\r\n");
+    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
+    wait_for(1.0, 1.0);
+    answer.send(()).expect("the origin waits");
+    assert_eq!(first.response("GET").status, 200);
+    wait_for(2.0, 0.0);
+    drop(second);
+    wait_for(1.0, 0.0);
+    let http2 = Http2::open(gate.address);
+    let request = http2.begin("GET", "http://a.example/two", &[], None);
+    was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+    wait_for(1.0, 1.0);
+    answer.send(()).expect("the origin waits");
+    assert_eq!(request.wait().expect("a response").status, 200);
+    wait_for(2.0, 0.0);
+    drop((first, http2));
+    wait_for(0.0, 0.0);
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn a_disallowed_crawler_is_refused_by_name_and_rule_and_counted() {
     assert_eq!(json["robots_txt"], "/robots.txt");
     assert!(gate.ask("HEAD", "shop.example", "/article", GPTBOT).body.is_empty());
     assert!(origin.received().is_empty(), "a refused request was forwarded");
-    let series = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",site=\"shop\",verdict=\"unproven\"}";
+    let series = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",kind=\"unproven\",site=\"shop\"}";
     eventually("two refusals counted", || metric(&gate, series).filter(|count| *count >= 2.0));
     let series = "crawlgate_violations_total{crawler=\"gptbot\",kind=\"unproven\",site=\"shop\"}";
     eventually("two violations counted", || metric(&gate, series).filter(|count| *count == 2.0));
@@ -145,7 +145,7 @@ fn every_request_of_a_crawler_is_counted_by_what_is_proven_of_it_and_none_of_a_p
     gate.get("shop.example", "/article", BROWSER);
     let series = "crawlgate_identity_total{crawler=\"gptbot\",outcome=\"unverified\"}";
     eventually("two claims counted", || metric(&gate, series).filter(|count| *count == 2.0));
-    let person = "crawlgate_requests_total{action=\"pass\",crawler=\"none\",site=\"shop\"";
+    let person = "crawlgate_requests_total{action=\"pass\",crawler=\"none\",kind=\"not_a_crawler\",site=\"shop\"}";
     eventually("the person is counted", || metric(&gate, person).filter(|count| *count == 1.0));
     let crawlers = gate.metrics().lines().filter(|line| line.starts_with("crawlgate_identity_total{")).count();
     assert_eq!(crawlers, 1, "{}", gate.metrics());
@@ -263,8 +263,7 @@ fn observing_refuses_nobody_and_counts_what_would_be_refused() {
     let policy = SHOP.replace("mode: enforce", "mode: observe");
     let gate = Setup::before(origin.address).policy("shop", &policy).start();
     assert_eq!(gate.get("shop.example", "/article", GPTBOT).status, 200);
-    let series =
-        "crawlgate_requests_total{action=\"would_block\",crawler=\"gptbot\",site=\"shop\",verdict=\"unproven\"}";
+    let series = "crawlgate_requests_total{action=\"would_block\",crawler=\"gptbot\",kind=\"unproven\",site=\"shop\"}";
     eventually("the request counted", || metric(&gate, series).filter(|count| *count == 1.0));
 }
 

@@ -193,7 +193,7 @@ fn told_alike(gate: &Gate, cases: &[Case]) {
             assert_eq!((told.0, told.1, told.2), (&verdict.into(), &kind.into(), &action.into()), "{shown}");
             assert_eq!(told.3, status, "{shown}");
         }
-        let labels = format!("{{action=\"{action}\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"}}");
+        let labels = format!("{{action=\"{action}\",crawler=\"{crawler}\",kind=\"{kind}\",site=\"shop\"}}");
         let count = cases.iter().take_while(|other| !std::ptr::eq(*other, case));
         let count = 1 + count.filter(|other| (other.crawler, other.kind) == (crawler, kind)).count();
         gate.wait_for_metric(&format!("crawlgate_requests_total{labels}"), count as f64);
@@ -230,9 +230,7 @@ fn observing_refuses_nobody_and_counts_what_enforcing_would_do() {
         would_be(gate, cases);
     }
     let series = |action: &str, crawler: &str, kind: &str| {
-        format!(
-            "crawlgate_requests_total{{action=\"{action}\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"}}"
-        )
+        format!("crawlgate_requests_total{{action=\"{action}\",crawler=\"{crawler}\",kind=\"{kind}\",site=\"shop\"}}")
     };
     gate.wait_for_metric(&series("would_slow", "bingbot", "unproven"), 1.0);
     watched.wait_for_metric(&series("would_block", "claudebot", "trapped"), 2.0);
@@ -372,7 +370,7 @@ fn a_crawler_that_may_hold_the_rules_from_before_the_trap_is_not_marked() {
     assert_eq!(from(&gate, "203.0.113.9", "ClaudeBot/1.0", "/").status, 200);
     let told = explained(&gate, "203.0.113.9", "ClaudeBot/1.0", "/no-crawlers-here/");
     assert_eq!(told["kind"], "stale_copy");
-    assert_eq!(gate.command(&["traps"]).stdout, b"nobody is marked\n");
+    assert_eq!(gate.command(&["traps"]).stdout, b"no client is marked\n");
 }
 
 #[test]
@@ -488,7 +486,7 @@ fn off_records_nothing_but_that_a_crawler_came_and_a_person_stays_a_person() {
     assert_eq!(gate.get("shop.example", "/cart/", "User-Agent: bingbot/2.0\r\n").status, 200);
     assert_eq!(gate.get("shop.example", "/cart/", &format!("User-Agent: {BROWSER}\r\n")).status, 200);
     let count = |crawler: &str, kind: &str| {
-        let series = format!("action=\"pass\",crawler=\"{crawler}\",site=\"shop\",verdict=\"{kind}\"");
+        let series = format!("action=\"pass\",crawler=\"{crawler}\",kind=\"{kind}\",site=\"shop\"");
         gate.wait_for_metric(&format!("crawlgate_requests_total{{{series}}}"), 1.0);
     };
     count("bingbot", "off");

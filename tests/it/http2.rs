@@ -121,7 +121,7 @@ fn answers_of_crawlgate_itself_are_those_of_http_1() {
     assert_eq!(versions(429), BTreeSet::from(["2".to_owned()]));
     // Counted under the same names, whatever the version.
     gate.wait_for_metric(
-        "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",site=\"site\",verdict=\"unproven\"}",
+        "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",kind=\"unproven\",site=\"site\"}",
         8.0,
     );
     assert!(gate.metrics().contains("crawlgate_robots_txt_total{crawler=\"gptbot\",site=\"site\",status=\"200\"} "));
@@ -366,7 +366,7 @@ fn a_response_that_breaks_off_does_not_look_whole_and_breaks_nothing_else() {
     let endless = http2.upload(HOST, "/endless", &[]);
     assert_eq!(http2.get(HOST, "/", &[]).status, 200, "beside it");
     endless.reset();
-    gate.wait_for_metric("crawlgate_connections", 0.0);
+    gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
     assert_eq!(http2.get(HOST, "/", &[]).status, 200);
 }
 

@@ -168,7 +168,7 @@ fn a_refused_crawler_never_reaches_the_origin_and_is_counted() {
     assert!(requests.iter().any(|path| path.ends_with("?passed")));
     assert!(!requests.iter().any(|path| path.ends_with("?refused")));
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="block",crawler="gptbot",site="site",verdict="unproven"}"#,
+        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="unproven",site="site"}"#,
         1.0,
     );
 }

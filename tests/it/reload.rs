@@ -120,7 +120,7 @@ fn nothing_is_refused_that_a_superseded_version_allowed() {
     assert!(gate.fetch("/robots.txt").text().contains("Disallow: /private/"));
     assert_eq!(ask(&gate), 200, "it may still hold the version that allowed it");
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="pass",crawler="bingbot",site="site",verdict="stale_copy"}"#,
+        r#"crawlgate_requests_total{action="pass",crawler="bingbot",kind="stale_copy",site="site"}"#,
         1.0,
     );
 }

@@ -184,7 +184,7 @@ fn a_crawler_without_a_licence_is_asked_for_one_and_passes_with_a_token() {
         let refused = get(&gate, GPTBOT, "/account/", token);
         assert_eq!((refused.status, refused.field("www-authenticate")), (403, None), "{token}");
     }
-    let asked = "crawlgate_requests_total{action=\"license\",crawler=\"gptbot\",site=\"news\",verdict=\"allowed\"}";
+    let asked = "crawlgate_requests_total{action=\"license\",crawler=\"gptbot\",kind=\"allowed\",site=\"news\"}";
     eventually("the questions are counted", || metric(&gate, asked).filter(|count| *count >= 6.0));
     let violations = "crawlgate_violations_total{crawler=\"gptbot\",kind=\"unproven\",site=\"news\"}";
     eventually("the two disallowed requests", || metric(&gate, violations).filter(|count| *count == 2.0));
@@ -270,7 +270,7 @@ fn a_crawler_is_asked_for_the_licence_that_the_origin_names() {
     gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="news",state="current"}"#, 1.0);
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200, "the origin names none");
     let status = || String::from_utf8_lossy(&gate.command(&["status"]).stdout).into_owned();
-    assert!(status().contains("licence     nobody is asked for one"), "{}", status());
+    assert!(status().contains("licence     no crawler is asked for one"), "{}", status());
     let file = gate.path("origin.txt");
     let policies = gate.setup.policies().display().to_string();
     let check = || {
@@ -303,14 +303,13 @@ fn under_observe_nobody_is_asked_and_what_would_be_is_counted() {
     let gate = news(&origin, "observe");
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200);
     assert_eq!(get(&gate, GPTBOT, "/story", "Authorization: License abc\r\n").status, 200);
-    let would =
-        "crawlgate_requests_total{action=\"would_license\",crawler=\"gptbot\",site=\"news\",verdict=\"allowed\"}";
+    let would = "crawlgate_requests_total{action=\"would_license\",crawler=\"gptbot\",kind=\"allowed\",site=\"news\"}";
     eventually("one of the two is counted", || metric(&gate, would).filter(|count| *count == 1.0));
-    let passed = "crawlgate_requests_total{action=\"pass\",crawler=\"gptbot\",site=\"news\",verdict=\"allowed\"}";
+    let passed = "crawlgate_requests_total{action=\"pass\",crawler=\"gptbot\",kind=\"allowed\",site=\"news\"}";
     eventually("and the other passed", || metric(&gate, passed).filter(|count| *count == 1.0));
     let gate = news(&origin, "off");
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200);
-    let passed = "crawlgate_requests_total{action=\"pass\",crawler=\"gptbot\",site=\"news\",verdict=\"off\"}";
+    let passed = "crawlgate_requests_total{action=\"pass\",crawler=\"gptbot\",kind=\"off\",site=\"news\"}";
     eventually("off records nothing", || metric(&gate, passed).filter(|count| *count == 1.0));
 }
 
@@ -344,7 +343,7 @@ fn tdmrep_json_is_served_to_everybody_with_a_validator() {
     let posted = gate.ask("POST", HOST, "/.well-known/tdmrep.json", "Content-Length: 0\r\n");
     assert_eq!((posted.status, posted.field("allow")), (405, Some("GET, HEAD")));
     assert!(origin.received().is_empty(), "tdmrep.json was forwarded");
-    let served = "crawlgate_requests_total{action=\"tdmrep\",crawler=\"gptbot\",site=\"news\",verdict=\"allowed\"}";
+    let served = "crawlgate_requests_total{action=\"tdmrep\",crawler=\"gptbot\",kind=\"allowed\",site=\"news\"}";
     eventually("it is counted as no violation", || metric(&gate, served).filter(|count| *count == 1.0));
     assert!(!gate.metrics().contains("crawlgate_violations_total{crawler=\"gptbot\""), "{}", gate.metrics());
 

@@ -154,7 +154,9 @@ fn log_metrics_answer_and_policy_tests_call_a_request_the_same() {
         [("unproven", "block", 1.0), ("violation", "block", 2.0), ("stale_copy", "pass", 1.0)]
     {
         stage.gate.wait_for_metric(
-            &format!("crawlgate_requests_total{{action=\"{action}\",crawler=\"bingbot\",site=\"shop\",verdict=\"{verdict}\"}}"),
+            &format!(
+                "crawlgate_requests_total{{action=\"{action}\",crawler=\"bingbot\",kind=\"{verdict}\",site=\"shop\"}}"
+            ),
             count,
         );
     }

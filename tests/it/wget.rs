@@ -42,7 +42,7 @@ fn wget_keeping_to_the_rules_fetches_nothing_disallowed() {
     assert!(requests.iter().any(|path| path == "/report.pdf"), "it crawled: {requests:?}");
     assert!(!requests.iter().any(|path| path.starts_with("/private/")), "{requests:?}");
     let metrics = gate.metrics();
-    assert!(!metrics.contains(r#"verdict="unproven""#), "nothing it did was against the rules: {metrics}");
+    assert!(!metrics.contains(r#"kind="unproven""#), "nothing it did was against the rules: {metrics}");
     assert!(metrics.contains("crawlgate_robots_txt_total{crawler=\"wget\""), "{metrics}");
 }
 
@@ -54,7 +54,7 @@ fn wget_ignoring_the_rules_is_counted_under_observe() {
     let private = nginx.requests().iter().filter(|path| path.starts_with("/private/")).count();
     assert_eq!(private, 2, "observe lets them pass");
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="would_block",crawler="wget",site="site",verdict="unproven"}"#,
+        r#"crawlgate_requests_total{action="would_block",crawler="wget",kind="unproven",site="site"}"#,
         2.0,
     );
 }
@@ -82,7 +82,7 @@ fn wget_that_keeps_to_its_copy_is_no_violator_when_the_rules_change_under_its_fe
     let private = nginx.requests().iter().filter(|path| path.starts_with("/private/")).count();
     assert_eq!(private, 2, "its copy allows them, and nobody refuses them");
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="pass",crawler="wget",site="site",verdict="stale_copy"}"#,
+        r#"crawlgate_requests_total{action="pass",crawler="wget",kind="stale_copy",site="site"}"#,
         2.0,
     );
     assert!(!gate.metrics().contains("crawlgate_violations_total{"), "{}", gate.metrics());
@@ -120,10 +120,7 @@ fn wget_ignoring_the_rules_is_refused_and_counted_under_enforce() {
     crawl(&gate, &["-e", "robots=off"]);
     // two.html is linked from one.html, which is refused, and from about.html: both are asked for once.
     assert!(!nginx.requests().iter().any(|path| path.starts_with("/private/")), "nothing passed");
-    gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="block",crawler="wget",site="site",verdict="unproven"}"#,
-        2.0,
-    );
+    gate.wait_for_metric(r#"crawlgate_requests_total{action="block",crawler="wget",kind="unproven",site="site"}"#, 2.0);
     let person = gate.fetch_as(BROWSER, "/private/one.html");
     assert_eq!(person.status, 200, "people are not crawlers");
 }
@@ -141,7 +138,7 @@ fn default_sites() -> (Nginx, Gate) {
 }
 
 fn broken(site: &str, verdict: &str) -> String {
-    format!(r#"crawlgate_requests_total{{action="would_block",crawler="wget",site="{site}",verdict="{verdict}"}}"#)
+    format!(r#"crawlgate_requests_total{{action="would_block",crawler="wget",kind="{verdict}",site="{site}"}}"#)
 }
 
 #[test]
@@ -165,7 +162,7 @@ fn without_a_policy_exactly_the_fetches_that_break_the_site_s_own_rules_are_coun
     gate.wait_for_metric(&broken("origin", "unproven"), 2.0);
     let fine = nginx.requests().iter().filter(|path| !path.starts_with("/private/") && *path != "/robots.txt").count();
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="pass",crawler="wget",site="origin",verdict="allowed"}"#,
+        r#"crawlgate_requests_total{action="pass",crawler="wget",kind="allowed",site="origin"}"#,
         fine as f64,
     );
     assert_eq!(gate.metrics().matches("would_block").count(), 1, "nobody else broke anything");
@@ -184,7 +181,7 @@ fn without_a_policy_exactly_the_fetches_that_break_the_site_s_own_rules_are_coun
     gate.wait_for_metric(&broken("shop", "unproven"), 2.0);
     // What was served a moment ago let it fetch the report.
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="pass",crawler="wget",site="shop",verdict="stale_copy"}"#,
+        r#"crawlgate_requests_total{action="pass",crawler="wget",kind="stale_copy",site="shop"}"#,
         1.0,
     );
 }

@@ -36,7 +36,7 @@ fn crawl(gate: &Gate, host: &str, options: &[&str]) {
 }
 
 fn requests(site: &str, action: &str, verdict: &str) -> String {
-    format!(r#"crawlgate_requests_total{{action="{action}",crawler="wget",site="{site}",verdict="{verdict}"}}"#)
+    format!(r#"crawlgate_requests_total{{action="{action}",crawler="wget",kind="{verdict}",site="{site}"}}"#)
 }
 
 fn robots_txt(gate: &Gate, host: &str) -> String {
