@@ -11,8 +11,10 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
-//! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the judge, decides nothing |
+//! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
+//! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
@@ -22,6 +24,7 @@
 //! | 1 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 1 | [`settings`] | the server's own file, `crawlgate.yaml` |
 //! | 0 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
+//! | 0 | [`heads`] | heads of requests and responses read as every door reads them: host, target, content type |
 //! | 0 | [`html`] | robots metas and marks written into a page on its way |
 //! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
@@ -31,9 +34,10 @@
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
 //! A request, in order: `gateway::early` checks it and finds the client's address; `gateway::request` hands
-//! [`judge::RequestFacts`] to [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]; `gateway::peer`
-//! takes a prepared address from [`origin`]; `gateway::response` asks the policy's tag plan for lines; `gateway::body`
-//! has [`html`] write them into pages where the policy wants it; `gateway::logging` hands the [`judge::Outcome`] to
+//! [`judge::RequestFacts`] to [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
+//! does not pass gets its answer from [`answers::Answers`]. For one that passes `gateway::peer` takes a prepared address
+//! from [`origin`], and `gateway::forward`, `gateway::response` and `gateway::body` have [`forwarding`] write heads and
+//! pages. `gateway::logging` hands the [`judge::Outcome`] to
 //! [`judge::Judge::record`], which counts and records.
 
 #![forbid(unsafe_code)]
@@ -48,27 +52,33 @@ pub mod yaml;
 
 #[cfg(feature = "proxy")]
 pub mod admin;
+#[cfg(feature = "gate")]
+pub mod answers;
 #[cfg(feature = "proxy")]
 pub mod cli;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod clock;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod durable;
+#[cfg(feature = "gate")]
+pub mod forwarding;
 #[cfg(feature = "proxy")]
 pub mod gateway;
+#[cfg(feature = "gate")]
+pub mod heads;
 #[cfg(feature = "html")]
 pub mod html;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod judge;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod ledger;
 #[cfg(feature = "proxy")]
 pub mod origin;
 #[cfg(feature = "proxy")]
 pub mod server;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod settings;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod sites;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod telemetry;

@@ -1,7 +1,8 @@
 //! What is remembered of a request from phase to phase.
 
-use super::body::Body;
+use crate::answers::Rejection;
 use crate::clock::Clock;
+use crate::forwarding::PageRewrite;
 use crate::judge::Judgement;
 use crate::origin::Choice;
 use crate::policy::SiteEntry;
@@ -25,7 +26,7 @@ pub struct RequestContext {
     /// Who is asking, trusted proxies peeled off.
     pub(super) client: Option<IpAddr>,
     /// Why the request is answered before anything is judged.
-    pub(super) refusal: Option<Refusal>,
+    pub(super) rejection: Option<Rejection>,
     /// What the judge found.
     pub(super) judgement: Option<Judgement>,
     /// Whether an answer of our own was written whole.
@@ -34,21 +35,10 @@ pub struct RequestContext {
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
     /// Whether the page is rewritten on its way.
-    pub(super) body: Body,
+    pub(super) body: PageRewrite,
     /// When the origin was first asked.
     pub(super) asked_origin: Option<Instant>,
     _in_flight: InFlight,
-}
-
-/// Requests that are not judged, because they are no proper requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// RFC 9112 section 3.2: a server must answer 400.
-    NoHost,
-    /// TRACE shows a client what proxies added to its request.
-    Trace,
-    TargetTooLong,
-    HeadersTooLarge,
 }
 
 impl RequestContext {
@@ -62,12 +52,12 @@ impl RequestContext {
             peer: None,
             peer_trusted: false,
             client: None,
-            refusal: None,
+            rejection: None,
             judgement: None,
             answered: false,
             origin: None,
             attempts: 0,
-            body: Body::AsItIs,
+            body: PageRewrite::No,
             asked_origin: None,
             _in_flight: InFlight::new(metrics),
         }

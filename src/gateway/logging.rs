@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::request::facts;
+use super::heads::facts;
 use crate::judge::Outcome;
 use http::{HeaderValue, Version, header};
 use pingora_core::Error;

@@ -1,28 +1,26 @@
-//! The Pingora proxy: one file per phase. Translates between Pingora and the judge; decides nothing itself.
+//! The Pingora proxy: one file per phase. Translates between Pingora and the rooms below; decides nothing itself.
 //!
 //! The order of a request: `early` checks it and finds the client's address, `request` asks the judge and answers or
-//! lets pass, `peer` takes a prepared address, `forward` writes the request to the origin, `response` attaches the
-//! tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` tells the judge what was sent.
+//! lets pass, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the
+//! response to the client, `body` the pages that are rewritten, `errors` answers for an origin that does not, `logging`
+//! tells the judge what was sent. `heads` and `send` are for all of them.
 //! Must not know how a policy is written, loaded or judged.
 
-mod answers;
 mod body;
-mod client;
-mod conditional;
 mod ctx;
 mod early;
 mod errors;
 mod forward;
+mod heads;
 mod logging;
-mod negotiate;
 mod peer;
 mod request;
 mod response;
-mod robots_txt;
-mod signals;
+mod send;
 
 pub use ctx::RequestContext;
 
+use crate::answers::Answers;
 use crate::judge::Judge;
 use crate::origin::Origins;
 use crate::settings::Limits;
@@ -41,6 +39,8 @@ use std::time::Duration;
 pub struct Gateway {
     /// Judges requests, and records what became of them.
     pub judge: Arc<Judge>,
+    /// The answers that crawlgate makes itself.
+    pub answers: Answers,
     /// Where requests go.
     pub origins: Arc<Origins>,
     /// Counters of what the gateway itself does.
@@ -92,7 +92,8 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         forward::request_header(self, session, upstream_request, ctx)?;
-        body::ask(upstream_request, session.req_header(), ctx)
+        body::ask(upstream_request, session.req_header(), ctx);
+        Ok(())
     }
 
     async fn request_body_filter(
@@ -112,7 +113,8 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        body::frame(self, session.req_header(), response, ctx)
+        body::frame(self, session.req_header(), response, ctx);
+        Ok(())
     }
 
     async fn response_filter(
@@ -121,7 +123,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        response::filter(self, session, response, ctx)?;
+        response::filter(self, session, response, ctx);
         body::begin(response, ctx);
         Ok(())
     }

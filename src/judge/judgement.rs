@@ -39,6 +39,11 @@ pub struct Judged {
 }
 
 impl Judged {
+    /// The snapshot that the request was judged by.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
     /// The site.
     pub fn entry(&self) -> &SiteEntry {
         &self.snapshot.sites()[self.decision.site]

@@ -10,10 +10,11 @@ mod request;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
 pub use outcome::Outcome;
-pub use request::{RequestFacts, origin_form};
+pub use request::RequestFacts;
 
 use crate::clock::Clock;
 use crate::crawlers::{Claim, Registry};
+use crate::heads::origin_form;
 use crate::ledger::{Behaviours, Ledger};
 use crate::settings::AddressDetail;
 use crate::sites::SiteManager;

@@ -3,7 +3,6 @@
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Identity};
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
@@ -51,20 +50,5 @@ impl<'a> RequestFacts<'a> {
 
     pub(super) fn moment(&self) -> Moment {
         Moment { now: self.now(), lived: self.lived }
-    }
-}
-
-/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
-/// origin expects a path (RFC 9112 section 3.2).
-pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
-    if target.starts_with(b"/") || target == b"*" {
-        return Cow::Borrowed(target);
-    }
-    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else { return Cow::Borrowed(target) };
-    let after_scheme = &target[scheme_end + 3..];
-    let path = after_scheme.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(after_scheme.len());
-    match &after_scheme[path..] {
-        path @ [b'/', ..] => Cow::Owned(path.to_vec()),
-        query => Cow::Owned([b"/", query].concat()),
     }
 }

@@ -13,6 +13,7 @@ mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
+use crate::answers::Answers;
 use crate::clock::{Clock, ClockError, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
@@ -171,6 +172,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let mut proxy = HttpProxy::new(
         Gateway {
             judge,
+            answers: Answers::default(),
             origins: origins.clone(),
             metrics: metrics.clone(),
             limits: settings.limits,

@@ -50,7 +50,7 @@ mod tests {
 
     const ETAG: &str = "\"abc\"";
 
-    fn asked(fields: &[(header::HeaderName, &'static str)]) -> bool {
+    fn is_fresh(fields: &[(header::HeaderName, &'static str)]) -> bool {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
@@ -59,32 +59,32 @@ mod tests {
     }
 
     #[test]
-    fn an_entity_tag_matches_weakly_in_a_list_and_by_asterisk() {
+    fn entity_tag_matches_weakly_in_a_list_and_by_asterisk() {
         for value in ["\"abc\"", "W/\"abc\"", "\"x\", W/\"abc\"", "\"a,b\" , \"abc\"", "*", " * "] {
-            assert!(asked(&[(header::IF_NONE_MATCH, value)]), "{value}");
+            assert!(is_fresh(&[(header::IF_NONE_MATCH, value)]), "{value}");
         }
         for value in ["\"abd\"", "abc", "\"abc", "", "\"x\" \"abc\"", "W/", "\"x\",", "w/\"abc\""] {
-            assert!(!asked(&[(header::IF_NONE_MATCH, value)]), "{value}");
+            assert!(!is_fresh(&[(header::IF_NONE_MATCH, value)]), "{value}");
         }
     }
 
     #[test]
     fn lists_over_several_lines_are_one_list() {
-        assert!(asked(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_NONE_MATCH, "\"abc\"")]));
+        assert!(is_fresh(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_NONE_MATCH, "\"abc\"")]));
     }
 
     #[test]
     fn the_date_counts_only_without_an_entity_tag() {
         let (same, earlier) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT");
         let later = "Sun, 06 Nov 1994 08:49:38 GMT";
-        assert!(asked(&[(header::IF_MODIFIED_SINCE, same)]));
-        assert!(!asked(&[(header::IF_MODIFIED_SINCE, earlier)]));
-        assert!(!asked(&[(header::IF_MODIFIED_SINCE, later)]), "it is another file's");
-        assert!(!asked(&[(header::IF_MODIFIED_SINCE, "yesterday")]));
+        assert!(is_fresh(&[(header::IF_MODIFIED_SINCE, same)]));
+        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, earlier)]));
+        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, later)]), "it is another file's");
+        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, "yesterday")]));
         let mut headers = HeaderMap::new();
         headers.insert(header::IF_MODIFIED_SINCE, HeaderValue::from_static(same));
         assert!(!not_modified(&headers, ETAG, None), "the date is that of several versions");
-        assert!(!asked(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_MODIFIED_SINCE, same)]));
-        assert!(!asked(&[]));
+        assert!(!is_fresh(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_MODIFIED_SINCE, same)]));
+        assert!(!is_fresh(&[]));
     }
 }

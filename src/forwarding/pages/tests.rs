@@ -2,12 +2,16 @@
 
 use super::*;
 
-fn response(status: u16, fields: &[(&'static str, &'static str)]) -> ResponseHeader {
-    let mut response = ResponseHeader::build(status, None).expect("a status");
+fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     for (name, value) in fields {
-        response.append_header(*name, *value).expect("a field");
+        headers.append(*name, HeaderValue::from_static(value));
     }
-    response
+    headers
+}
+
+fn is_page(status: u16, fields: &[(&'static str, &'static str)]) -> bool {
+    is_whole_page(StatusCode::from_u16(status).expect("a status"), &headers(fields))
 }
 
 #[test]
@@ -20,9 +24,8 @@ fn only_whole_uncoded_html_can_be_rewritten() {
         (200, vec![HTML, ("Content-Encoding", "identity"), ("Content-Length", "10")]),
         (200, vec![HTML, ("Cache-Control", "max-age=60, must-revalidate")]),
     ] {
-        let response = response(status, &fields);
-        assert!(is_whole_page(&response), "{status} {fields:?}");
-        assert_eq!(cannot_be_rewritten(&response.headers), None, "{status} {fields:?}");
+        assert!(is_page(status, &fields), "{status} {fields:?}");
+        assert_eq!(cannot_be_rewritten(&headers(&fields)), None, "{status} {fields:?}");
     }
     for (status, fields) in [
         (206, vec![HTML]),
@@ -38,7 +41,7 @@ fn only_whole_uncoded_html_can_be_rewritten() {
         (200, vec![HTML, ("Content-Length", "0")]),
         (200, vec![HTML, ("Content-Range", "bytes 0-1/2")]),
     ] {
-        assert!(!is_whole_page(&response(status, &fields)), "{status} {fields:?}");
+        assert!(!is_page(status, &fields), "{status} {fields:?}");
     }
     for (fields, why) in [
         (vec![("Content-Type", "text/html; charset=utf-16le")], "encoding"),
@@ -47,7 +50,7 @@ fn only_whole_uncoded_html_can_be_rewritten() {
         (vec![HTML, ("Content-Encoding", "identity"), ("Content-Encoding", "br")], "coded"),
         (vec![HTML, ("Cache-Control", "max-age=60"), ("Cache-Control", "public, No-Transform")], "no_transform"),
     ] {
-        assert_eq!(cannot_be_rewritten(&response(200, &fields).headers), Some(why), "{fields:?}");
+        assert_eq!(cannot_be_rewritten(&headers(&fields)), Some(why), "{fields:?}");
     }
 }
 
@@ -70,4 +73,17 @@ fn an_entity_tag_is_made_weak_once() {
     assert_eq!(weak("\"abc\"").expect("a strong one"), "W/\"abc\"");
     assert_eq!(weak("W/\"abc\""), None);
     assert_eq!(weak("abc"), None);
+}
+
+#[test]
+fn a_304_names_the_entity_tag_that_the_client_has() {
+    for (asked, sent) in [
+        (vec![("If-None-Match", "W/\"abc\"")], "W/\"abc\""),
+        (vec![("If-None-Match", "\"abc\"")], "\"abc\""),
+        (vec![("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")], "W/\"abc\""),
+    ] {
+        let mut response = headers(&[("ETag", "\"abc\"")]);
+        weaken_for_client(&headers(&asked), &mut response);
+        assert_eq!(response[header::ETAG], sent, "{asked:?}");
+    }
 }

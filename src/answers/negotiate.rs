@@ -3,7 +3,7 @@
 use http::{HeaderMap, header};
 
 /// The forms there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     Text,
     Html,
@@ -11,6 +11,9 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// All, in the order of their numbers.
+    pub(super) const ALL: [Form; 3] = [Form::Text, Form::Html, Form::Json];
+
     pub(super) fn content_type(self) -> &'static str {
         match self {
             Form::Text => "text/plain; charset=utf-8",
@@ -28,14 +31,14 @@ impl Form {
     }
 }
 
-/// Members of Accept that are looked at; a longer list is somebody's game.
+/// Members of Accept that are read; no client needs more.
 const MEMBERS: usize = 32;
 
 /// The form the client likes best; text when it does not say. The most specific range that names a form gives its
 /// quality; of equal qualities the form that is named more specifically wins.
 pub(super) fn form(headers: &HeaderMap) -> Form {
     let mut best = (Form::Text, 0, 0);
-    for form in [Form::Text, Form::Html, Form::Json] {
+    for form in Form::ALL {
         let (quality, specificity) = preference(headers, form);
         if (quality, specificity) > (best.1, best.2) {
             best = (form, quality, specificity);

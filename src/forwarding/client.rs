@@ -1,27 +1,27 @@
-//! Who is asking: the peer, or whom trusted proxies say they speak for.
+//! The client's address: the peer's, or the one that trusted proxies say they speak for.
 
 use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
-/// Fields by which a proxy says for whom it speaks. From a peer that nobody declared they prove nothing, but that the
-/// address may be that of a proxy.
+/// Fields by which a proxy says for which client it speaks. From a peer that the settings do not name as a trusted proxy
+/// they prove one thing: the peer's address may be that of a proxy.
 const FORWARDING: [&str; 7] =
     ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
 
 /// Whether the request says that its peer speaks for another client.
-pub(super) fn names_another(headers: &HeaderMap) -> bool {
+pub fn names_another_client(headers: &HeaderMap) -> bool {
     FORWARDING.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Whether the forwarding headers of this peer are believed.
-pub(super) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
+pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address))
 }
 
 /// Walks `X-Forwarded-For` from right to left, over several lines, to the first address that is not a trusted proxy.
-/// What stands left of that was written by somebody nobody vouches for. An entry that is no address ends the walk.
-pub(super) fn address<'a>(
+/// No trusted proxy vouches for the entries left of that. An entry that is no address ends the walk.
+pub fn client_address<'a>(
     peer: IpAddr,
     forwarded_for: impl DoubleEndedIterator<Item = &'a [u8]>,
     trusted: &[IpNet],
@@ -56,7 +56,7 @@ mod tests {
 
     fn walk(peer: &str, lines: &[&str]) -> String {
         let trusted: Vec<IpNet> = ["10.0.0.0/8", "::1/128"].iter().map(|network| network.parse().unwrap()).collect();
-        address(peer.parse().unwrap(), lines.iter().map(|line| line.as_bytes()), &trusted).to_string()
+        client_address(peer.parse().unwrap(), lines.iter().map(|line| line.as_bytes()), &trusted).to_string()
     }
 
     #[test]
