@@ -5,8 +5,9 @@
 //!
 //! # The map of the house
 //!
-//! A room imports only from floors below its own. Floors 0 to 3 are the **engine**: no runtime, no proxy, no clock and
-//! no I/O; time and facts are arguments. It builds alone with `default-features = false`.
+//! A room imports only from floors below its own. Floors 0 to 3 are the **engine** (where the table does not say
+//! otherwise): no runtime, no proxy, no clock and no I/O; time and facts are arguments. It builds alone with
+//! `default-features = false`.
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
@@ -17,6 +18,7 @@
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
+//! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, one writer; not part of the engine |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |
@@ -66,5 +68,7 @@ pub mod server;
 pub mod settings;
 #[cfg(feature = "proxy")]
 pub mod sites;
+#[cfg(feature = "proxy")]
+pub mod state;
 #[cfg(feature = "proxy")]
 pub mod telemetry;

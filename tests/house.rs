@@ -10,7 +10,7 @@ const FLOORS: &[(i8, &[&str])] = &[
     (6, &["main", "cli", "server"]),
     (5, &["gateway", "admin"]),
     (4, &["origin", "sites", "ledger", "telemetry"]),
-    (3, &["verdict"]),
+    (3, &["verdict", "state"]),
     (2, &["policy", "settings"]),
     (1, &["crawlers", "html"]),
     (0, &["robots", "indexing", "yaml", "clock", "durable"]),
