@@ -281,7 +281,7 @@ impl Fact {
     }
 
     /// The fact with no time that lies ahead.
-    pub(super) fn as_of(mut self, now: Timestamp) -> Fact {
+    pub(super) fn taken_at(mut self, now: Timestamp) -> Fact {
         self.at = taken_as_past(self.at, now);
         self
     }

@@ -286,7 +286,7 @@ impl Writer {
         let clean = requests.iter().any(|request| request.purpose == Purpose::Close);
         let run = RunRow { committed: moment.now, clean, incomplete: is_incomplete };
         let asked = requests.iter().flat_map(|request| &request.facts);
-        let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().as_of(moment.now)).collect();
+        let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().taken_at(moment.now)).collect();
         let batch = Batch {
             facts: of_now.iter().collect(),
             forgets_observation: self.has_begun && self.forgets_observation,
