@@ -92,7 +92,7 @@ fn print(status: &Status) -> io::Result<()> {
     Ok(())
 }
 
-/// The states of docs/semantics.md in words.
+/// The states of docs/origin-robots.md in words.
 fn meaning(robots: &OriginRobotsStatus) -> String {
     match robots.state.as_str() {
         "awaited" => "is awaited".into(),

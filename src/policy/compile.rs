@@ -5,29 +5,24 @@
 
 mod allow_conflicts;
 mod budget;
-pub mod combine;
-pub mod crawler_rules;
-pub mod front_page;
-pub mod hosts;
-pub mod html;
+mod crawler_rules;
+mod draft;
+mod html;
 mod merge;
 mod origin_rules;
-pub mod registry_overrides;
-pub mod signals;
-pub mod synthesis;
-pub mod tags;
+mod registry_overrides;
+pub(super) mod signals;
+mod synthesis;
+mod tags;
 
-use super::compiled::{FrontPage, RobotsTxt, Site, Version};
 use super::model::{BehindCache, Policy};
 use super::origin::{Origin, OriginFile};
+use super::site::{CrawlerRulesTable, FrontPage, RobotsTxt, Site, Version};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics};
-use crawler_rules::CrawlerRulesTable;
-use signals::SignalPlan;
 use std::sync::Arc;
-use tags::TagPlan;
 
 /// The policy cannot be used; says why.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -84,7 +79,7 @@ pub fn compile_with_origin(
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let version = Version::of(body.as_bytes());
-    let signals = SignalPlan::new(&policy, &document);
+    let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
         robots_txt: RobotsTxt {
@@ -105,19 +100,19 @@ pub fn compile_with_origin(
         group_sources,
         answers,
         signals,
-        tags: TagPlan::new(&policy, at),
+        tags: tags::tag_plan(&policy, at),
         at,
         next_switch: policy.next_switch(at),
         front_page: FrontPage::default(),
         origin_tags: policy.origin_tags,
-        html: html::HtmlRules::new(&policy.html),
+        html: html::html_rules(&policy.html),
         grace: policy.enforcement.grace.value,
         behind_cache: policy.enforcement.behind_cache.map(|kept| match kept {
             BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
             BehindCache::For(kept) => kept,
         }),
         traps: RuleSet::new(traps),
-        networks: registry_overrides::Networks::new(&policy, registry, &tokens),
+        networks: registry_overrides::networks(&policy, registry, &tokens),
         tokens,
         standings,
         policy,

@@ -1,9 +1,9 @@
 //! Hosts that lately went from one site to another, to none, or came to one: what crawlers were told there about pages
 //! is another site's, and a 304 would let it stand. Knows no request but its Host.
 
-pub(crate) use super::compile::hosts::HostIndex;
-use super::compiled::SiteEntry;
 use super::model::HostPattern;
+pub(crate) use super::site::HostIndex;
+use super::site::SiteEntry;
 use crate::time::Timestamp;
 
 /// When hosts came to the site that they are at, as far as that matters.

@@ -181,7 +181,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let open = Arc::new(Open::default());
     let (closing, closed) = watch::channel(false);
-    let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+    let resolver = Resolver::new(origins, {
+        let metrics = metrics.clone();
+        move || metrics.upstream_failure("dns")
+    });
     let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
     let serving = server.add_service(Listening {
         name: "proxy",
@@ -191,6 +194,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         stop: Some(closed),
         open: open.clone(),
         ready: Some(operations.clone()),
+        metrics: Some(metrics),
     });
     // The first request finds an address, or the resolver's patience was not enough.
     serving.add_dependency(&resolver);
@@ -203,6 +207,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             stop: None,
             open: Arc::default(),
             ready: None,
+            metrics: None,
         });
     }
     if let Some(control) = &control {

@@ -57,7 +57,7 @@ impl KnownOrigins {
 /// How it stands with the robots.txt of a site's origin, for the status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OriginRobotsStatus {
-    /// One of the states in `docs/semantics.md`.
+    /// One of the states in `docs/origin-robots.md`.
     pub state: String,
     /// Where it is fetched.
     pub url: Option<String>,

@@ -10,7 +10,7 @@ mod trace;
 
 pub use access::{AccessLog, AccessRecord};
 pub use events::{Event, Events};
-pub use metrics::{CrawlerCounts, Metrics, SiteGauges, UNCLAIMED};
+pub use metrics::{CrawlerCounts, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
 pub use trace::start_tracing;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! stays open.
 
 use super::budget::Bounds;
-use crate::policy::compiled::RuleSource;
+use crate::policy::site::RuleSource;
 use crate::robots::{IntersectionLimits, Pattern, Rule};
 
 /// Beyond these the Allow is left out.

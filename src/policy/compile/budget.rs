@@ -4,8 +4,7 @@
 //! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would
 //! take more octets than crawlers read is not taken at all.
 
-use super::synthesis::Draft;
-use crate::robots::{Extension, MAX_BYTES, Rule};
+use crate::robots::MAX_BYTES;
 
 /// What one compile may still cost.
 pub struct Bounds {
@@ -66,24 +65,4 @@ fn take(left: &mut usize, cost: usize) -> bool {
     let rest = left.checked_sub(cost);
     *left = rest.unwrap_or(0);
     rest.is_some()
-}
-
-/// Octets of a rule's line.
-pub fn octets_of_rule(rule: &Rule) -> usize {
-    if rule.allow {
-        "Allow: \n".len() + rule.pattern.priority()
-    } else {
-        "Disallow: \n".len() + rule.pattern.priority()
-    }
-}
-
-/// Octets of other lines.
-pub fn octets_of_lines(lines: &[Extension]) -> usize {
-    lines.iter().map(|line| line.key.len() + line.value.len() + ": \n".len()).sum()
-}
-
-/// Octets of the rules and the other lines of a group, without its tokens.
-pub fn octets_of(draft: &Draft) -> usize {
-    let rules: usize = draft.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
-    rules + octets_of_lines(&draft.extensions)
 }

@@ -5,15 +5,14 @@
 //! Nothing that the origin disallows goes away unsaid.
 
 use super::allow_conflicts::{Beside, Ours};
-use super::budget::{Bounds, TooMuch, octets_of};
+use super::budget::{Bounds, TooMuch};
+use super::draft::{Draft, Drafts, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
-use super::synthesis::Draft;
 use crate::crawlers::{Binds, Crawler, Registry};
-use crate::policy::compiled::{LeftOut, RuleSource};
+use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Pattern, Rule};
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments
@@ -135,36 +134,6 @@ impl<'a> Alike<'a> {
                 Some(*self.beside_closed.entry((rules.is_empty(), *crawl_delay, extensions)).or_insert(index));
         }
         alike
-    }
-}
-
-/// Finds groups that say the same, whoever they are for.
-#[derive(Default)]
-pub struct Drafts(HashMap<u64, Vec<usize>>);
-
-impl Drafts {
-    /// The first of those that were asked for that says the same: this one, if there is no other.
-    pub fn find<'d>(&mut self, index: usize, draft: impl Fn(usize) -> &'d Draft) -> usize {
-        let this = draft(index);
-        let mut hasher = DefaultHasher::new();
-        (&this.rules.len(), this.crawl_delay, &this.comments, this.allowed_by_purpose).hash(&mut hasher);
-        this.rules.iter().for_each(|rule| rule.hash(&mut hasher));
-        this.extensions.hash(&mut hasher);
-        let same = self.0.entry(hasher.finish()).or_default();
-        let says_the_same = |other: &&usize| {
-            let other = draft(**other);
-            other.rules == this.rules
-                && other.crawl_delay == this.crawl_delay
-                && other.extensions == this.extensions
-                && other.signal_keys == this.signal_keys
-                && other.comments == this.comments
-                && other.allowed_by_purpose == this.allowed_by_purpose
-        };
-        let found = same.iter().find(says_the_same).copied();
-        found.unwrap_or_else(|| {
-            same.push(index);
-            index
-        })
     }
 }
 

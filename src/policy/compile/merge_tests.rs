@@ -1,6 +1,6 @@
 use crate::crawlers::{Claim, Registry};
-use crate::policy::compiled::{Binding, RuleSource, Site};
 use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::site::{Binding, RuleSource, Site};
 use crate::policy::{CompileError, compile_with_origin, read};
 use crate::robots::{Dialect, File, Reading};
 use crate::time::Timestamp;

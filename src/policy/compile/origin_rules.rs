@@ -3,10 +3,11 @@
 //!
 //! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
 
-use super::budget::{TooMuch, octets_of_lines, octets_of_rule};
+use super::budget::TooMuch;
+use super::draft::{octets_of_lines, octets_of_rule};
 use crate::crawlers::Registry;
-use crate::policy::compiled::RuleSource;
 use crate::policy::origin::OriginFile;
+use crate::policy::site::RuleSource;
 use crate::robots::{Dialect, Extension, File, Key, MAX_BYTES, Reading, Rule, Spelling};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -1,16 +1,17 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
-use super::budget::{Bounds, TooMuch, octets_of, octets_of_rule};
-use super::merge::{self, Drafts, is_blanket};
+use super::budget::{Bounds, TooMuch};
+use super::draft::{Draft, Drafts, octets_of, octets_of_rule};
+use super::merge::{self, is_blanket};
 use super::origin_rules::OriginRules;
 use super::registry_overrides::Corrected;
 use super::signals::{group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
-use crate::policy::compiled::{LeftOut, RuleSource};
 use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
 use crate::policy::origin::OriginFile;
 use crate::policy::retire::RetireStage;
-use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
+use crate::policy::site::{LeftOut, RuleSource};
+use crate::robots::{Document, Group, Pattern, Rule, render};
 use crate::time::Timestamp;
 use crate::yaml::Located;
 use std::collections::HashSet;
@@ -29,44 +30,6 @@ pub struct Synthesis {
     pub body: String,
     pub group_sources: Vec<RuleSource>,
     pub rule_sources: Vec<Vec<RuleSource>>,
-}
-
-/// A group before it is decided whether it shares its rules with others.
-#[derive(Clone)]
-pub struct Draft {
-    pub agents: Vec<String>,
-    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose
-    /// place is that of the group.
-    pub places: Vec<(usize, RuleSource)>,
-    pub rules: Vec<(Rule, RuleSource)>,
-    pub crawl_delay: Option<Duration>,
-    pub extensions: Vec<Extension>,
-    /// Keys of signals that the policy says to this group, here or as headers.
-    pub signal_keys: Vec<&'static str>,
-    pub comments: Vec<String>,
-    pub source: RuleSource,
-    /// Follows from a purpose that is allowed.
-    pub allowed_by_purpose: bool,
-    /// Allow lines of the origin that could not be kept.
-    pub left_out: Vec<LeftOut>,
-}
-
-impl Draft {
-    /// A group that says nothing about anybody.
-    pub fn nothing() -> Draft {
-        Draft {
-            agents: Vec::new(),
-            places: Vec::new(),
-            rules: Vec::new(),
-            crawl_delay: None,
-            extensions: Vec::new(),
-            signal_keys: Vec::new(),
-            comments: Vec::new(),
-            source: RuleSource::Origin(0),
-            allowed_by_purpose: false,
-            left_out: Vec::new(),
-        }
-    }
 }
 
 /// The document of a policy, together with the origin's file if that is to be in it.

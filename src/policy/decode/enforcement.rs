@@ -1,6 +1,6 @@
 //! `enforcement`: how far, with which answers, for whom.
 
-use super::robots::check_pattern;
+use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};

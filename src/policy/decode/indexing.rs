@@ -1,6 +1,6 @@
 //! `indexing`: conditions, and what is then said.
 
-use super::robots::patterns;
+use super::patterns::patterns;
 use crate::indexing::{Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};

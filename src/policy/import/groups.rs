@@ -3,9 +3,8 @@
 use super::content;
 use super::signals::Signals;
 use super::yaml::one_line;
-use crate::crawlers::{Purpose, Registry};
+use crate::crawlers::{Purpose, Registry, stands_in_browsers};
 use crate::policy::decode::{MAX_PATTERN, is_token};
-use crate::policy::lint;
 use crate::robots::{File, FileGroup, Key, Reading, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -198,7 +197,7 @@ fn unfit(token: &str, registry: &'static Registry) -> Option<&'static str> {
         None
     } else if !is_token(token) {
         Some("that is no product token, and no crawler is called so")
-    } else if lint::stands_in_browsers(token, registry) {
+    } else if stands_in_browsers(token, registry) {
         Some("it stands in the user agents of people's browsers, who would be taken for a crawler")
     } else {
         None

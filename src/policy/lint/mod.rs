@@ -31,9 +31,8 @@ mod tests;
 
 pub use catalogue::{LINTS, Lint};
 pub use file::{FileLints, lint_file};
-pub use site::{browsers, stands_in_browsers};
 
-use super::compiled::Site;
+use super::site::Site;
 use crate::crawlers::Registry;
 use crate::yaml::{Diagnostics, Severity};
 use subject::Subject;

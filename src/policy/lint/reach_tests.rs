@@ -3,7 +3,7 @@
 use super::reach::{self, Among, Wanted};
 use super::tests::linted;
 use crate::crawlers::Registry;
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::policy::{compile_at, read};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;

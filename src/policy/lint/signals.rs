@@ -8,11 +8,11 @@ use super::catalogue as lints;
 use super::licenses;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::compile::signals::covers_all;
-use crate::policy::compiled::{Binding, Site};
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
     USAGE_CATEGORIES,
 };
+use crate::policy::site::{Binding, Site};
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
 

@@ -2,8 +2,8 @@
 //! file.
 
 use super::site::span_of;
-use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::HostPattern;
+use crate::policy::site::{RuleSource, Site};
 use crate::robots::Pattern;
 use crate::yaml::Span;
 use std::collections::hash_map::Entry;

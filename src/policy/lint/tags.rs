@@ -7,8 +7,8 @@ use super::{agents, catalogue as lints, redundant_rules, words};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
 use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
-use crate::policy::compiled::Site;
 use crate::policy::model::IndexingRule;
+use crate::policy::site::Site;
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, nearest};
 

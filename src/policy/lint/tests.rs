@@ -2,7 +2,7 @@
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::policy::{compile_at, read};
 use crate::robots::File;
 use crate::time::Timestamp;

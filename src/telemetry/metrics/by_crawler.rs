@@ -31,10 +31,10 @@ impl Metrics {
             }
         };
         self.requests.each(|labels, requests| {
-            let [site, crawler, verdict, action] = labels else { return };
+            let [site, crawler, kind, action] = labels else { return };
             of(site, crawler, &|counts| {
                 counts.requests += requests;
-                *counts.kinds.entry(verdict.to_string()).or_default() += requests;
+                *counts.kinds.entry(kind.to_string()).or_default() += requests;
                 *counts.actions.entry(action.to_string()).or_default() += requests;
             });
         });
@@ -46,7 +46,7 @@ impl Metrics {
             let [site, crawler, _] = labels else { return };
             of(site, crawler, &|counts| counts.robots_txt += answers);
         });
-        for family in self.last_fetch.collect() {
+        for family in self.sites.last_fetch.collect() {
             for metric in family.get_metric() {
                 let value = |name: &str| {
                     metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
