@@ -174,9 +174,7 @@ impl Operations {
     pub fn status(&self) -> Status {
         let mut status = self.live.status(self.now());
         status.warnings.extend(self.ledger.problem());
-        if self.behaviours.traps.failing() {
-            status.warnings.push("the marks of traps cannot be written to the state directory".into());
-        }
+        status.warnings.extend(self.behaviours.traps.problem());
         status.warnings.extend(self.events.problem());
         for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
             if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {

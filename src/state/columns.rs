@@ -14,9 +14,9 @@ pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
     if moment.0 > now.0.saturating_add(TOLERANCE) { now } else { moment }
 }
 
-/// A moment that may lie ahead, such as the end of a pause.
+/// A moment that stays as it was written, such as the end of a pause, which lies ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deadline(pub Timestamp);
+pub struct AsWritten(pub Timestamp);
 
 /// A type of a column.
 pub trait Column: Sized {
@@ -128,15 +128,15 @@ impl Column for Option<Timestamp> {
     }
 }
 
-impl Column for Deadline {
+impl Column for AsWritten {
     const TYPE: &'static str = "INTEGER NOT NULL";
 
     fn to_value(&self) -> Value {
         Value::Integer(self.0.0)
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Deadline, FromSqlError> {
-        value.as_i64().map(|moment| Deadline(Timestamp(moment)))
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<AsWritten, FromSqlError> {
+        value.as_i64().map(|moment| AsWritten(Timestamp(moment)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is remembered: one struct and one table of `state.db` for each kind of fact. The main types are [`Fact`],
 //! [`AnyRecord`] and [`Facts`]. The records are plain data; this file must not know how the rooms above use them.
 
-use super::columns::{Column, Deadline, Record, column, definition_of, read_table, records, taken_as_past, upsert_of};
+use super::columns::{AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of};
 use crate::time::Timestamp;
 use rusqlite::types::{FromSqlError, Value, ValueRef};
 use std::sync::Arc;
@@ -169,10 +169,10 @@ records! {
             address: String,
         }
         values {
-            /// When it last requested a trap.
-            since: Timestamp,
+            /// When it last requested a trap. With the end it says how long the mark lasts, whatever the clock says.
+            since: AsWritten,
             /// When the mark ends.
-            until: Deadline,
+            until: AsWritten,
         }
     }
 
@@ -192,7 +192,7 @@ records! {
             /// Since when.
             since: Timestamp,
             /// When it ends; without meaning for a planned pause.
-            until: Deadline,
+            until: AsWritten,
             /// Retry-After in seconds.
             retry_after: u32,
             /// Whether robots.txt is answered 503 as well.

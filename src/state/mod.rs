@@ -27,7 +27,7 @@ mod store;
 mod tests;
 mod writer;
 
-pub use columns::{Deadline, TOLERANCE};
+pub use columns::{AsWritten, TOLERANCE};
 pub use facts::{
     AnyRecord, Fact, Facts, IdentityEpoch, LastGoodPolicy, ListProof, MarkedClient, Observation, OriginCopy, Pause,
     PauseEvent, Publication, Served, ServedAs, TagChange, Version,

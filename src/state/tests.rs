@@ -1,7 +1,7 @@
 //! The store over real files: what the next start finds after each way to end.
 
 use super::{
-    Deadline, Fact, InMemory, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent,
+    AsWritten, Fact, InMemory, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent,
     PreviousRun, Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
 };
 use crate::clock::Moment;
@@ -108,7 +108,7 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         plan: String::new(),
         audience: "crawlers".into(),
         since: at,
-        until: Deadline(Timestamp(START + 3_600)),
+        until: AsWritten(Timestamp(START + 3_600)),
         retry_after: 1_800,
         robots_txt: true,
     };
@@ -116,8 +116,8 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         site: "shop".into(),
         crawler: "other".into(),
         address: "192.0.2.7".into(),
-        since: at,
-        until: Deadline(Timestamp(START + 86_400)),
+        since: AsWritten(at),
+        until: AsWritten(Timestamp(START + 86_400)),
     };
     let copy = OriginCopy { site: "shop".into(), bytes: Arc::from([0, 255]), digest: "d".into(), state: "{}".into() };
     let behind_cache = Observation { behind_cache: Some(600), ..observation("shop.example", START) };
@@ -497,6 +497,28 @@ fn what_nobody_may_hold_any_more_is_deleted() {
     let ids: Vec<&str> = remembered.facts.versions.iter().map(|(_, version)| version.id.as_str()).collect();
     assert_eq!(ids, ["published", "served"]);
     assert_eq!((remembered.facts.publications.len(), remembered.facts.served.len()), (1, 1));
+}
+
+#[test]
+fn removals_of_marks_do_not_fill_the_file() {
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let (store, _) = hands.run(directory.path());
+    let mark = |number: u32| MarkedClient {
+        site: "shop".into(),
+        crawler: "other".into(),
+        address: std::net::Ipv4Addr::from(number).to_string(),
+        since: AsWritten(Timestamp(START)),
+        until: AsWritten(Timestamp(START + 86_400)),
+    };
+    for round in 0..8 {
+        let at = hands.moment().now;
+        store.commit((0..5_000).map(|number| Fact::set(at, mark(round * 5_000 + number))).collect()).expect("written");
+        store.commit((0..5_000).map(|number| Fact::removed(at, mark(round * 5_000 + number))).collect()).expect("gone");
+        hands.pass(61);
+    }
+    store.execute("PRAGMA wal_checkpoint");
+    let size = fs::metadata(directory.path().join("state.db")).expect("there").len();
+    assert!(size < 3 * 1024 * 1024, "{size} bytes");
 }
 
 #[test]
