@@ -257,6 +257,7 @@ pub fn policy(data: &[u8]) {
             };
             let decision =
                 decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
+            let Some(decision) = decision else { continue };
             let tags = &snapshot.sites()[0].site.tags;
             for status in [200, 404] {
                 if let Some(tags) = tags.tags(&decision.path_rules, status, Some(b"text/html; charset=utf-8")) {

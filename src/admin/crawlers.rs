@@ -122,13 +122,13 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
         Some("never_fetched") => event.never_fetched,
         Some(kind) => event.kind == kind,
     };
-    let events = operations.events.recent();
-    names::check(&query, operations, &events, &operations.metrics.by_crawler())?;
+    let events = operations.judge.events.recent();
+    names::check(&query, operations, &events, &operations.judge.metrics.by_crawler())?;
     let events = events
         .into_iter()
         .filter(|event| query.wants("site", &event.site) && query.wants("crawler", &event.crawler) && is_kind(event))
         .take(limit);
-    Ok(Violations { violations: events.collect(), left_out: operations.events.left_out() })
+    Ok(Violations { violations: events.collect(), left_out: operations.judge.events.left_out() })
 }
 
 /// By site and crawler; `site` and `crawler` choose among them.
@@ -137,9 +137,9 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
 /// The query is none.
 pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String> {
     let query = Query::read(query, &["site", "crawler"])?;
-    let mut counts = operations.metrics.by_crawler();
-    names::check(&query, operations, &operations.events.recent(), &counts)?;
-    let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
+    let mut counts = operations.judge.metrics.by_crawler();
+    names::check(&query, operations, &operations.judge.events.recent(), &counts)?;
+    let (snapshot, registry) = (operations.judge.sites.snapshot(), Registry::builtin());
     let mut marks: BTreeMap<(String, String), usize> = BTreeMap::new();
     for mark in operations.marks() {
         let site = snapshot.site_named(&mark.site).map(|index| &*snapshot.sites()[index].site);
@@ -154,7 +154,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
         .iter()
         .map(|entry| entry.site.name.as_str())
         .filter(|site| is("site", site))
-        .map(|site| (site, operations.ledger.visits(site)))
+        .map(|site| (site, operations.judge.ledger.visits(site)))
         .collect();
     // Who came before a restart, and not since.
     for (site, visits) in &visits {
@@ -177,7 +177,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
         let standing = entry.map(|entry| entry.site.crawler_rules(claim));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
-        let holds = entry.map(|entry| held(&operations.ledger, registry, entry, claim, visits, moment));
+        let holds = entry.map(|entry| held(&operations.judge.ledger, registry, entry, claim, visits, moment));
         let holds = holds.unwrap_or_default();
         let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
         let too_fast = did("slow") + did("would_slow");

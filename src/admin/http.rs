@@ -58,11 +58,11 @@ impl AdminApp {
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
             "/metrics" => {
                 self.operations.refresh();
-                self.operations.metrics.access_log_dropped(self.access_log.dropped());
+                self.operations.judge.metrics.access_log_dropped(self.access_log.dropped());
                 typed(
                     StatusCode::OK,
                     "text/plain; version=0.0.4; charset=utf-8",
-                    self.operations.metrics.render().into(),
+                    self.operations.judge.metrics.render().into(),
                 )
             }
             "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {

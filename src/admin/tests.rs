@@ -1,9 +1,11 @@
 use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;
+use crate::judge::Judge;
 use crate::ledger::{Ledger, LedgerOptions};
+use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
-use crate::telemetry::{AccessLog, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::time::Timestamp;
 use ::http::Method;
 use std::io::{Read, Write};
@@ -23,7 +25,17 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     let live = SiteManager::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
-    Operations::new(live, Metrics::new(), ledger, clock)
+    Operations::new(Arc::new(Judge {
+        sites: live,
+        registry: Registry::builtin(),
+        ledger,
+        behaviours: Arc::default(),
+        clock,
+        metrics: Metrics::new(),
+        access: AccessLog::off(),
+        events: Events::off(),
+        addresses: AddressDetail::Full,
+    }))
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{policy, settings};
 use clap::ValueEnum;
 use std::io::{self, Write};
 
-/// Print the JSON Schema of policies or settings, for an editor
+/// Print the JSON Schema of policies or settings, for editors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
                         # yaml-language-server: $schema=policy.schema.json")]

@@ -2,14 +2,13 @@
 //! what happened and where the rules are; nothing in it is secret, and nothing from outside gets into HTML unescaped.
 
 use super::ctx::{Refusal, RequestContext};
-use super::logging::crawler_name;
 use super::negotiate::{self, Form};
 use crate::crawlers::Registry;
 use crate::indexing::octets;
 use crate::policy::SiteEntry;
 use crate::policy::compiled::Answer;
-use crate::robots::{Rule, seconds};
-use crate::verdict::{Action, Decision, Kind};
+use crate::robots::seconds;
+use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use pingora_core::Result;
@@ -48,8 +47,8 @@ impl Reason {
             }
             // No rule is the reason.
             Kind::Impostor | Kind::Unverified => None,
-            Kind::Trapped => rule.filter(|rule| !rule.allow).map(line),
-            _ => rule.map(line),
+            Kind::Trapped => rule.filter(|rule| !rule.allow).map(rule_line),
+            _ => rule.map(rule_line),
         };
         Reason {
             crawler: crawler_name(registry, entry, decision.claim),
@@ -62,11 +61,6 @@ impl Reason {
             },
         }
     }
-}
-
-/// A rule as it stands in robots.txt.
-pub(super) fn line(rule: &Rule) -> String {
-    format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
 }
 
 /// What the body of an answer says.

@@ -7,10 +7,10 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::forward::origin_form;
 use super::response::content_types;
 use crate::html::{self, Outcome, Page};
 use crate::indexing::{Tags, parse_lines};
+use crate::judge::origin_form;
 use crate::policy::compiled::HtmlRules;
 use crate::policy::model::OriginTags;
 use crate::robots::TargetScratch;

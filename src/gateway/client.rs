@@ -1,7 +1,18 @@
 //! Who is asking: the peer, or whom trusted proxies say they speak for.
 
+use http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
+
+/// Fields by which a proxy says for whom it speaks. From a peer that nobody declared they prove nothing, but that the
+/// address may be that of a proxy.
+const FORWARDING: [&str; 7] =
+    ["x-forwarded-for", "forwarded", "x-real-ip", "true-client-ip", "cf-connecting-ip", "fastly-client-ip", "via"];
+
+/// Whether the request says that its peer speaks for another client.
+pub(super) fn names_another(headers: &HeaderMap) -> bool {
+    FORWARDING.iter().any(|name| headers.contains_key(*name))
+}
 
 /// Whether the forwarding headers of this peer are believed.
 pub(super) fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {

@@ -3,8 +3,7 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::request::host;
-use crate::crawlers::Claim;
-use crate::policy::SiteEntry;
+use crate::judge::origin_form;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use pingora_core::Result;
@@ -47,17 +46,13 @@ pub(super) fn request_header(
     forwarding_headers(request, &original.headers, asked_for, ctx)
 }
 
-/// A 304 would hide a new noindex from a crawler that has the page: where what is said changed lately, it gets the
-/// page. So where the host came from another site lately, though it be at none now.
+/// A crawler gets the whole page where a 304 would hide from it that the tags changed.
 fn whole_pages_for_crawlers(request: &mut RequestHeader, asked_for: &[u8], ctx: &RequestContext) {
     let names = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
-    let Some(decision) = ctx.decision.as_ref().filter(|decision| decision.claim != Claim::Nobody) else { return };
     if !names.iter().any(|name| request.headers.contains_key(name)) {
         return;
     }
-    let now = ctx.now();
-    let changed = |entry: &SiteEntry| entry.tags_are_new(&decision.path_rules, now);
-    if ctx.judged().is_some_and(|(_, entry)| changed(entry)) || ctx.snapshot.moved().lately(asked_for, now) {
+    if ctx.judgement.as_ref().is_some_and(|judgement| judgement.needs_whole_page(asked_for, ctx.now())) {
         for name in names {
             request.remove_header(&name);
         }
@@ -119,21 +114,6 @@ fn joined_cookies(headers: &HeaderMap) -> Option<HeaderValue> {
     let (first, second) = (lines.next()?, lines.next()?);
     let pieces: Vec<&[u8]> = [first, second].into_iter().chain(lines).map(|line| line.as_bytes()).collect();
     HeaderValue::from_bytes(&pieces.join(b"; ".as_slice())).ok()
-}
-
-/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
-/// origin expects a path (RFC 9112 section 3.2).
-pub(super) fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
-    if target.starts_with(b"/") || target == b"*" {
-        return Cow::Borrowed(target);
-    }
-    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else { return Cow::Borrowed(target) };
-    let after_scheme = &target[scheme_end + 3..];
-    let path = after_scheme.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(after_scheme.len());
-    match &after_scheme[path..] {
-        path @ [b'/', ..] => Cow::Owned(path.to_vec()),
-        query => Cow::Owned([b"/", query].concat()),
-    }
 }
 
 /// Pingora issue 935: an empty last chunk from HTTP/2 becomes a second end of the body in HTTP/1, and what follows on

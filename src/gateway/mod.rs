@@ -1,12 +1,11 @@
-//! The Pingora proxy: one file per phase. Translates between Pingora and the engine; decides nothing itself.
+//! The Pingora proxy: one file per phase. Translates between Pingora and the judge; decides nothing itself.
 //!
-//! The order of a request: `early` checks it and settles who is asking, `request` asks for the decision and answers or
+//! The order of a request: `early` checks it and finds the client's address, `request` asks the judge and answers or
 //! lets pass, `peer` takes a prepared address, `forward` writes the request to the origin, `response` attaches the
-//! tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` counts and records. Must not
-//! know how a policy is written, loaded or judged.
+//! tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` tells the judge what was sent.
+//! Must not know how a policy is written, loaded or judged.
 
 mod answers;
-mod behaviour;
 mod body;
 mod client;
 mod conditional;
@@ -24,13 +23,10 @@ mod signals;
 
 pub use ctx::RequestContext;
 
-use crate::clock::Clock;
-use crate::crawlers::Registry;
-use crate::ledger::{Behaviours, Ledger};
+use crate::judge::Judge;
 use crate::origin::Origins;
-use crate::settings::{AddressDetail, Limits};
-use crate::sites::SiteManager;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::settings::Limits;
+use crate::telemetry::Metrics;
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_core::modules::http::HttpModules;
@@ -41,28 +37,14 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that requests share.
+/// What all requests share.
 pub struct Gateway {
-    /// The policies in force.
-    pub live: Arc<SiteManager>,
-    /// Known crawlers.
-    pub registry: &'static Registry,
-    /// What was served to whom.
-    pub ledger: Arc<Ledger>,
-    /// What time it is.
-    pub clock: Clock,
+    /// Judges requests, and records what became of them.
+    pub judge: Arc<Judge>,
     /// Where requests go.
     pub origins: Arc<Origins>,
-    /// What is counted.
+    /// Counters of what the gateway itself does.
     pub metrics: Arc<Metrics>,
-    /// What is remembered of crawlers.
-    pub behaviours: Arc<Behaviours>,
-    /// What is written down.
-    pub access: AccessLog,
-    /// What is written down of requests against the rules.
-    pub events: Events,
-    /// How much of a client's address is written down.
-    pub addresses: AddressDetail,
     /// Bounds on requests.
     pub limits: Limits,
     /// Peers whose forwarding headers are believed.
@@ -74,7 +56,7 @@ impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        RequestContext::new(self.live.snapshot(), self.metrics.clone(), &self.clock)
+        RequestContext::new(self.metrics.clone(), &self.judge.clock)
     }
 
     /// None: the default adds a compression module to every request, switched off.

@@ -1,16 +1,16 @@
-//! The decision: facts are gathered, the engine is asked, and what is not forwarded is answered here.
+//! The judgement: the facts of the request go to the judge, and what is not forwarded is answered here.
 
 use super::answers::{self, Reply};
 use super::ctx::RequestContext;
-use super::{Gateway, behaviour, forward, robots_txt, signals};
-use crate::crawlers::Claim;
-use crate::verdict::{Action, Claimant, Decision, Facts, Holdings, Scratch, decide_for, identity_by_policy};
-use http::header;
+use super::{Gateway, client, robots_txt, signals};
+use crate::judge::{Judgement, RequestFacts};
+use crate::verdict::{Action, Scratch};
+use http::{HeaderValue, header};
 use pingora_core::Result;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 use std::cell::RefCell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A request body up to this size is read and thrown away when the request is answered here, so that the connection
 /// can go on; a longer one closes it (Pingora 0.9.1).
@@ -32,11 +32,8 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
         ctx.answered = send(session, reply).await;
         return Ok(true);
     }
-    let before = Instant::now();
-    let decision = judge(gateway, session.req_header(), ctx);
-    ctx.decision =
-        Some(if signals::shows_license_token(session.req_header()) { decision.with_license_token() } else { decision });
-    gateway.metrics.decision(before.elapsed().as_secs_f64());
+    let judgement = SCRATCH.with_borrow_mut(|scratch| gateway.judge.judge(&facts(session.req_header(), ctx), scratch));
+    ctx.judgement = Some(judgement);
     match reply(gateway, session.req_header(), ctx)? {
         Some(reply) => {
             ctx.answered = send(session, reply).await;
@@ -46,36 +43,19 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     }
 }
 
-fn judge(gateway: &Gateway, request: &RequestHeader, ctx: &mut RequestContext) -> Decision {
-    let target = forward::origin_form(request.raw_path());
-    let mut facts = Facts {
+/// What the judge is told of a request.
+pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> RequestFacts<'a> {
+    RequestFacts {
         host: host(request),
-        target: &target,
+        target: request.raw_path(),
         method: request.method.as_str().as_bytes(),
-        user_agent: request.headers.get(header::USER_AGENT).map_or(b"".as_slice(), |value| value.as_bytes()),
+        user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
         client: ctx.client,
-        identity: ctx.identity,
-        now: ctx.now(),
-    };
-    let (snapshot, registry) = (&*ctx.snapshot, gateway.registry);
-    let claimant = Claimant::of(snapshot, registry, &facts);
-    let entry = claimant.site.and_then(|site| snapshot.sites().get(site));
-    if let Some(entry) = entry.filter(|entry| claimant.claim != Claim::Nobody && entry.site.lists_addresses()) {
-        let may_accuse = behaviour::may_accuse(request, ctx);
-        let identity = identity_by_policy(&entry.site, &facts, claimant.claim, may_accuse);
-        facts.identity = gateway.ledger.weigh(registry, entry, claimant.claim, identity, facts.now);
+        address_may_accuse: ctx.peer_trusted || !client::names_another(&request.headers),
+        has_license_token: signals::shows_license_token(request),
+        arrived: ctx.arrived,
+        lived: ctx.lived,
     }
-    let holdings = entry.map_or_else(Holdings::default, |entry| {
-        gateway.ledger.holdings(registry, entry, facts.host, claimant.claim, ctx.moment())
-    });
-    let how = gateway.behaviours.take_in(snapshot, registry, &facts, claimant, &holdings, ctx.moment().lived);
-    let judged = |scratch: &mut Scratch| decide_for(snapshot, registry, &facts, claimant, &holdings, how, scratch);
-    let decision = SCRATCH.with_borrow_mut(judged);
-    if decision.trap_hit {
-        gateway.behaviours.remember(&decision, snapshot, registry, &facts, ctx.moment().lived);
-    }
-    (ctx.identity, ctx.held, ctx.in_force) = (facts.identity, holdings.held, holdings.in_force);
-    decision
 }
 
 /// The host that is asked for: the Host field, `:authority` in HTTP/2, nothing in some HTTP/1.0 requests.
@@ -87,18 +67,19 @@ pub(super) fn host(request: &RequestHeader) -> &[u8] {
 }
 
 fn reply(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Result<Option<Reply>> {
-    let Some((decision, entry)) = ctx.judged() else { return Ok(None) };
+    let Some(judged) = ctx.judgement.as_ref().and_then(Judgement::judged) else { return Ok(None) };
+    let (decision, entry, registry) = (&judged.decision, judged.entry(), gateway.judge.registry);
     let mut reply = match decision.action {
         Action::Pass => return Ok(None),
-        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now(), ctx.in_force)?,
+        Action::RobotsTxt => robots_txt::reply(entry, request, ctx.now(), judged.has_version_in_force)?,
         Action::Pause { retry_after } => answers::pause(retry_after, request)?,
-        Action::License { status } => signals::license_wanted(status, gateway.registry, entry, decision, request)?,
+        Action::License { status } => signals::license_wanted(status, registry, entry, decision, request)?,
         Action::TdmRep => match entry.site.signals.tdmrep() {
             Some(file) => signals::tdmrep(file, request)?,
             None => return Ok(None),
         },
         Action::Block(answer) | Action::Slow { answer, .. } => match entry.site.answers.get(usize::from(answer)) {
-            Some(answer) => answers::block(answer, &answers::Reason::new(gateway.registry, entry, decision), request)?,
+            Some(answer) => answers::block(answer, &answers::Reason::new(registry, entry, decision), request)?,
             None => return Ok(None),
         },
     };

@@ -3,12 +3,11 @@
 use super::Gateway;
 use super::answers::append_lines;
 use super::ctx::RequestContext;
-use super::forward;
 use super::signals;
-use crate::indexing::{parse_lines, place_of};
+use crate::indexing::place_of;
 use crate::policy::compiled::{self, Sent, TagLines};
 use crate::policy::model::OriginTags;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use pingora_core::Result;
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -42,9 +41,6 @@ pub(super) fn filter(
     }
     attach_tags(response, ctx)?;
     signals::attach(response, ctx)?;
-    if response.status == StatusCode::OK && forward::origin_form(session.req_header().raw_path()) == b"/".as_slice() {
-        watch_front_page(response, ctx);
-    }
     Ok(())
 }
 
@@ -68,14 +64,6 @@ pub(super) fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     let mut lines = headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
     let first = Cow::Borrowed(lines.next()?);
     Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
-}
-
-/// Remembers what is said with the front page in fact, for `crawlgate_site_indexable`.
-fn watch_front_page(response: &ResponseHeader, ctx: &RequestContext) {
-    if let Some((_, entry)) = ctx.judged() {
-        let lines = response.headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
-        entry.site.front_page.saw(&parse_lines(lines).effective("googlebot"), ctx.now());
-    }
 }
 
 fn combine(response: &mut ResponseHeader, ours: Option<&TagLines>, origin_tags: OriginTags) -> Result<()> {

@@ -4,12 +4,11 @@
 use super::answers::{self, Reply};
 use super::conditional::same_entity;
 use super::ctx::RequestContext;
-use super::logging::crawler_name;
 use super::robots_txt::SharedBody;
 use crate::crawlers::Registry;
 use crate::policy::SiteEntry;
 use crate::policy::compiled::ServedFile;
-use crate::verdict::Decision;
+use crate::verdict::{Decision, crawler_name};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
 use pingora_core::Result;

@@ -5,7 +5,7 @@ use crate::crawlers::Registry;
 use crate::policy::{Former, Held, SiteEntry, Snapshot};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
+use crate::verdict::{Case, Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -348,17 +348,19 @@ impl Timeline {
             now: Timestamp(seconds as i64),
         };
         let registry = Registry::builtin();
-        let claimant = Claimant::of(&self.snapshot, registry, &facts);
+        let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
         let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
         let holdings =
             Holdings { versions: &self.held, held, watched: self.watched, in_force: true, ..Holdings::default() };
-        let looked = self.behaviours.look(&self.snapshot, registry, &facts, claimant, &holdings, now);
-        let behaviour = self.behaviours.take_in(&self.snapshot, registry, &facts, claimant, &holdings, now);
-        assert_eq!(looked, behaviour, "what is said without taking it in is what is said when it is");
-        let scratch = &mut Scratch::default();
-        let decision = decide_for(&self.snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
-        self.behaviours.remember(&decision, &self.snapshot, registry, &facts, now);
+        let case = Case { registry, facts, claimant, holdings };
+        let peeked = self.behaviours.peek(&case, now);
+        let behaviour = self.behaviours.check(&case, now);
+        assert_eq!(peeked, behaviour, "to peek says what checking says");
+        let decision = decide_for(&case, behaviour, &mut Scratch::default());
+        if decision.trap_hit {
+            self.behaviours.mark(&case, now);
+        }
         decision
     }
 
@@ -373,8 +375,8 @@ impl Timeline {
             identity,
             now: Timestamp(500),
         };
-        let claim = Claimant::of(&self.snapshot, Registry::builtin(), &facts).claim;
-        self.behaviours.served(Registry::builtin(), &self.snapshot.sites()[0], claim, &facts);
+        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site has the host");
+        self.behaviours.served(Registry::builtin(), claimant, &facts);
     }
 }
 

@@ -16,6 +16,7 @@ use crate::admin::{AdminApp, Operations};
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
+use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
@@ -142,17 +143,19 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     };
     // Where the first commit fails, `status` says so, and it is tried again every second.
     let _ = store.begin(Vec::new());
-    let behaviours = Arc::new(Behaviours::with(traps.clone()));
-    let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
-    let operations = Operations::with(
-        live.clone(),
-        metrics.clone(),
-        ledger.clone(),
-        clock.clone(),
-        behaviours.clone(),
-        events.clone(),
-    );
-    let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
+    let judge = Arc::new(Judge {
+        sites: live.clone(),
+        registry,
+        ledger: ledger.clone(),
+        behaviours: Arc::new(Behaviours::with(traps.clone())),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
+        events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+        addresses: settings.logs.addresses,
+    });
+    let (access, events) = (judge.access.clone(), judge.events.clone());
+    let operations = Operations::new(judge.clone());
 
     let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref(), moment.now);
     origin_robots::start(robots, clock.clone())
@@ -167,16 +170,9 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     server.bootstrap();
     let mut proxy = HttpProxy::new(
         Gateway {
-            live: live.clone(),
-            registry,
-            ledger: ledger.clone(),
-            clock: clock.clone(),
+            judge,
             origins: origins.clone(),
             metrics: metrics.clone(),
-            behaviours,
-            access: access.clone(),
-            events: events.clone(),
-            addresses: settings.logs.addresses,
             limits: settings.limits,
             trusted_proxies: settings.trusted_proxies,
         },

@@ -159,15 +159,8 @@ pub enum EventDestination {
     Off,
     /// Standard output.
     Stdout,
-    /// Appended to a file, which makes way for a new one.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Octets at most.
-        size: u64,
-        /// How many older ones are kept.
-        keep: u32,
-    },
+    /// Appended to this file.
+    File(PathBuf),
 }
 
 /// Where the access log goes.

@@ -18,6 +18,7 @@
 mod columns;
 mod database;
 mod facts;
+mod health;
 mod lock;
 mod previous_run;
 mod privacy;
@@ -32,6 +33,8 @@ pub use facts::{
     AnyRecord, Fact, Facts, IdentityEpoch, LastGoodPolicy, ListProof, MarkedClient, Observation, OriginCopy, Pause,
     PauseEvent, Publication, Served, ServedAs, TagChange, Version,
 };
+pub use health::{InMemory, StoreHealth};
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
 pub use privacy::AddressHistory;
-pub use store::{InMemory, Now, Remembered, StateError, StateStore, StoreHealth};
+pub use store::{Remembered, StateError, StateStore};
+pub use writer::Now;

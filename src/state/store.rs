@@ -1,23 +1,20 @@
-//! The store as other rooms use it. The main types are [`StateStore`], [`Remembered`], [`StoreHealth`] and [`StateError`].
+//! The store as other rooms use it. The main types are [`StateStore`], [`Remembered`] and [`StateError`].
 //! This file must not know SQL; the thread that writes is in `writer.rs`.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::facts::{Fact, Facts};
+use super::health::{InMemory, StoreHealth};
 use super::lock::{DirectoryLock, Locking};
 use super::previous_run::PreviousRun;
-use super::writer::{Purpose, Request, Shared, Writer};
+use super::writer::{Now, Purpose, Request, Shared, Writer};
 use crate::clock::Moment;
-use crate::time::{Timestamp, rfc3339};
-use serde::Serialize;
+use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Where the store has the time from.
-pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
 
 /// Why facts are not kept.
 #[derive(Debug, thiserror::Error)]
@@ -56,69 +53,6 @@ pub enum StateError {
         /// The directory.
         directory: String,
     },
-}
-
-/// Why a store keeps everything in memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InMemory {
-    /// No state directory is set.
-    NoDirectory,
-    /// The state directory cannot be used.
-    Unusable {
-        /// The directory.
-        directory: String,
-        /// What the operating system or SQLite says.
-        error: String,
-    },
-}
-
-/// How the store is doing, for `status`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StoreHealth {
-    /// Nothing outlasts the process.
-    InMemory {
-        /// Why.
-        why: InMemory,
-    },
-    /// The last commit succeeded.
-    Healthy,
-    /// Commits fail.
-    Failing {
-        /// The directory.
-        directory: String,
-        /// Since when.
-        #[serde(serialize_with = "rfc3339")]
-        since: Timestamp,
-        /// What the operating system or SQLite says.
-        error: String,
-        /// The last commit that succeeded.
-        #[serde(serialize_with = "rfc3339")]
-        last_commit: Option<Timestamp>,
-    },
-}
-
-impl fmt::Display for StoreHealth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreHealth::Healthy => f.write_str("the state directory is written"),
-            StoreHealth::InMemory { why: InMemory::NoDirectory } => f.write_str(
-                "no state directory is set; crawlgate forgets everything when it ends, and calls no crawler a violator \
-                 for a day after each start. Set `state` to keep it.",
-            ),
-            StoreHealth::InMemory { why: InMemory::Unusable { directory, error } } => write!(
-                f,
-                "cannot use the state directory {directory}: {error}; crawlgate runs from memory, and calls no crawler a \
-                 violator for a day. Make the directory writable and start crawlgate again."
-            ),
-            StoreHealth::Failing { directory, since, error, .. } => write!(
-                f,
-                "cannot write the state directory {directory} since {since}: {error}; crawlgate tries again every second \
-                 and keeps what is new in memory. Free space or repair the permissions before crawlgate ends."
-            ),
-        }
-    }
 }
 
 /// What the previous run left.
@@ -213,7 +147,7 @@ impl StateStore {
         now: Now,
         moment: Moment,
     ) -> Result<StateStore, StateError> {
-        let shared = Arc::new(Shared::new(directory, remembered, moment));
+        let shared = Arc::new(Shared::new(directory, remembered.previous_run, moment));
         let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
         let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
         let thread = thread.map_err(|error| StateError::Thread { directory: shared.directory.clone(), error })?;

@@ -4,10 +4,10 @@
 
 use super::database::{Batch, Database, RunRow};
 use super::facts::Fact;
+use super::health::StoreHealth;
 use super::lock::DirectoryLock;
 use super::previous_run::PreviousRun;
 use super::queue::Pending;
-use super::store::{Now, Remembered, StoreHealth};
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::path::Path;
@@ -24,6 +24,9 @@ const IDLE: Duration = Duration::from_secs(5);
 const SHARE: u32 = 10;
 /// Large batches are written this often all the same, so that the next start does not take the pause for a gap.
 const SELDOM: Duration = Duration::from_secs(5);
+
+/// Where the store has the time from.
+pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
 
 /// Where a caller waits for the answer.
 pub type Done = SyncSender<Result<(), String>>;
@@ -76,9 +79,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(directory: &Path, remembered: &Remembered, moment: Moment) -> Shared {
+    pub fn new(directory: &Path, previous_run: PreviousRun, moment: Moment) -> Shared {
         // The clean end was taken away when the file was opened.
-        let on_disk = match remembered.previous_run {
+        let on_disk = match previous_run {
             PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
             previous => previous,
         };

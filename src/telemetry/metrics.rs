@@ -86,7 +86,7 @@ impl Metrics {
             ),
             violations: count(
                 "crawlgate_violations_total",
-                "Requests that robots.txt disallows, by kind: violation, never_fetched (part of violation), unproven.",
+                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
                 &["site", "crawler", "kind"],
             ),
             identity: count(

@@ -1,11 +1,11 @@
 //! A policy's own `tests:`, run against its compiled site.
 
-use super::explain::{Explanation, claim_of, report};
-use super::{
-    Facts, Holdings, Identity, Question, Scratch,
-    behaviour::{Behaviour, Claimant, identity_by_policy},
-    decide::decide_for,
-};
+use super::behaviour::Behaviour;
+use super::claimant::{Case, Claimant};
+use super::explanation::{Explanation, ResponseFacts};
+use super::identity::{Identity, identity_by_policy};
+use super::report::{explain_for, report_unclaimed};
+use super::{Facts, Holdings};
 use crate::crawlers::Registry;
 use crate::policy::compiled::{ActivePause, Former, Held};
 use crate::policy::model::{HeldByTest, Policy, PolicyTest};
@@ -108,26 +108,25 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     };
     let entry = &snapshot.sites()[0];
     let host = host_of(test, &entry.site.policy);
-    let mut question = Question {
-        facts: Facts {
-            host: host.as_bytes(),
-            target: test.path.value.as_bytes(),
-            method: b"GET",
-            user_agent: test.agent.value.as_bytes(),
-            client: test.ip,
-            identity: Identity::Unverified,
-            now: test.at.unwrap_or_default(),
-        },
-        status: test.status,
-        content_type: Some(test.content_type.as_deref().unwrap_or("text/html")),
+    let mut facts = Facts {
+        host: host.as_bytes(),
+        target: test.path.value.as_bytes(),
+        method: b"GET",
+        user_agent: test.agent.value.as_bytes(),
+        client: test.ip,
+        identity: Identity::Unverified,
+        now: test.at.unwrap_or_default(),
     };
-    let site = snapshot.site_for_host(question.facts.host);
-    let claim = claim_of(&test.agent.value, registry, site.map(|_| &*entry.site));
-    question.facts.identity = match test.identity.as_deref() {
+    let content_type = Some(test.content_type.as_deref().unwrap_or("text/html"));
+    let response = ResponseFacts { status: test.status, content_type, origin_tags: &[] };
+    let Some(claimant) = Claimant::named(snapshot, registry, &facts) else {
+        return report_unclaimed(registry, &facts, &response);
+    };
+    facts.identity = match test.identity.as_deref() {
         Some("verified") => Identity::Verified,
         Some("impostor") => Identity::Impostor,
         Some(_) => Identity::Unverified,
-        None => identity_by_policy(&entry.site, &question.facts, claim, true),
+        None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let former;
     let holdings = match &test.held {
@@ -136,15 +135,12 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         Some(HeldByTest::InForce) => Holdings { watched: true, fetched: true, in_force: true, ..Holdings::default() },
         Some(HeldByTest::Former(text)) => {
             let body = Arc::from(text.as_bytes());
-            let since = question.facts.now;
+            let since = facts.now;
             former = [Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: since }];
             Holdings { versions: &former, held: 1, watched: true, fetched: true, ..Holdings::default() }
         }
     };
-    let (claimant, behaviour) = (Claimant { site, claim }, Behaviour::default());
-    let scratch = &mut Scratch::default();
-    let decision = decide_for(snapshot, registry, &question.facts, claimant, &holdings, behaviour, scratch);
-    report(&decision, snapshot, registry, &question)
+    explain_for(&Case { registry, facts, claimant, holdings }, Behaviour::default(), &response)
 }
 
 fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestFailure> {

@@ -104,7 +104,7 @@ fn two_policies_for_one_host_are_a_conflict() {
     let output = crawlgate(&["check", path(&policies)]);
     let shown = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{shown}");
-    assert!(shown.contains("a.yaml claims the host shop.example too"), "{shown}");
+    assert!(shown.contains("a.yaml also claims the host shop.example"), "{shown}");
     assert!(shown.contains("b.yaml:1:9"), "{shown}");
 
     let everywhere = GOOD.replace("hosts: [shop.example]\n", "");
@@ -314,9 +314,9 @@ fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
     for part in [
         "deny Googlebot /abc\n",
         "> 3 | Disallow: /a%62c\n",
-        "Google's library says otherwise: allow (line 4)",
+        "Google's library reads this differently: allow (line 4)",
         "allow Googlebot https://x.example/private?q\n",
-        "deny GPTBot https://x.example/private?q\n  no group names GPTBot; that for * decides",
+        "deny GPTBot https://x.example/private?q\n  no group names GPTBot; the group for * decides",
         "> 7 | Disallow: /private\n",
     ] {
         assert!(shown.contains(part), "{part:?} in {shown}");
@@ -424,6 +424,6 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
     assert!(text(&redirected.stdout).contains("/real.txt:6"), "{}", text(&redirected.stdout));
     let missing = ask("/missing.txt");
     assert_eq!(missing.status.code(), Some(0), "no file: everything is allowed");
-    assert!(text(&missing.stdout).contains("answers 404"));
+    assert!(text(&missing.stdout).contains("answered 404"));
     assert_eq!(ask("/broken.txt").status.code(), Some(1), "unreachable: everything is denied");
 }

@@ -168,7 +168,7 @@ fn a_bad_policy_is_refused_on_reload_and_the_old_one_stays() {
     std::fs::write(&file, good.replace("training: disallow", "training: forbid")).expect("written");
     let refused = demo.ask("reload", &[]);
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stdout));
-    assert!(text(&refused.stdout).contains("the old policy stays in force"), "{}", text(&refused.stdout));
+    assert!(text(&refused.stdout).contains("the last good policy stays in force"), "{}", text(&refused.stdout));
     assert!(text(&refused.stdout).contains("demo.yaml:12:13: error[bad-value]"), "{}", text(&refused.stdout));
     assert!(demo.get("/", "GPTBot").starts_with("HTTP/1.1 403 "));
     let status: serde_json::Value =

@@ -189,7 +189,8 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
                 identity: Identity::Unverified,
                 now: Timestamp(0),
             };
-            let decision = decide(&snapshot, registry, &facts, &Holdings::default(), &mut Scratch::default());
+            let decision = decide(&snapshot, registry, &facts, &Holdings::default(), &mut Scratch::default())
+                .expect("a site has the host");
             let expected = if matches!(decision.action, Action::Block(_)) { 403 } else { 200 };
             *if expected == 403 { &mut refused } else { &mut passed } += 1;
             let status = proxy.get_on(&mut connection, target, user_agent).status;

@@ -58,7 +58,7 @@ fn on_a_new_host_a_crawler_is_held_to_what_it_was_shown_itself() {
     assert_eq!(from(&gate, FORGER, "bingbot/2.0", "/").status, 200);
     assert_eq!(from(&gate, FORGER, "bingbot/2.0", "/").status, 429);
     assert_eq!(from(&gate, FORGER, "ClaudeBot/1.0", "/no-crawlers-here/").status, 403);
-    assert_eq!(gate.command(&["traps"]).stdout, b"nobody is marked\n");
+    assert_eq!(gate.command(&["traps"]).stdout, b"no client is marked\n");
     // And who is shown the file itself knows.
     assert_eq!(from(&gate, HONEST, "bingbot/2.0", "/robots.txt").status, 200);
     gate.wait_for_metric(fetched, 2.0);
@@ -88,7 +88,7 @@ fn a_list_that_verified_nobody_calls_nobody_an_impostor_and_says_so() {
     let told = &api(&gate, "/api/crawlers?crawler=PartnerBot")["crawlers"][0]["networks"];
     assert_eq!((&told["suspended"], &told["last_verified"]), (&true.into(), &Value::Null), "{told}");
     assert!(told["last_impostor"].is_string(), "{told}");
-    assert!(status(&gate, false).contains("nobody came from the networks of PartnerBot"), "{}", status(&gate, false));
+    assert!(status(&gate, false).contains("no visit from the networks of PartnerBot"), "{}", status(&gate, false));
     let json: Value = serde_json::from_str(&status(&gate, true)).expect("JSON");
     assert_eq!(json["sites"][0]["suspended"], serde_json::json!(["PartnerBot"]));
     let explain = |live: &[&str], json: &[&str]| {
@@ -105,7 +105,7 @@ fn a_list_that_verified_nobody_calls_nobody_an_impostor_and_says_so() {
     let policies = gate.path("policies");
     let offline = explain(&["--policies", policies.to_str().expect("a path")], &[]);
     assert!(offline.contains("impostor: it does not come from an address"), "{offline}");
-    assert!(offline.contains("only where somebody came from these networks within seven days"), "{offline}");
+    assert!(offline.contains("only if these networks verified a visit within seven days"), "{offline}");
     let warnings = || gate.log.text().matches("nobody came from the networks").count();
     eventually("the warning", || (warnings() == 1).then_some(()));
 

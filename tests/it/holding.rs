@@ -374,7 +374,7 @@ fn a_crawler_that_may_hold_the_rules_from_before_the_trap_is_not_marked() {
     assert_eq!(from(&gate, "203.0.113.9", "ClaudeBot/1.0", "/").status, 200);
     let told = explained(&gate, "203.0.113.9", "ClaudeBot/1.0", "/no-crawlers-here/");
     assert_eq!(told["kind"], "stale_copy");
-    assert_eq!(gate.command(&["traps"]).stdout, b"nobody is marked\n");
+    assert_eq!(gate.command(&["traps"]).stdout, b"no client is marked\n");
 }
 
 #[test]

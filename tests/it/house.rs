@@ -1,215 +1,329 @@
-//! The house: which room may import from which. The floors are in one table here and in the map that opens `lib.rs`;
-//! the two must say the same.
+//! The rules of the house, read from the source: which room may import from which, that no files of a room import each
+//! other in a circle, and how long functions may be. The map that opens `lib.rs` says which room is on which floor.
+//!
+//! Two lists name what does not keep to the rules yet. They only shrink: an entry that is not needed fails too.
 
-use std::collections::BTreeMap;
+mod circles;
+mod source;
+
+use circles::circles;
+use source::{Crate, Module};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// Floor, and the rooms on it. `main`, `cli` and `server` are one room: the assembly.
-const FLOORS: &[(i8, &[&str])] = &[
-    (6, &["main", "cli", "server"]),
-    (5, &["gateway", "admin"]),
-    (4, &["origin", "sites", "ledger", "telemetry"]),
-    (3, &["verdict", "state"]),
-    (2, &["policy", "settings"]),
-    (1, &["crawlers", "html"]),
-    (0, &["robots", "indexing", "yaml", "clock", "durable"]),
-    (-1, &["time"]),
+/// Files that import each other in a circle.
+const IN_CIRCLES: &[&str] = &[
+    "crawlers/declared.rs",
+    "crawlers/identify.rs",
+    "crawlers/records.rs",
+    "crawlers/registry.rs",
+    "crawlers/words.rs",
+    "gateway/answers.rs",
+    "gateway/behaviour.rs",
+    "gateway/body.rs",
+    "gateway/ctx.rs",
+    "gateway/forward.rs",
+    "gateway/logging.rs",
+    "gateway/request.rs",
+    "gateway/response.rs",
+    "gateway/robots_txt.rs",
+    "gateway/signals.rs",
+    "indexing/directive.rs",
+    "indexing/field.rs",
+    "indexing/tags.rs",
+    "policy/compile/allow_conflicts.rs",
+    "policy/compile/budget.rs",
+    "policy/compile/crawler_rules.rs",
+    "policy/compile/merge.rs",
+    "policy/compile/origin_rules.rs",
+    "policy/compile/signals.rs",
+    "policy/compile/synthesis.rs",
+    "policy/compiled.rs",
+    "policy/decode/robots.rs",
+    "policy/decode/signals.rs",
+    "policy/former.rs",
+    "policy/lint/site.rs",
+    "policy/moved.rs",
+    "sites/default_sites.rs",
+    "sites/moved.rs",
+    "sites/origins.rs",
+    "sites/pauses.rs",
+    "sites/reload.rs",
+    "sites/state.rs",
+    "sites/status.rs",
+    "sites/succession.rs",
+    "sites/takeover.rs",
+    "sites/waiting.rs",
+    "yaml/diagnostic.rs",
+    "yaml/tree.rs",
 ];
 
-/// Rooms of the engine: no runtime, no proxy, no clock, no I/O.
-const ENGINE: &[&str] = &["robots", "indexing", "yaml", "time", "crawlers", "policy", "verdict"];
+/// Functions with more than [`MOST_LINES`] lines or [`MOST_PARAMETERS`] parameters.
+const TOO_LONG: &[(&str, &str)] = &[
+    ("admin/crawlers.rs", "crawlers"),
+    ("cli/status.rs", "print"),
+    ("html/head.rs", "at_element"),
+    ("policy/compile.rs", "compile_with_origin"),
+    ("policy/compile/crawler_rules.rs", "crawler_rules"),
+    ("policy/compile/synthesis.rs", "production"),
+    ("policy/decode/enforcement.rs", "enforcement"),
+    ("policy/decode/hosts.rs", "parse_host"),
+    ("policy/decode/indexing.rs", "rule"),
+    ("policy/import/signals.rs", "add_usage"),
+    ("policy/lint/file.rs", "each_line"),
+    ("server/http2.rs", "http2"),
+    ("server/mod.rs", "run"),
+    ("server/origin_robots.rs", "follow_sites"),
+    ("server/origin_robots/status_report.rs", "tell"),
+    ("telemetry/access.rs", "write_lines"),
+    ("telemetry/metrics.rs", "new"),
+    ("verdict/decide.rs", "decide_for"),
+    ("verdict/decide.rs", "held_to"),
+    ("verdict/explain.rs", "explain_for"),
+    ("verdict/explain.rs", "report_response"),
+    ("verdict/explain.rs", "to_text"),
+    ("verdict/suite.rs", "run"),
+];
+const MOST_LINES: usize = 60;
+const MOST_PARAMETERS: usize = 6;
+
+/// What the engine may not name: a runtime, a proxy, a clock, files, sockets, processes.
 const NOT_IN_THE_ENGINE: &[&str] = &[
     "tokio",
     "pingora",
-    "SystemTime::now",
-    "Instant::now",
-    "Utc::now",
-    "Local::now",
+    "std::time::SystemTime::now",
+    "std::time::Instant",
+    "chrono::Utc",
+    "chrono::Local",
     "std::fs",
-    "std::net::Tcp",
-    "std::net::Udp",
+    "std::net::TcpListener",
+    "std::net::TcpStream",
+    "std::net::UdpSocket",
     "std::process",
     "std::env",
     "std::thread",
 ];
-/// Where Pingora may be imported.
+
+/// Rooms that may import Pingora.
 const WITH_PINGORA: &[&str] = &["gateway", "admin", "origin", "server"];
 
-struct File {
-    path: PathBuf,
-    room: String,
-    /// Lines without their comments; string literals stay.
-    code: Vec<String>,
-    test: bool,
-}
-
-fn sources() -> Vec<File> {
+static SOURCE: LazyLock<Crate> = LazyLock::new(|| {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    collect(&src, &src, &mut files);
-    assert!(files.len() > 40, "only {} files found", files.len());
-    files
-}
+    Crate::read(&|file| fs::read_to_string(src.join(file)).ok())
+});
 
-fn collect(src: &Path, directory: &Path, files: &mut Vec<File>) {
-    for entry in fs::read_dir(directory).expect("the source directory is readable") {
-        let path = entry.expect("a directory entry").path();
-        if path.is_dir() {
-            collect(src, &path, files);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path.strip_prefix(src).expect("below src").to_owned();
-            let first = relative.components().next().expect("a name").as_os_str().to_string_lossy().into_owned();
-            let room = first.trim_end_matches(".rs").to_owned();
-            let test = relative.components().any(|part| {
-                let part = part.as_os_str().to_string_lossy();
-                part == "tests" || part == "tests.rs" || part.ends_with("_tests.rs")
-            });
-            let text = fs::read_to_string(&path).expect("a source file is UTF-8");
-            let code = text.lines().map(|line| line.split("//").next().unwrap_or("").to_owned()).collect();
-            files.push(File { path: relative, room, code, test });
-        }
-    }
-}
-
-fn floor(room: &str) -> Option<i8> {
-    FLOORS.iter().find(|(_, rooms)| rooms.contains(&room)).map(|(floor, _)| *floor)
-}
-
-fn same_room(one: &str, other: &str) -> bool {
-    one == other || (floor(one) == Some(6) && floor(other) == Some(6))
-}
-
-/// The rooms that code names, each with its line: `crate::room`, `crate::{room, ...}`, `crawlgate::room`, or `super::`
-/// beyond the room.
-fn named_rooms(lines: &[String], depth: usize) -> Vec<(usize, String)> {
-    let code = lines.join("\n");
-    let out_of_the_room = "super::".repeat(depth);
-    let mut rooms = Vec::new();
-    for mark in ["crate::", "crawlgate::"].into_iter().chain((depth > 0).then_some(out_of_the_room.as_str())) {
-        for (place, _) in code.match_indices(mark) {
-            // `super::super::x` holds `super::` twice; only a whole path counts.
-            if mark.starts_with("super") && code[..place].ends_with("super::") {
-                continue;
-            }
-            let number = 1 + code[..place].matches('\n').count();
-            for name in first_names(&code[place + mark.len()..]) {
-                if floor(&name).is_some() {
-                    rooms.push((number, name));
-                }
-            }
-        }
-    }
-    rooms
-}
-
-/// The first name of a path; of each path in `{...}`.
-fn first_names(path: &str) -> Vec<String> {
-    let name = |text: &str| -> String {
-        text.trim().chars().take_while(|sign| sign.is_ascii_alphanumeric() || *sign == '_').collect()
-    };
-    let Some(list) = path.strip_prefix('{') else { return vec![name(path)] };
-    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
-    for (place, sign) in list.char_indices() {
-        match sign {
-            '{' => depth += 1,
-            ',' | '}' if depth == 0 => {
-                names.push(name(&list[start..place]));
-                start = place + 1;
-                if sign == '}' {
-                    break;
-                }
-            }
-            '}' => depth -= 1,
-            _ => {}
-        }
-    }
-    names
-}
-
-#[test]
-fn no_room_imports_from_a_floor_that_is_not_below_its_own() {
-    let mut wrong = Vec::new();
-    let mut checked = 0;
-    for file in sources().iter().filter(|file| file.room != "lib") {
-        let own = floor(&file.room).unwrap_or_else(|| panic!("{} is in no room of the map", file.path.display()));
-        // Modules between the crate's root and this file: `policy/decode/mod.rs` is two deep, `policy/lint.rs` too.
-        let parts = file.path.components().count();
-        let depth = if file.path.ends_with("mod.rs") { parts - 1 } else { parts };
-        for (number, room) in named_rooms(&file.code, depth) {
-            checked += 1;
-            let below = floor(&room).is_some_and(|floor| floor < own);
-            // Tests of a room may use rooms beside it as examples, never rooms above it.
-            let beside = file.test && floor(&room) == Some(own);
-            if !(same_room(&room, &file.room) || below || beside) {
-                wrong.push(format!("src/{}:{number}: {room}, from {}", file.path.display(), file.room));
-            }
-        }
-    }
-    assert!(checked > 100, "only {checked} imports were seen: the check does not look right");
-    assert!(wrong.is_empty(), "imports from a floor that is not below:\n{}", wrong.join("\n"));
-}
-
-#[test]
-fn the_engine_has_no_runtime_no_proxy_no_clock_and_no_files() {
-    let mut wrong = Vec::new();
-    for file in sources().iter().filter(|file| ENGINE.contains(&file.room.as_str()) && !file.test) {
-        for (number, line) in (1..).zip(&file.code) {
-            if let Some(word) = NOT_IN_THE_ENGINE.iter().find(|word| line.contains(*word)) {
-                wrong.push(format!("src/{}:{number}: {word}", file.path.display()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "not in the engine:\n{}", wrong.join("\n"));
-}
-
-#[test]
-fn pingora_stays_in_its_rooms() {
-    let mut wrong = Vec::new();
-    for file in sources().iter().filter(|file| !WITH_PINGORA.contains(&file.room.as_str())) {
-        for (number, line) in (1..).zip(&file.code) {
-            if ["pingora_", "pingora::"].iter().any(|word| line.contains(word)) {
-                wrong.push(format!("src/{}:{number}: {}", file.path.display(), line.trim()));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "Pingora outside of its rooms:\n{}", wrong.join("\n"));
-}
-
-#[test]
-fn the_map_in_lib_rs_is_the_table_here() {
+/// The floor of each room, by the map in `lib.rs`.
+static FLOORS: LazyLock<BTreeMap<String, i8>> = LazyLock::new(|| {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
-    let mut map: BTreeMap<i8, Vec<String>> = BTreeMap::new();
+    let mut floors = BTreeMap::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("//! | ")) {
         let mut cells = line.split('|').map(str::trim);
         let (Some(floor), Some(rooms)) = (cells.next().and_then(|cell| cell.parse().ok()), cells.next()) else {
             continue;
         };
-        let names = rooms.split(',').map(|room| room.trim().trim_matches(['[', ']', '`']).trim_end_matches(".rs"));
-        map.entry(floor).or_default().extend(names.map(str::to_owned));
+        for room in rooms.split(',') {
+            let room = room.trim().trim_matches(['[', ']', '`', '/']).trim_end_matches(".rs").to_owned();
+            assert_eq!(floors.insert(room.clone(), floor), None, "{room} is on the map twice");
+        }
     }
-    let sorted = |rooms: Vec<String>| {
-        let mut rooms = rooms;
-        rooms.sort();
-        rooms
-    };
-    let table: BTreeMap<i8, Vec<String>> = FLOORS
-        .iter()
-        .map(|(floor, rooms)| (*floor, sorted(rooms.iter().map(|room| (*room).to_owned()).collect())))
-        .collect();
-    let map: BTreeMap<i8, Vec<String>> = map.into_iter().map(|(floor, rooms)| (floor, sorted(rooms))).collect();
-    assert_eq!(map, table);
+    floors
+});
+
+fn room(module: &Module) -> Option<&str> {
+    module.path.first().map(String::as_str)
+}
+
+/// The rooms of the top floor put the rest together, and are one room.
+fn is_one_room(one: &str, other: &str) -> bool {
+    let top = FLOORS.values().max();
+    one == other || (FLOORS.get(one) == top && FLOORS.get(other) == top)
+}
+
+#[test]
+fn every_room_is_on_the_map() {
+    let rooms: BTreeSet<&str> = SOURCE.modules.iter().filter_map(room).collect();
+    assert_eq!(rooms, FLOORS.keys().map(String::as_str).collect());
+}
+
+#[test]
+fn every_file_belongs_to_the_crate() {
+    let read: BTreeSet<&Path> = SOURCE.modules.iter().map(|module| module.file.as_path()).collect();
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (mut open, mut there) = (vec![src.clone()], BTreeSet::new());
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("a directory of src") {
+            let path = entry.expect("an entry").path();
+            match path.extension() {
+                Some(extension) if extension == "rs" => {
+                    there.insert(path.strip_prefix(&src).expect("below src").to_owned());
+                }
+                _ if path.is_dir() => open.push(path),
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(read, there.iter().map(PathBuf::as_path).collect());
+}
+
+#[test]
+fn a_room_imports_only_from_floors_below() {
+    let (mut wrong, mut checked) = (BTreeSet::new(), 0);
+    for (from, module) in SOURCE.modules.iter().enumerate() {
+        let Some(own) = room(module) else { continue };
+        for reference in &module.references {
+            let Some(other) = SOURCE.absolute(from, &reference.path).and_then(|path| path.into_iter().next()) else {
+                continue;
+            };
+            let Some(floor) = FLOORS.get(&other) else { continue };
+            checked += 1;
+            // Tests of a room may use rooms beside it as examples.
+            let is_test = module.is_test || reference.is_test;
+            let is_below = *floor < FLOORS[own] || (is_test && *floor == FLOORS[own]);
+            if !is_below && !is_one_room(own, &other) {
+                wrong.insert(format!("src/{}:{}: {other}", module.file.display(), reference.line));
+            }
+        }
+    }
+    assert!(checked > 1000, "only {checked} imports were seen");
+    assert!(wrong.is_empty(), "imports from a floor that is not below: {wrong:#?}");
+}
+
+#[test]
+fn files_of_a_room_import_each_other_in_no_circle() {
+    let found = circles(&SOURCE);
+    let files: BTreeSet<String> =
+        found.iter().flat_map(|circle| &circle.files).map(|file| file.display().to_string()).collect();
+    let known: BTreeSet<String> = IN_CIRCLES.iter().map(|file| (*file).to_owned()).collect();
+    let new: Vec<_> = files.difference(&known).collect();
+    assert!(new.is_empty(), "in a circle: {new:#?}\nall circles: {found:#?}");
+    let stale: Vec<_> = known.difference(&files).collect();
+    assert!(stale.is_empty(), "in no circle any more, take them off the list: {stale:#?}");
+}
+
+#[test]
+fn functions_stay_short_and_have_few_parameters() {
+    let long =
+        SOURCE.functions.iter().filter(|function| function.lines > MOST_LINES || function.parameters > MOST_PARAMETERS);
+    let mut found = BTreeMap::new();
+    for function in long {
+        let size = format!("{} lines, {} parameters", function.lines, function.parameters);
+        found.insert((function.file.display().to_string(), function.name.clone()), size);
+    }
+    let known: BTreeSet<_> = TOO_LONG.iter().map(|(file, name)| ((*file).to_owned(), (*name).to_owned())).collect();
+    let new: Vec<_> = found.iter().filter(|(function, _)| !known.contains(function)).collect();
+    assert!(new.is_empty(), "too long, {} in all: {new:#?}", found.len());
+    let stale: Vec<_> = known.iter().filter(|function| !found.contains_key(function)).collect();
+    assert!(stale.is_empty(), "short enough, take them off the list: {stale:#?}");
+}
+
+#[test]
+fn the_engine_has_no_runtime_no_clock_and_no_files() {
+    let engine = rooms_without_features();
+    assert!(engine.len() > 5, "{engine:?}");
+    let mut wrong = BTreeSet::new();
+    for (place, named) in foreign_paths(|module| room(module).is_some_and(|room| engine.contains(room))) {
+        if NOT_IN_THE_ENGINE.iter().any(|forbidden| is_within(&named, forbidden)) {
+            wrong.insert(format!("{place}: {named}"));
+        }
+    }
+    assert!(wrong.is_empty(), "not in the engine: {wrong:#?}");
+}
+
+#[test]
+fn pingora_stays_in_its_rooms() {
+    let outside = |module: &Module| room(module).is_none_or(|room| !WITH_PINGORA.contains(&room));
+    let named = foreign_paths(outside).into_iter().filter(|(_, named)| is_within(named, "pingora"));
+    let wrong: Vec<String> = named.map(|(place, named)| format!("{place}: {named}")).collect();
+    assert!(wrong.is_empty(), "Pingora outside of its rooms: {wrong:#?}");
+}
+
+/// The modules of `lib.rs` that no feature brings: the engine.
+fn rooms_without_features() -> BTreeSet<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).expect("lib.rs");
+    let library = syn::parse_file(&text).expect("lib.rs");
+    let modules = library.items.iter().filter_map(|item| match item {
+        syn::Item::Mod(module) if !module.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")) => {
+            Some(module)
+        }
+        _ => None,
+    });
+    modules.map(|module| module.ident.to_string()).collect()
+}
+
+/// What modules name of other crates outside of tests, each with its place.
+fn foreign_paths(chosen: impl Fn(&Module) -> bool) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (from, module) in SOURCE.modules.iter().enumerate().filter(|(_, module)| !module.is_test && chosen(module)) {
+        for reference in module.references.iter().filter(|reference| !reference.is_test) {
+            let named = SOURCE.written_out(from, &reference.path).join("::");
+            found.push((format!("src/{}:{}", module.file.display(), reference.line), named));
+        }
+    }
+    found
+}
+
+/// A path is `above`, or something in it. (`pingora` stands for all crates of Pingora.)
+fn is_within(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with("::") || rest.starts_with('_'))
+}
+
+fn files_in_circles(source: &Crate) -> Vec<Vec<PathBuf>> {
+    circles(source).into_iter().map(|circle| circle.files).collect()
+}
+
+/// A crate of these files.
+fn written(files: &[(&str, &str)]) -> Crate {
+    Crate::read(&|file| files.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_owned()))
 }
 
 #[test]
 fn an_import_is_seen_however_it_is_written() {
-    let rooms = |code: &str| -> Vec<String> {
-        let lines: Vec<String> = code.lines().map(str::to_owned).collect();
-        named_rooms(&lines, 2).into_iter().map(|(_, room)| room).collect()
-    };
-    assert_eq!(rooms("use crate::verdict::decide;"), ["verdict"]);
-    assert_eq!(rooms("use crate::{\n    policy::{Site, model::Mode},\n    verdict::Facts,\n};"), ["policy", "verdict"]);
-    assert_eq!(rooms("fn f(x: &crate::policy::Site) {}"), ["policy"]);
-    assert_eq!(rooms("use super::super::cli::main;"), ["cli"]);
-    assert_eq!(rooms("use super::compiled::Site;"), Vec::<String>::new());
+    for (code, expected) in [
+        ("use crate::b::X;", "b::X"),
+        ("use crate::{c::Y, b::{X, Z}};", "b::X"),
+        ("use super::super::b::X as W;", "b::X"),
+        ("fn f(x: &crate::b::X) {}", "b::X"),
+        ("fn f() { let crate::b::X { y } = x else { return }; }", "b::X"),
+        ("fn f() { assert!(y == Some(crate::b::X::new())); }", "b::X::new"),
+        ("impl From<crate::b::X> for Y {}", "b::X"),
+    ] {
+        let read = written(&[("lib.rs", "mod a;"), ("a.rs", "mod inner;"), ("a/inner.rs", code)]);
+        let inner = read.modules.iter().position(|module| module.path == ["a", "inner"]).expect("the module");
+        let seen: Vec<String> = read.modules[inner]
+            .references
+            .iter()
+            .filter_map(|reference| read.absolute(inner, &reference.path))
+            .map(|path| path.join("::"))
+            .collect();
+        assert!(seen.iter().any(|path| path == expected), "{code}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_circle_is_found_behind_a_re_export() {
+    let found = files_in_circles(&written(&[
+        ("lib.rs", "mod room;"),
+        ("room/mod.rs", "mod one; mod two; mod three; pub use two::Two; pub use one::One;"),
+        ("room/one.rs", "use super::Two; pub struct One(Two); pub(super) mod below;"),
+        ("room/one/below.rs", "use super::One; pub struct Below(One);"),
+        ("room/two.rs", "pub struct Two; fn f() { drop(crate::room::One::new()) }"),
+        ("room/three.rs", "use super::one::below::Below; #[cfg(test)] mod tests { use super::super::Two; }"),
+    ]));
+    assert_eq!(found, [["room/one.rs", "room/two.rs"].map(PathBuf::from)]);
+}
+
+#[test]
+fn a_parent_and_its_children_may_name_each_other() {
+    let found = files_in_circles(&written(&[
+        ("lib.rs", "mod room;"),
+        ("room/mod.rs", "mod one; mod two; pub struct Own(one::One);"),
+        ("room/one.rs", "pub struct One(Option<Box<super::Own>>, super::two::Two);"),
+        (
+            "room/two.rs",
+            "pub struct Two(Option<Box<super::Own>>); #[cfg(test)] mod tests { use super::super::one::One; }",
+        ),
+    ]));
+    assert_eq!(found, Vec::<Vec<PathBuf>>::new());
 }

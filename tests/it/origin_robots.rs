@@ -1043,8 +1043,8 @@ fn whoever_asks_is_told_that_robots_txt_is_503_and_why() {
     gate.wait_for_metric(r#"crawlgate_site_indexable{site="site"}"#, 0.0);
     let said = gate.command(&["status"]);
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains("is held back: ours is answered 503 until "), "{said}");
-    assert!(said.contains("Googlebot is kept from /: robots.txt is answered 503"), "{said}");
+    assert!(said.contains("is held back: crawlgate answers 503 until "), "{said}");
+    assert!(said.contains("Googlebot may not crawl or index /: robots.txt answers 503"), "{said}");
     assert!(said.contains("acknowledge: [site_disallowed]") && !said.contains("may crawl"), "{said}");
     let state = gate.path("state").display().to_string();
     let policies = gate.setup.policies().display().to_string();

@@ -270,7 +270,7 @@ fn a_crawler_is_asked_for_the_licence_that_the_origin_names() {
     gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="news",state="current"}"#, 1.0);
     assert_eq!(get(&gate, GPTBOT, "/story", "").status, 200, "the origin names none");
     let status = || String::from_utf8_lossy(&gate.command(&["status"]).stdout).into_owned();
-    assert!(status().contains("licence     nobody is asked for one"), "{}", status());
+    assert!(status().contains("licence     no crawler is asked for one"), "{}", status());
     let file = gate.path("origin.txt");
     let policies = gate.setup.policies().display().to_string();
     let check = || {

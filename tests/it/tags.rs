@@ -276,7 +276,7 @@ fn a_retired_path_goes_on_by_the_clock_without_an_edit() {
     let status = gate.command(&["status"]);
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     assert!(status.contains("retire      /old/: disallowed since "), "{status}");
-    assert!(status.contains("held        1 older"), "{status}");
+    assert!(status.contains("cached      1 superseded"), "{status}");
 }
 
 #[test]
@@ -361,15 +361,15 @@ fn whether_a_site_is_indexable_is_what_was_sent() {
     gate.wait_for_metric(indexable, 1.0);
     gate.wait_for_metric(seen, 0.0);
     let status = |gate: &Gate| String::from_utf8_lossy(&gate.command(&["status"]).stdout).into_owned();
-    assert!(
-        status(&gate).contains("may crawl and index / by the policy; / was not asked for yet"),
-        "{}",
-        status(&gate)
-    );
+    assert!(status(&gate).contains("may crawl and index /, by the policy; no request for / yet"), "{}", status(&gate));
 
     gate.get(HOST, "/", "X-Close: 1\r\n");
     gate.wait_for_metric(indexable, 0.0);
-    assert!(status(&gate).contains("Googlebot is kept from /, as it was sent at 20"), "{}", status(&gate));
+    assert!(
+        status(&gate).contains("Googlebot may not crawl or index /, by the answer sent at 20"),
+        "{}",
+        status(&gate)
+    );
     // What is no page of the front says nothing about it.
     gate.get(HOST, "/other", "");
     gate.get(HOST, "/", "X-Error: 1\r\n");

@@ -7,7 +7,8 @@ use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, Former, Held, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{
-    Behaviour, Facts, Holdings, Identity, Kind, Question, Scratch, Verdict, claimant_of, decide, explain, explain_for,
+    Behaviour, Case, Claimant, Facts, Holdings, Identity, Kind, ResponseFacts, Scratch, Verdict, decide, explain,
+    explain_for,
 };
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
@@ -262,7 +263,7 @@ proptest! {
         };
         let token = TOKENS[token];
         let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
-        let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, &target), &Holdings::default(), &mut Scratch::default());
+        let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, &target), &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
         prop_assume!(decision.kind != Kind::Ambiguous);
         let expected = if naive_allows(body(&snapshot).as_bytes(), token, &target) { Verdict::Allowed } else { Verdict::Disallowed };
         prop_assert_eq!(decision.verdict, expected, "{} asks for {}\n{}", token, target, body(&snapshot));
@@ -322,7 +323,7 @@ proptest! {
         let site = &snapshot.sites()[0].site;
         let token = TOKENS[token];
         let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
-        let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, &target), &Holdings::default(), &mut Scratch::default());
+        let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, &target), &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
         prop_assume!(decision.kind != Kind::Ambiguous);
         // A token that neither the registry nor the policy knows is a bot without a name, which follows `*` as well.
         let expected = if naive_allows(&site.robots_txt.body, token, &target) { Verdict::Allowed } else { Verdict::Disallowed };
@@ -335,8 +336,9 @@ proptest! {
         let snapshot = snapshot(&policy);
         let user_agent = TOKENS.get(token).map_or("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0".to_owned(), |token| format!("{token}/1.0"));
         let facts = facts(&user_agent, &target);
-        let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
-        let explanation = explain(&snapshot, Registry::builtin(), &Question { facts, status, content_type: Some("text/html") });
+        let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
+        let response = ResponseFacts { status, content_type: Some("text/html"), origin_tags: &[] };
+        let explanation = explain(&snapshot, Registry::builtin(), &facts, &response);
         prop_assert_eq!(explanation.verdict, decision.verdict);
         prop_assert_eq!(explanation.kind, decision.kind);
         prop_assert_eq!(explanation.action.kind, decision.action.name());
@@ -355,10 +357,10 @@ proptest! {
         let now = snapshot("robots: { origin: replace, groups: [{ agents: '*', disallow: [/] }, { agents: HouseBot, disallow: [/] }] }\n");
         let user_agent = format!("Mozilla/5.0 (compatible; {}/1.0; +https://example.org/)", TOKENS[token]);
         let facts = facts(&user_agent, &target);
-        let then = decide(&before, registry, &facts, &Holdings::default(), &mut Scratch::default());
+        let then = decide(&before, registry, &facts, &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
         let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let holdings = Holdings { versions: &held, held: 1, watched: true, fetched: true, ..Holdings::default() };
-        let decision = decide(&now, registry, &facts, &holdings, &mut Scratch::default());
+        let decision = decide(&now, registry, &facts, &holdings, &mut Scratch::default()).expect("a site has the host");
         // What was ambiguous then is so to who goes by it: the RFC lets it ask.
         let expected = match then.kind {
             Kind::Allowed => Kind::StaleCopy,
@@ -366,7 +368,9 @@ proptest! {
             _ => Kind::Violation,
         };
         prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", TOKENS[token], target, String::from_utf8_lossy(&site.robots_txt.body));
-        let said = explain_for(&now, registry, &Question { facts, status: 200, content_type: None }, claimant_of(&now, registry, &facts), &holdings, Behaviour::default(), &[]);
+        let claimant = Claimant::named(&now, registry, &facts).expect("a site has the host");
+        let case = Case { registry, facts, claimant, holdings };
+        let said = explain_for(&case, Behaviour::default(), &ResponseFacts::default());
         prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
     }
 
@@ -379,8 +383,10 @@ proptest! {
         let holdings = Holdings { versions: &held, held: bits, forgotten, fetched, in_force: false, watched };
         let user_agent = format!("{}/1.0", TOKENS[token]);
         let facts = facts(&user_agent, &target);
-        let decision = decide(&snapshot, registry, &facts, &holdings, &mut Scratch::default());
-        let said = explain_for(&snapshot, registry, &Question { facts, status: 200, content_type: None }, claimant_of(&snapshot, registry, &facts), &holdings, Behaviour::default(), &[]);
+        let decision = decide(&snapshot, registry, &facts, &holdings, &mut Scratch::default()).expect("a site has the host");
+        let claimant = Claimant::named(&snapshot, registry, &facts).expect("a site has the host");
+        let case = Case { registry, facts, claimant, holdings };
+        let said = explain_for(&case, Behaviour::default(), &ResponseFacts::default());
         prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
         prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));
         prop_assert!(!decision.never_fetched || decision.kind == Kind::Violation && !fetched);
