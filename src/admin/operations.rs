@@ -148,11 +148,7 @@ impl Operations {
     pub fn status(&self) -> Status {
         let mut status = self.judge.sites.status(self.now());
         status.warnings.extend(self.judge.ledger.problem());
-        if self.judge.behaviours.traps.failing() {
-            status
-                .warnings
-                .push("cannot write the marks of traps to the state directory; retrying every second".into());
-        }
+        status.warnings.extend(self.judge.behaviours.traps.problem());
         status.warnings.extend(self.judge.events.problem());
         for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
             if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {

@@ -22,6 +22,7 @@ use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
 use crate::sites::{SiteManager, SiteOptions, StartError};
+use crate::state::{StateError, StateStore};
 use crate::telemetry::{AccessLog, Events, Metrics};
 use http2::Http;
 use listening::{Listening, bind};
@@ -82,6 +83,9 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
+    /// The state directory belongs to another process.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// Something that is needed from the system is not to be had.
     #[error("{what}: {source}")]
     Io {
@@ -120,6 +124,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
 
     let clock = clock(&settings)?;
+    let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
     let registry = Registry::builtin();
     let moment = clock.moment();
     let options = SiteOptions {
@@ -140,10 +145,11 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));
     let metrics = Metrics::new();
     let traps = match &settings.state {
-        Some(state) => Traps::open(state, moments(&clock))
-            .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
+        Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
         None => Traps::default(),
     };
+    // Where the first commit fails, `status` says so, and it is tried again every second.
+    let _ = store.begin(Vec::new());
     let judge = Arc::new(Judge {
         sites: live.clone(),
         registry,
@@ -218,9 +224,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         control.clone().serve(operations.clone()).map_err(ServerError::io("cannot serve the control socket"))?;
     }
 
-    let now = moments(&clock);
-    let keeper =
-        ledger_task::keep(ledger, live.clone(), clock).map_err(ServerError::io("cannot start the ledger's thread"))?;
+    let keeper = ledger_task::keep(ledger, traps, live.clone(), clock)
+        .map_err(ServerError::io("cannot start the ledger's thread"))?;
     let watched = operations.clone();
     let _watch = live
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
@@ -246,10 +251,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let limit = settings.limits.drain;
     let drain = Drain { stop, closing, proxy, open, operations, access, events, limit };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
-    if let Some(Err(error)) = settings.state.as_deref().map(|state| traps.save(state, now())) {
-        tracing::warn!(%error, "the marks of traps could not be written");
-    }
     keeper.close();
+    if let Err(error) = store.close() {
+        tracing::warn!("{error}; the next start takes this run for a crash");
+    }
     if let Some(control) = control {
         control.remove();
     }
@@ -257,7 +262,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 }
 
 /// What time it is, for who knows no clock.
-fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + 'static {
+fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + Sync + 'static {
     let clock = clock.clone();
     move || clock.moment()
 }

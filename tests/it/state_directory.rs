@@ -197,3 +197,36 @@ fn where_not_even_a_file_can_be_taken_away_what_is_new_waits_until_the_next_star
     });
     assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven");
 }
+
+#[test]
+fn a_second_crawlgate_on_the_same_directory_is_refused_with_the_pid_of_the_first() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).policy("shop", &policy("/cart/")).start();
+    let pid = read(&gate.path("state/lock")).trim().to_owned();
+    assert!(pid.parse::<u32>().is_ok(), "{pid}");
+    let second = || {
+        let setup = Setup::before(origin.address).policy("shop", &policy("/cart/"));
+        setup.argument("--state").argument(gate.path("state").display())
+    };
+    let (said, status) = second().fail();
+    assert_eq!(status.code(), Some(3), "{said}");
+    assert!(said.contains(&format!("process {pid})")), "{said}");
+    assert_eq!(gate.get(HOST, "/", "").status, 200, "the first one goes on");
+    // The lock goes with the process, however that ends.
+    let gate = gate.killed_and_started_again();
+    assert_eq!(gate.get(HOST, "/", "").status, 200);
+}
+
+#[test]
+fn a_damaged_database_is_set_aside_and_crawlgate_starts() {
+    let origin = Origin::plain();
+    let mut gate = Setup::before(origin.address).policy("shop", &policy("/cart/")).start();
+    gate.restart("TERM", |gate| {
+        assert_eq!(read(&gate.path("state/lock")), "", "it ended in order");
+        fs::write(gate.path("state/state.db"), "no database at all").expect("written");
+    });
+    assert_eq!(gate.get(HOST, "/", "").status, 200);
+    let names = fs::read_dir(gate.path("state")).expect("there").map(|entry| entry.expect("a file").file_name());
+    let aside = names.filter(|name| name.to_string_lossy().starts_with("state.db.damaged-")).count();
+    assert_eq!((aside, warnings(&gate).as_str()), (1, "[]"));
+}
