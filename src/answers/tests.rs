@@ -206,7 +206,7 @@ fn owners_body_is_sent_as_it_is_written() {
     {
         let world = World::of(&format!(
             "enforcement: {{ mode: enforce, disallowed: {{ status: 403, body: \"{text}\" }} }}\n\
-             robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/] }}] }}\n"
+             robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/a] }}] }}\n"
         ));
         let answer = world.get("/a", &accept("application/json"));
         assert_eq!((body(&answer), value(&answer, Field::ContentType)), (text, content_type));
