@@ -18,6 +18,7 @@
 //! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
 //! | 4 | [`telemetry`] | metrics, access log, tracing |
 //! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
+//! | 3 | [`history`] | what was published on which host, and when: the past that requests are judged by |
 //! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |
 //! | 1 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
@@ -37,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 pub mod crawlers;
+pub mod history;
 pub mod indexing;
 pub mod policy;
 pub mod robots;

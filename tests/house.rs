@@ -10,7 +10,7 @@ const FLOORS: &[(i8, &[&str])] = &[
     (6, &["main", "cli", "server"]),
     (5, &["gateway", "admin"]),
     (4, &["origin", "sites", "ledger", "telemetry"]),
-    (3, &["verdict"]),
+    (3, &["verdict", "history"]),
     (2, &["policy", "settings"]),
     (1, &["crawlers", "html"]),
     (0, &["robots", "indexing", "yaml", "clock", "durable"]),
@@ -18,7 +18,7 @@ const FLOORS: &[(i8, &[&str])] = &[
 ];
 
 /// Rooms of the engine: no runtime, no proxy, no clock, no I/O.
-const ENGINE: &[&str] = &["robots", "indexing", "yaml", "time", "crawlers", "policy", "verdict"];
+const ENGINE: &[&str] = &["robots", "indexing", "yaml", "time", "crawlers", "policy", "verdict", "history"];
 const NOT_IN_THE_ENGINE: &[&str] = &[
     "tokio",
     "pingora",

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub use super::compile::combine::{Sent, combine};
 pub use super::compile::front_page::FrontPage;
-pub use super::compile::hosts::name_and_port;
+pub use super::compile::hosts::{HostIndex, name_and_port};
 pub use super::compile::html::HtmlRules;
 pub use super::compile::signals::{PathSignals, ServedFile, SignalPlan};
 pub use super::compile::tags::{PathRule, PathRules, TagLines, TagPlan};
@@ -351,7 +351,7 @@ impl SiteEntry {
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     sites: Vec<SiteEntry>,
-    hosts: super::compile::hosts::HostIndex,
+    hosts: HostIndex,
     moved: MovedHosts,
     /// Counts replacements.
     pub generation: u64,
@@ -360,9 +360,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
     pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
-        let hosts = super::compile::hosts::HostIndex::new(
-            sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)),
-        );
+        let hosts = HostIndex::new(sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)));
         Snapshot { sites, hosts, moved: MovedHosts::default(), generation }
     }
 

@@ -9,6 +9,7 @@ mod check;
 mod compile;
 pub(crate) mod decode;
 mod former;
+pub mod host_history;
 pub mod import;
 pub mod lint;
 pub mod moved;
@@ -18,6 +19,7 @@ pub mod retire;
 pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};
 pub use compiled::{Former, Held, Site, SiteEntry, Snapshot, Version};
+pub use host_history::{HostHistories, HostHistory};
 pub use model::Policy;
 
 /// The JSON Schema of a policy, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or `false`
