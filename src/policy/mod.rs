@@ -14,6 +14,7 @@ pub mod import;
 pub mod lint;
 pub mod moved;
 pub mod origin;
+pub mod planned_pause;
 pub mod retire;
 
 pub use check::read;
