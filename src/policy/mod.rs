@@ -9,15 +9,18 @@ mod check;
 mod compile;
 pub(crate) mod decode;
 mod former;
+pub mod host_history;
 pub mod import;
 pub mod lint;
 pub mod moved;
 pub mod origin;
+pub mod planned_pause;
 pub mod retire;
 
 pub use self::site as compiled;
 pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};
+pub use host_history::{HostHistories, HostHistory};
 pub use model::Policy;
 pub use site::{Former, Held, Site, SiteEntry, Snapshot, Version};
 

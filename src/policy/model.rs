@@ -99,7 +99,7 @@ impl Policy {
 }
 
 /// A host name in ASCII, lower case, with `*.` for its subdomains and an optional port.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HostPattern {
     /// Whether it was written `*.name`: any name below, not the name itself.
     pub wildcard: bool,

@@ -1,0 +1,327 @@
+//! Which site had which hosts, and what each site published. Both are kept apart, because a site may have thousands of
+//! hosts and publish many versions: a [`Tenure`] is the time for which a pattern was a site's, a [`Publication`] the
+//! time for which a site published something. What a host published is read from the two together.
+//!
+//! States of a site's publication: nothing, a version, 503, and back, each by [`PublicationLog::record`] alone.
+
+use crate::policy::Version;
+use crate::policy::decode::parse_host;
+use crate::policy::model::HostPattern;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+/// Publications of one site that are told apart; the older ones become one whose version is unknown.
+const MAX_PUBLICATIONS: usize = 256;
+/// Tenures that have ended and are remembered.
+const MAX_TENURES: usize = 65_536;
+/// For how long the log remembers: crawlers are sent whole pages for 30 days where a host changed its site, and no
+/// robots.txt is cached for longer.
+const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+
+/// A change of what is published. Changes are ordered by their number: two of them may happen within a second, and the
+/// clock may be set back between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Its place among all changes.
+    pub number: u64,
+    /// When it was made.
+    pub at: Timestamp,
+}
+
+/// From one change until another; without an end it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The change that began it.
+    pub since: Change,
+    /// The change that ended it.
+    pub until: Option<Change>,
+}
+
+impl Span {
+    /// The number of the change that ended it; a span that lasts ends after all changes.
+    pub fn end(&self) -> u64 {
+        self.until.map_or(u64::MAX, |until| until.number)
+    }
+
+    fn moments(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+        std::iter::once(&mut self.since.at).chain(self.until.iter_mut().map(|until| &mut until.at))
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| now.since(until.at) > REMEMBERED)
+    }
+}
+
+/// What a site publishes as robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Published {
+    /// These bytes.
+    Version(#[serde(with = "version_text")] Version),
+    /// Nothing: it answers 503.
+    Unavailable,
+    /// Something that is not remembered. It may have allowed anything.
+    Unknown,
+}
+
+/// The time for which hosts of a pattern were a site's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tenure {
+    /// The pattern; `None` stands for every other host.
+    #[serde(with = "pattern_text")]
+    pub pattern: Option<HostPattern>,
+    /// The site's name.
+    pub site: String,
+    /// The time.
+    pub span: Span,
+}
+
+/// The time for which a site published the same and told crawlers apart in the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Publication {
+    /// The site's name.
+    pub site: String,
+    /// What it published.
+    pub published: Published,
+    /// How crawlers were told apart: a digest of the names that the registry and the policy know.
+    pub identities: u64,
+    /// Whether the site says something about pages in tags or metas.
+    pub tells: bool,
+    /// The time.
+    pub span: Span,
+}
+
+/// A site as it is to be in force, for [`PublicationLog::record`].
+#[derive(Clone, Debug)]
+pub struct Current<'a> {
+    /// Its name.
+    pub site: &'a str,
+    /// Its hosts; none for every other host.
+    pub hosts: Vec<&'a HostPattern>,
+    /// See [`Publication::published`].
+    pub published: Published,
+    /// See [`Publication::identities`].
+    pub identities: u64,
+    /// See [`Publication::tells`].
+    pub tells: bool,
+}
+
+/// Everything that was published within the last month.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PublicationLog {
+    /// The number of the next change.
+    pub(super) next: u64,
+    pub(super) tenures: Vec<Tenure>,
+    pub(super) publications: Vec<Publication>,
+    /// When the last tenure ended that was forgotten for want of room: what its hosts published is unknown.
+    pub(super) cut_at: Option<Timestamp>,
+    /// When the log was lost: what was told about pages before is unknown.
+    pub(super) lost_at: Option<Timestamp>,
+}
+
+impl PublicationLog {
+    /// Notes what is published from now on; says whether that is a change.
+    pub fn record(&mut self, current: &[Current<'_>], now: Timestamp) -> bool {
+        self.take_no_moment_to_come(now);
+        let change = Change { number: self.next, at: now };
+        let mut changed = self.record_publications(current, change);
+        changed |= self.record_tenures(current, change);
+        if changed {
+            self.next += 1;
+        }
+        self.forget(now);
+        changed
+    }
+
+    /// Whether nothing was ever recorded.
+    pub fn is_empty(&self) -> bool {
+        self.tenures.is_empty()
+    }
+
+    /// Notes that an earlier log was lost.
+    pub fn was_lost(&mut self, now: Timestamp) {
+        self.lost_at = Some(now);
+    }
+
+    /// When the version that a site publishes came into force there.
+    pub fn in_force_since(&self, site: &str) -> Option<Timestamp> {
+        let mut since = None;
+        let mut version = None;
+        for publication in self.publications.iter().rev().filter(|publication| publication.site == site) {
+            match publication.published {
+                Published::Unavailable => continue,
+                known if *version.get_or_insert(known) == known => since = Some(publication.span.since.at),
+                _ => break,
+            }
+        }
+        since
+    }
+
+    /// The site that had a host last: of the closest pattern the one whose time began last.
+    pub fn last_site(&self, host: Option<&HostPattern>) -> Option<&str> {
+        let rank = |tenure: &&Tenure| {
+            let closeness = match (&tenure.pattern, host) {
+                (None, _) => 0,
+                (Some(wide), Some(host)) if covers(wide, host) => 1 + 2 * wide.name.len() + usize::from(!wide.wildcard),
+                (Some(_), _) => return None,
+            };
+            // A site that has the host now goes before one that had it, however close its pattern was.
+            Some((tenure.span.end(), closeness, tenure.span.since.number))
+        };
+        let known = self.tenures.iter().filter_map(|tenure| Some((rank(&tenure)?, tenure)));
+        known.max_by_key(|(rank, _)| *rank).map(|(_, tenure)| tenure.site.as_str())
+    }
+
+    /// The sites that are remembered.
+    pub fn sites(&self) -> BTreeSet<&str> {
+        self.tenures.iter().map(|tenure| tenure.site.as_str()).collect()
+    }
+
+    /// The versions that were published until this moment or later, or are now.
+    pub fn versions_since(&self, moment: Timestamp) -> BTreeSet<Version> {
+        let lately = |publication: &&Publication| publication.span.until.is_none_or(|until| until.at >= moment);
+        let version = |publication: &Publication| match publication.published {
+            Published::Version(version) => Some(version),
+            Published::Unavailable | Published::Unknown => None,
+        };
+        self.publications.iter().filter(lately).filter_map(version).collect()
+    }
+
+    fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
+        let wanted: HashMap<&str, &Current<'_>> = current.iter().map(|site| (site.site, site)).collect();
+        let mut going_on = HashSet::new();
+        let mut changed = false;
+        for open in self.publications.iter_mut().filter(|open| open.span.until.is_none()) {
+            let same = wanted.get(open.site.as_str()).filter(|site| {
+                (site.published, site.identities, site.tells) == (open.published, open.identities, open.tells)
+            });
+            match same {
+                Some(site) => drop(going_on.insert(site.site)),
+                None => (open.span.until, changed) = (Some(change), true),
+            }
+        }
+        for site in current.iter().filter(|site| !going_on.contains(site.site)) {
+            let Current { published, identities, tells, .. } = *site;
+            let span = Span { since: change, until: None };
+            self.publications.push(Publication { site: site.site.to_owned(), published, identities, tells, span });
+            changed = true;
+        }
+        changed
+    }
+
+    fn record_tenures(&mut self, current: &[Current<'_>], change: Change) -> bool {
+        let mut wanted: HashMap<Option<&HostPattern>, &str> = HashMap::new();
+        for Current { site, hosts, .. } in current {
+            // Of two sites with the same host the first has it, as requests see it.
+            let others = hosts.is_empty().then_some(None);
+            for host in hosts.iter().map(|host| Some(*host)).chain(others) {
+                wanted.entry(host).or_insert(site);
+            }
+        }
+        let mut changed = false;
+        for open in self.tenures.iter_mut().filter(|open| open.span.until.is_none()) {
+            match wanted.get(&open.pattern.as_ref()) {
+                Some(site) if **site == open.site => drop(wanted.remove(&open.pattern.as_ref())),
+                _ => (open.span.until, changed) = (Some(change), true),
+            }
+        }
+        let span = Span { since: change, until: None };
+        let tenure = |(pattern, site): (Option<&HostPattern>, &str)| Tenure {
+            pattern: pattern.cloned(),
+            site: site.to_owned(),
+            span,
+        };
+        let mut new: Vec<Tenure> = wanted.into_iter().map(tenure).collect();
+        new.sort_unstable_by(|one, other| one.pattern.cmp(&other.pattern));
+        changed |= !new.is_empty();
+        self.tenures.append(&mut new);
+        changed
+    }
+
+    /// Moments to come are those of a clock that was ahead and is set back since: they are taken for now.
+    fn take_no_moment_to_come(&mut self, now: Timestamp) {
+        let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
+        let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
+        let others = self.cut_at.iter_mut().chain(&mut self.lost_at);
+        tenures.chain(publications).chain(others).for_each(|moment| *moment = now.min(*moment));
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        self.publications.retain(|publication| !publication.span.is_over(now));
+        self.tenures.retain(|tenure| !tenure.span.is_over(now));
+        let is_over = |moment: &Timestamp| now.since(*moment) > REMEMBERED;
+        (self.cut_at, self.lost_at) = (self.cut_at.filter(|at| !is_over(at)), self.lost_at.filter(|at| !is_over(at)));
+        let ended = self.tenures.iter().filter(|tenure| tenure.span.until.is_some()).count();
+        let mut surplus = ended.saturating_sub(MAX_TENURES);
+        let cut_at = &mut self.cut_at;
+        self.tenures.retain(|tenure| match tenure.span.until.filter(|_| surplus > 0) {
+            Some(until) => {
+                surplus -= 1;
+                *cut_at = (*cut_at).max(Some(until.at));
+                false
+            }
+            None => true,
+        });
+        self.merge_the_oldest();
+    }
+
+    /// Where a site has too many publications, the two oldest become one whose version is unknown.
+    fn merge_the_oldest(&mut self) {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        self.publications.iter().for_each(|known| *counts.entry(known.site.clone()).or_default() += 1);
+        for (site, count) in counts {
+            for _ in MAX_PUBLICATIONS..count {
+                let mut places = (0..self.publications.len()).filter(|place| self.publications[*place].site == site);
+                let (Some(first), Some(second)) = (places.next(), places.next()) else { break };
+                let oldest = self.publications.remove(first);
+                let merged = &mut self.publications[second - 1];
+                merged.span.since = oldest.span.since;
+                merged.published = Published::Unknown;
+                merged.tells |= oldest.tells;
+                merged.identities = if merged.identities == oldest.identities { merged.identities } else { 0 };
+            }
+        }
+    }
+}
+
+/// Whether every host of a pattern is one of a wider pattern, ports aside.
+fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
+    let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
+    match (wide.wildcard, narrow.wildcard) {
+        (false, false) => wide.name == narrow.name,
+        (false, true) => false,
+        (true, false) => below(),
+        (true, true) => wide.name == narrow.name || below(),
+    }
+}
+
+mod version_text {
+    use super::Version;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(version: &Version, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(version)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
+        let written = String::deserialize(from)?;
+        Version::parse(&written).ok_or_else(|| D::Error::custom(format!("invalid version id `{written}`")))
+    }
+}
+
+mod pattern_text {
+    use super::{HostPattern, parse_host};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(pattern: &Option<HostPattern>, to: S) -> Result<S::Ok, S::Error> {
+        pattern.as_ref().map(HostPattern::to_string).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<HostPattern>, D::Error> {
+        let written = Option::<String>::deserialize(from)?;
+        let parse = |host: String| parse_host(&host).map_err(|_| D::Error::custom(format!("invalid host `{host}`")));
+        written.map(parse).transpose()
+    }
+}

@@ -1,0 +1,17 @@
+//! What was published on which host, and when. A robots.txt belongs to a host, whichever policy file it was made from:
+//! [`PublicationLog`] notes which site had which hosts and what each site published, and computes from both the
+//! [`HostHistory`](crate::policy::HostHistory) of every pattern. [`VersionStore`] keeps the bytes of versions and reads
+//! them when they are needed.
+//!
+//! Pure: this room knows no file, no request and no clock. `now` is an argument.
+
+mod log;
+mod timeline;
+mod versions;
+
+pub use log::{Change, Current, Publication, PublicationLog, Published, Span, Tenure};
+pub use timeline::Horizon;
+pub use versions::VersionStore;
+
+#[cfg(test)]
+mod tests;

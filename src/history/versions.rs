@@ -1,0 +1,48 @@
+//! The bytes of the versions that a crawler may still use, and their rules: a version is read when it is first needed
+//! as a superseded one.
+
+use crate::crawlers::Registry;
+use crate::policy::{Former, Version};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Versions by their identity.
+#[derive(Debug, Default)]
+pub struct VersionStore {
+    versions: BTreeMap<Version, Stored>,
+}
+
+#[derive(Debug)]
+enum Stored {
+    Bytes(Arc<[u8]>),
+    Parsed(Arc<Former>),
+}
+
+impl VersionStore {
+    /// Keeps the bytes of a version.
+    pub fn insert(&mut self, version: Version, body: Arc<[u8]>) {
+        self.versions.entry(version).or_insert(Stored::Bytes(body));
+    }
+
+    /// Whether the bytes of a version are known.
+    pub fn contains(&self, version: Version) -> bool {
+        self.versions.contains_key(&version)
+    }
+
+    /// A version, ready for verdicts; `None` where its bytes are not known.
+    pub fn parsed(&mut self, version: Version, registry: &Registry) -> Option<Arc<Former>> {
+        let stored = self.versions.get_mut(&version)?;
+        if let Stored::Bytes(body) = stored {
+            *stored = Stored::Parsed(Arc::new(Former::read(body.clone(), registry)));
+        }
+        match stored {
+            Stored::Parsed(parsed) => Some(parsed.clone()),
+            Stored::Bytes(_) => None,
+        }
+    }
+
+    /// Forgets all other versions.
+    pub fn keep_only(&mut self, wanted: &BTreeSet<Version>) {
+        self.versions.retain(|version, _| wanted.contains(version));
+    }
+}

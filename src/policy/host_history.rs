@@ -1,0 +1,101 @@
+//! What was published on a host before now, as requests are judged by it: plain data that the room `history` computes
+//! whenever the snapshot changes. [`HostHistories`] finds the [`HostHistory`] of a host with one lookup and without
+//! allocating. Knows no request but its Host field.
+
+use super::compiled::{Held, SiteEntry};
+use super::model::HostPattern;
+use super::site::HostIndex;
+use crate::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A span in which robots.txt answered 503.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailability {
+    /// When it began.
+    pub since: Timestamp,
+    /// When it ended; `None` while it lasts.
+    pub until: Option<Timestamp>,
+}
+
+/// The past of every host whose closest pattern is the same.
+#[derive(Clone, Debug)]
+pub struct HostHistory {
+    /// Versions that were published before the one in force: each once, the one that was superseded last first, at
+    /// most [`HostHistory::MAX_SUPERSEDED`].
+    pub superseded: Vec<Held>,
+    /// When the last version was superseded whose rules are not known any more. A crawler that may have cached it may
+    /// have been allowed anything.
+    pub unknown_until: Option<Timestamp>,
+    /// When robots.txt answered 503, the latest span first. Spans do not overlap.
+    pub unavailable: Vec<Unavailability>,
+    /// Since when this site publishes the version in force here: Last-Modified.
+    pub since: Timestamp,
+    /// Whether no other version has the same Last-Modified, so that a date alone tells which one a crawler has.
+    pub is_told_by_its_date: bool,
+    /// Since when crawlers are told apart as they are now.
+    pub identity_epoch: Timestamp,
+    /// When the host last changed its site while there was something to tell about pages.
+    pub moved_at: Option<Timestamp>,
+}
+
+impl HostHistory {
+    /// Superseded versions that are known of a host: one bit of a `u64` for each.
+    pub const MAX_SUPERSEDED: usize = 64;
+
+    /// A host that has published nothing before this moment.
+    pub const fn new(since: Timestamp) -> HostHistory {
+        HostHistory {
+            superseded: Vec::new(),
+            unknown_until: None,
+            unavailable: Vec::new(),
+            since,
+            is_told_by_its_date: true,
+            identity_epoch: since,
+            moved_at: None,
+        }
+    }
+
+    /// The earliest moment at which a crawler can have been served a copy that it may still use, where it may use one
+    /// for `window`. A crawler that asks while robots.txt answers 503 may use its copy for another window (RFC 9309
+    /// section 2.4), so each such span within the window moves the moment back to a window before the span.
+    pub fn cached_since(&self, window: Duration, now: Timestamp) -> Timestamp {
+        let before = |moment: Timestamp| Timestamp(moment.0.saturating_sub_unsigned(window.as_secs()));
+        self.unavailable.iter().fold(before(now), |cached_since, span| match span.until.unwrap_or(now) {
+            until if until >= cached_since => cached_since.min(before(span.since)),
+            _ => cached_since,
+        })
+    }
+
+    /// Whether the host changed its site so lately that crawlers must see its pages whole.
+    pub fn has_moved_lately(&self, now: Timestamp) -> bool {
+        self.moved_at.is_some_and(|moment| now.since(moment) < SiteEntry::TAGS_NEW_FOR)
+    }
+}
+
+/// The histories of all hosts: one for each pattern, shared where they are equal.
+#[derive(Clone, Debug, Default)]
+pub struct HostHistories {
+    index: HostIndex,
+    /// By the index of the pattern.
+    by_pattern: Vec<Arc<HostHistory>>,
+}
+
+/// Of a host that nothing is known of.
+static NO_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
+
+impl HostHistories {
+    /// From patterns; `None` stands for every other host.
+    pub fn new(known: Vec<(Option<HostPattern>, Arc<HostHistory>)>) -> HostHistories {
+        HostHistories {
+            index: HostIndex::new(known.iter().map(|(pattern, _)| pattern)),
+            by_pattern: known.into_iter().map(|(_, history)| history).collect(),
+        }
+    }
+
+    /// The history of the host of a `Host` field value.
+    pub fn of(&self, host: &[u8]) -> &HostHistory {
+        let known = self.index.find(host).and_then(|pattern| self.by_pattern.get(pattern));
+        known.map_or(&NO_HISTORY, |history| history)
+    }
+}
