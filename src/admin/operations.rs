@@ -120,7 +120,7 @@ impl Operations {
     /// Pauses.
     ///
     /// # Errors
-    /// See [`SiteManager::pause`].
+    /// See [`crate::sites::SiteManager::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
         let until = self.judge.sites.pause(request, self.now())?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "the pause began");
@@ -131,7 +131,7 @@ impl Operations {
     /// Resumes.
     ///
     /// # Errors
-    /// See [`SiteManager::resume`].
+    /// See [`crate::sites::SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
         let sites = self.judge.sites.resume(site, self.now())?;
         tracing::info!(?sites, "the pause ended");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Place in [`Registry::crawlers`]. Stable while the program runs.
+/// Place in [`crate::crawlers::Registry::crawlers`]. Stable while the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CrawlerIndex(pub u16);
 
