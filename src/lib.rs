@@ -20,8 +20,8 @@
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
-//! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, one thread that writes |
-//! | 2 | [`history`] | what was published on which host, and when: the past that requests are judged by |
+//! | 3 | [`state`] | facts in one SQLite file, one thread that writes; today the marks of traps |
+//! | 2 | [`history`] | what was published on which host, and when. The proxy does not use it yet |
 //! | 2 | [`verdict`] | `decide`, pure and allocation-free; `explain` beside it |
 //! | 1 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 1 | [`settings`] | the server's own file, `crawlgate.yaml` |
