@@ -4,7 +4,8 @@
 use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
-use crate::policy::compiled::{ActivePause, shared_host};
+use crate::policy::compiled::shared_host;
+use crate::policy::planned_pause::planned_pause;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict;
@@ -13,7 +14,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What the running crawlgate takes too: more is no policy that a person wrote.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
@@ -147,26 +147,12 @@ pub fn report(loaded: &[Loaded], errors_only: bool) {
 /// The good sites as if they had come into force at `now`.
 pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
     let entries = loaded.iter().filter_map(|file| file.site.as_ref()).map(|site| {
-        let pauses = planned_pause(site, now).into_iter().collect();
+        // When the running crawlgate first saw the pause, and whether it was ended by hand, is not known here.
+        let from = site.policy.pause.as_ref().and_then(|pause| pause.from).unwrap_or(now);
+        let pauses = planned_pause(&site.policy, from).into_iter().collect();
         SiteEntry { pauses, ..SiteEntry::new(site.clone(), now) }
     });
     Snapshot::new(entries.collect(), 0)
-}
-
-/// The policy's pause; one without a beginning begins now, and one without an end lasts 12 hours. What the running
-/// crawlgate remembers (when it began, whether it was ended by hand) is not known here.
-fn planned_pause(site: &Site, now: Timestamp) -> Option<ActivePause> {
-    const HALF_A_DAY: Duration = Duration::from_secs(12 * 3_600);
-    let pause = site.policy.pause.as_ref()?;
-    let from = pause.from.unwrap_or(now);
-    Some(ActivePause {
-        audience: pause.audience,
-        from,
-        until: pause.until.unwrap_or(from.plus(HALF_A_DAY)),
-        retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
-        robots_txt_until: pause.pause_robots_txt.then(|| from.plus(HALF_A_DAY)),
-        at_run_time: false,
-    })
 }
 
 /// The snapshot for a question about a host. When no good site claims it and a file is broken, the broken file may be
@@ -199,4 +185,42 @@ fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
         Loaded { name, source, site, diagnostics }
     };
     origins.sites_without_policy().into_iter().map(loaded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{load, snapshot};
+    use crate::cli::origin_copy::OriginCopies;
+    use crate::crawlers::Registry;
+    use crate::sites::{KnownOrigins, SiteManager, SiteOptions};
+    use crate::time::Timestamp;
+
+    /// When the pause of this policy ends, for the server that starts now and for the commands without a server.
+    fn ends(text: &str, now: Timestamp) -> [Option<Timestamp>; 2] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let policies = directory.path().to_owned();
+        let text = format!("hosts: a.example\nrobots: {{ origin: replace }}\n{text}");
+        std::fs::write(policies.join("a.yaml"), text).expect("a policy");
+        let loaded = load(&[policies.clone()], &OriginCopies::default()).unwrap_or_else(|_| panic!("a good policy"));
+        let offline = snapshot(&loaded, now);
+        let origins = KnownOrigins::default();
+        let options = SiteOptions { policies, state: None, strict: false, may_be_missing: false, origins };
+        let server = SiteManager::start(options, Registry::builtin(), now).unwrap_or_else(|error| panic!("{error}"));
+        [&*server.snapshot(), &offline].map(|snapshot| Some(snapshot.sites()[0].pauses.first()?.until))
+    }
+
+    #[test]
+    fn server_and_offline_commands_agree_on_the_end_of_a_planned_pause() {
+        let now = Timestamp::parse("2026-12-01T00:00:00Z").expect("a moment");
+        let hours = |hours: i64| Timestamp(now.0 + hours * 3_600);
+        for (pause, end) in [
+            ("pause: { until: 2026-12-20T00:00:00Z }\n", hours(36)),
+            ("pause: { until: 2026-12-20T00:00:00Z }\nacknowledge: long_pause\n", hours(19 * 24)),
+            ("pause: { until: 2026-12-01T20:00:00Z }\n", hours(20)),
+            ("pause: { audience: everyone }\n", hours(12)),
+            ("pause: { from: 2026-12-02T00:00:00Z }\n", hours(24 + 12)),
+        ] {
+            assert_eq!(ends(pause, now), [Some(end); 2], "{pause}");
+        }
+    }
 }

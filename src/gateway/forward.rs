@@ -57,7 +57,7 @@ fn whole_pages_for_crawlers(request: &mut RequestHeader, asked_for: &[u8], ctx: 
     }
     let now = ctx.now();
     let changed = |entry: &SiteEntry| entry.tags_are_new(&decision.path_rules, now);
-    if ctx.judged().is_some_and(|(_, entry)| changed(entry)) || ctx.snapshot.moved().lately(asked_for, now) {
+    if ctx.judged().is_some_and(|(_, entry)| changed(entry)) || ctx.snapshot.history(asked_for).has_moved_lately(now) {
         for name in names {
             request.remove_header(&name);
         }

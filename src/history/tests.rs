@@ -54,7 +54,7 @@ impl World {
 
     fn histories(&mut self, now: i64) -> HostHistories {
         let horizon = Horizon { longest: WEEK, now: Timestamp(now) };
-        self.log.histories(&mut self.versions, Registry::builtin(), horizon)
+        HostHistories::new(self.log.histories(&mut self.versions, Registry::builtin(), horizon))
     }
 
     fn superseded(&mut self, host: &str, now: i64) -> Vec<(Version, i64)> {

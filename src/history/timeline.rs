@@ -5,13 +5,16 @@
 use super::log::{Change, Publication, PublicationLog, Published, Tenure};
 use super::versions::VersionStore;
 use crate::crawlers::Registry;
-use crate::policy::host_history::{HostHistories, HostHistory, Unavailability};
+use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::policy::{Held, Version};
 use crate::time::Timestamp;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A pattern, and the history of its hosts.
+pub type OfHosts = (Option<HostPattern>, Arc<HostHistory>);
 
 /// How far back histories go.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +26,9 @@ pub struct Horizon {
 }
 
 impl PublicationLog {
-    /// The histories of all hosts. Versions whose bytes are not known count as unknown.
-    pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> HostHistories {
+    /// The history of each pattern; `None` stands for every other host. Versions whose bytes are not known count as
+    /// unknown.
+    pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> Vec<OfHosts> {
         let lookup = Lookup::new(self);
         let mut interned: HashMap<Vec<ChainLink<'_>>, Arc<HostHistory>> = HashMap::new();
         let mut known = Vec::new();
@@ -36,7 +40,7 @@ impl PublicationLog {
             });
             known.push((pattern, history.clone()));
         }
-        HostHistories::new(known)
+        known
     }
 
     fn history(
@@ -60,7 +64,7 @@ impl PublicationLog {
         history.is_told_by_its_date = !pieces.iter().any(is_other);
         let cached_since = history.cached_since(horizon.longest, now);
         let mut seen: HashSet<Version> = current.into_iter().collect();
-        for piece in pieces.iter().rev() {
+        for (place, piece) in pieces.iter().enumerate().rev() {
             let superseded_at = piece.until.map_or(now, |until| until.at);
             if superseded_at < cached_since || piece.publication.published == Published::Unavailable {
                 continue;
@@ -73,7 +77,10 @@ impl PublicationLog {
                 Some(_) | None => None,
             };
             match known {
-                Some(former) => history.superseded.push(Held { former, since: piece.since.at, superseded_at }),
+                Some(former) => {
+                    let since = since(&pieces[..=place], piece.version(), now);
+                    history.superseded.push(Held { former, since, superseded_at });
+                }
                 None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
             }
         }

@@ -1,7 +1,7 @@
 //! What the request path sees: policies compiled, nothing left to parse or to allocate.
 
+use super::host_history::{HostHistories, HostHistory};
 use super::model::{Audience, HostPattern, Mode, OriginTags, Policy, Unverified};
-use super::moved::MovedHosts;
 use super::origin::{Origin, OriginFile};
 use crate::crawlers::{Binds, Claim, TokenMarks};
 use crate::robots::{Document, Matcher, Pattern, RuleSet};
@@ -331,6 +331,15 @@ impl SiteEntry {
         paused_until.is_some_and(|until| now < until) || self.site.robots_txt.awaits_origin(now).is_some()
     }
 
+    /// When robots.txt begins or ceases to be answered 503, as far as that is planned.
+    fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
+        let of_pause = |pause: &ActivePause| {
+            let (from, until) = (pause.from, pause.robots_txt_until.map(|until| until.min(pause.until)));
+            until.into_iter().flat_map(move |until| [from, until])
+        };
+        self.pauses.iter().flat_map(of_pause).chain(self.site.robots_txt.awaits_origin_until)
+    }
+
     /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two
     /// were saved within a second, or after the clock was set back to the same second, or where not all are known any
     /// more.
@@ -352,7 +361,9 @@ impl SiteEntry {
 pub struct Snapshot {
     sites: Vec<SiteEntry>,
     hosts: HostIndex,
-    moved: MovedHosts,
+    histories: HostHistories,
+    /// The moment that it was made for.
+    made_at: Timestamp,
     /// Counts replacements.
     pub generation: u64,
 }
@@ -361,17 +372,24 @@ impl Snapshot {
     /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
     pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
         let hosts = HostIndex::new(sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)));
-        Snapshot { sites, hosts, moved: MovedHosts::default(), generation }
+        Snapshot { sites, hosts, histories: HostHistories::default(), made_at: Timestamp::default(), generation }
     }
 
-    /// With what is known of hosts that went from one site to another.
-    pub fn with_moved(self, moved: MovedHosts) -> Snapshot {
-        Snapshot { moved, ..self }
+    /// With what the hosts published before this moment.
+    pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
+        Snapshot { histories, made_at, ..self }
     }
 
-    /// Hosts that lately went from one site to another.
-    pub fn moved(&self) -> &MovedHosts {
-        &self.moved
+    /// When something in it goes by the clock next: the bytes of a site, or whether its robots.txt is answered 503.
+    pub fn next_switch(&self) -> Option<Timestamp> {
+        let of_robots_txt =
+            |entry: &SiteEntry| entry.robots_txt_switches().filter(|moment| *moment > self.made_at).min();
+        self.sites.iter().flat_map(|entry| [entry.site.next_switch, of_robots_txt(entry)]).flatten().min()
+    }
+
+    /// What the host of a `Host` field value published before. Does not allocate.
+    pub fn history(&self, host: &[u8]) -> &HostHistory {
+        self.histories.of(host)
     }
 
     /// All sites.

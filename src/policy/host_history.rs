@@ -67,6 +67,15 @@ impl HostHistory {
         })
     }
 
+    /// The last moment at which a crawler with a copy of this moment can have heard that robots.txt cannot be had, so
+    /// that it may use the copy for another `window`: [`HostHistory::cached_since`] the other way round.
+    pub fn last_heard(&self, copied_at: Timestamp, window: Duration, now: Timestamp) -> Timestamp {
+        self.unavailable.iter().rev().fold(copied_at, |heard, span| match span.until.unwrap_or(now) {
+            until if span.since <= heard.plus(window) => heard.max(until),
+            _ => heard,
+        })
+    }
+
     /// Whether the host changed its site so lately that crawlers must see its pages whole.
     pub fn has_moved_lately(&self, now: Timestamp) -> bool {
         self.moved_at.is_some_and(|moment| now.since(moment) < SiteEntry::TAGS_NEW_FOR)

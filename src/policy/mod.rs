@@ -12,8 +12,8 @@ mod former;
 pub mod host_history;
 pub mod import;
 pub mod lint;
-pub mod moved;
 pub mod origin;
+pub mod planned_pause;
 pub mod retire;
 
 pub use check::read;

@@ -2,14 +2,15 @@
 //!
 //! Knows copies; knows neither how they are fetched nor when.
 
-use super::default_sites::{DefaultSite, is_no_policy};
+use super::default_sites::{DefaultSite, asked_host, is_no_policy};
 use super::reload::Sites;
+use crate::history::covers;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::settings::OriginSettings;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,6 +118,48 @@ impl Sites {
         }
     }
 
+    /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that
+    /// host until now: the site goes on with that copy, which is better than none should the origin be down just then.
+    /// `None` where the site goes on with what it has.
+    pub(super) fn inherited(&self, site: &Site, now: Timestamp) -> Option<Origin> {
+        let log = &self.published_log;
+        if !site.policy.reads_origin() || log.is_empty() {
+            return None;
+        }
+        let host = asked_host(&site.policy);
+        // A file that has the name of a site without a policy is another site.
+        let of_file = !self.default_sites.contains_key(&site.name);
+        let before = log.last_site(host.as_ref()).filter(|before| !of_file || *before != site.name);
+        if before.is_none() && log.last_site(host.as_ref()).is_some() {
+            return None;
+        }
+        match before.and_then(|before| self.origins.get(before)) {
+            Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
+            // The host by which it asked is still the site's: its copy is better than none until another host's is
+            // there.
+            _ if of_file && self.keeps_asked_host(site) => None,
+            // A copy that has the site's name is of another host.
+            _ => matches!(self.origins.get(&site.name), Some(OriginKnown::Copy(_)))
+                .then(|| OriginKnown::AwaitedSince(now).for_compiling()),
+        }
+    }
+
+    /// Whether the host by which a site asked for its origin's file is one of its hosts now.
+    fn keeps_asked_host(&self, site: &Site) -> bool {
+        let asked = self.entry(&site.name).and_then(|before| asked_host(&before.site.policy));
+        asked.is_some_and(|asked| {
+            let hosts = || site.policy.hosts.iter().map(|host| &host.value);
+            site.policy.hosts.is_empty() || hosts().any(|host| covers(host, &asked))
+        })
+    }
+
+    /// Forgets the copies of sites that are long gone.
+    pub(super) fn forget_origins(&mut self) {
+        let names: BTreeSet<String> = self.names().into_iter().collect();
+        let known = self.memory.log.sites();
+        self.origins.retain(|site, _| names.contains(site) || known.contains(site.as_str()));
+    }
+
     /// Notes that a site came into force: from now on it waits for its origin's file, or does not ask for it.
     pub(super) fn note_origin(&mut self, site: &Site, now: Timestamp) {
         let name = site.name.clone();
@@ -150,7 +193,7 @@ impl Sites {
             let candidate = self.read_with(&name, Ok(before.site.policy.source.clone()), &origin);
             let Some(site) = candidate.site else { continue };
             site.front_page.go_on_from(&before.site.front_page);
-            let entry = self.succeed(Some(before), site, now);
+            let entry = self.succeed(site, now);
             if let Some(place) = self.entry_mut(&name) {
                 *place = entry;
                 changed = true;
@@ -181,7 +224,7 @@ impl Sites {
             site.front_page.go_on_from(&before.site.front_page);
         }
         self.origins.insert(name.to_owned(), OriginKnown::Copy(file));
-        let entry = self.succeed(Some(before), site, now);
+        let entry = self.succeed(site, now);
         if let Some(place) = self.entry_mut(name) {
             *place = entry;
         }

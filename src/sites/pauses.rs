@@ -3,18 +3,13 @@
 use super::reload::Sites;
 use crate::policy::Site;
 use crate::policy::compiled::ActivePause;
-use crate::policy::model::{Acknowledgement, Audience, PausePolicy};
+use crate::policy::model::{Audience, PausePolicy};
+use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// A pause without an end ends after 12 hours; so does the pause of robots.txt, after which Google stops crawling the
-/// whole host for longer than anybody meant.
-const DEFAULT: Duration = Duration::from_secs(12 * 3_600);
-/// Search engines drop URLs that stay 503 for two days.
-const LONG: Duration = Duration::from_secs(36 * 3_600);
 
 /// A pause asked for at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +66,7 @@ impl Remembered {
             from: pause.from,
             until: pause.until,
             retry_after: pause.retry_after,
-            robots_txt_until: pause.robots_txt.then(|| pause.from.plus(DEFAULT)),
+            robots_txt_until: pause.robots_txt.then(|| pause.from.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         });
         let planned = site.policy.pause.as_ref().and_then(|pause| self.planned(site, pause));
@@ -85,18 +80,7 @@ impl Remembered {
         }
         // One that was to begin before anybody knew of it begins when it is known: it would be over otherwise, unseen.
         let from = pause.from.max(self.first_seen.get(&key).copied())?;
-        let acknowledged = site.policy.acknowledge.iter().any(|item| item.value == Acknowledgement::LongPause);
-        let until = pause.until.unwrap_or(from.plus(DEFAULT));
-        // With a beginning, a long one was refused when the policy was checked; without one, nobody could tell.
-        let until = if acknowledged || pause.from.is_some() { until } else { until.min(from.plus(LONG)) };
-        Some(ActivePause {
-            audience: pause.audience,
-            from,
-            until,
-            retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
-            robots_txt_until: pause.pause_robots_txt.then(|| from.plus(DEFAULT)),
-            at_run_time: false,
-        })
+        planned_pause(&site.policy, from)
     }
 
     /// Notes a policy's pause that came into force now.
@@ -129,11 +113,11 @@ fn key(site: &str, pause: &PausePolicy) -> String {
 impl Sites {
     pub(super) fn pause(&mut self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
         let names = self.named(request.site.as_deref())?;
-        let length = request.seconds.map_or(DEFAULT, Duration::from_secs);
+        let length = request.seconds.map_or(DEFAULT_PAUSE, Duration::from_secs);
         if length.is_zero() {
             return Err(PauseError("a pause lasts at least a second; to end one, resume".into()));
         }
-        if length > LONG && !request.long {
+        if length > LONG_PAUSE && !request.long {
             return Err(PauseError(
                 "a pause of more than 36 hours costs places in search results: say `long` if it is meant".into(),
             ));

@@ -7,14 +7,14 @@ use super::{
     decide::decide_for,
 };
 use crate::crawlers::Registry;
-use crate::policy::compiled::{ActivePause, Former, Held};
+use crate::policy::compiled::{Former, Held};
 use crate::policy::model::{HeldByTest, Policy, PolicyTest};
+use crate::policy::planned_pause::planned_pause;
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// One case that did not hold, as a finding at its place in the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,18 +80,9 @@ pub fn user_agent_of(test: &PolicyTest, registry: &Registry) -> String {
 
 /// The site by itself, with its planned pause: what tests judge by.
 fn alone(site: &Arc<Site>) -> Snapshot {
-    let pauses = site.policy.pause.iter().filter_map(|pause| {
-        // Without a beginning nobody can say when it ends; tests that give a moment are about planned pauses.
-        let from = pause.from?;
-        Some(ActivePause {
-            audience: pause.audience,
-            from,
-            until: pause.until.unwrap_or(from.plus(Duration::from_secs(12 * 3_600))),
-            retry_after: u32::try_from(pause.retry_after.as_secs()).unwrap_or(u32::MAX),
-            robots_txt_until: pause.pause_robots_txt.then(|| from.plus(Duration::from_secs(12 * 3_600))),
-            at_run_time: false,
-        })
-    });
+    // Without a beginning nobody can say when it ends; tests that give a moment are about planned pauses.
+    let from = site.policy.pause.as_ref().and_then(|pause| pause.from);
+    let pauses = from.and_then(|from| planned_pause(&site.policy, from)).into_iter();
     let entry = SiteEntry { pauses: pauses.collect(), ..SiteEntry::new(site.clone(), Timestamp(0)) };
     Snapshot::new(vec![entry], 0)
 }
