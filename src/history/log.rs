@@ -175,6 +175,16 @@ impl PublicationLog {
         known.max_by_key(|(rank, _)| *rank).map(|(_, tenure)| tenure.site.as_str())
     }
 
+    /// Whether a site had a host at any time that is remembered.
+    pub fn had(&self, site: &str, host: Option<&HostPattern>) -> bool {
+        let of = |tenure: &Tenure| match (&tenure.pattern, host) {
+            (None, None) => true,
+            (Some(wide), Some(host)) => covers(wide, host),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        self.tenures.iter().any(|tenure| tenure.site == site && of(tenure))
+    }
+
     /// The sites that are remembered.
     pub fn sites(&self) -> BTreeSet<&str> {
         self.tenures.iter().map(|tenure| tenure.site.as_str()).collect()

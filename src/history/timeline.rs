@@ -56,6 +56,7 @@ impl PublicationLog {
         history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
         let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
         (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));
+        history.at_site_since = at_site_since(pieces, now);
         let is_other = |piece: &Piece<'_>| match piece.publication.published {
             Published::Version(version) => Some(version) != current && piece.since.at == history.since,
             Published::Unknown => true,
@@ -125,6 +126,19 @@ fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Time
         }
     }
     since
+}
+
+/// Since when the host is without a break at the site that has it at the end.
+fn at_site_since(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
+    let Some(last) = pieces.last() else { return now };
+    let mut first = last;
+    for piece in pieces.iter().rev().skip(1) {
+        if piece.publication.site != last.publication.site || piece.end() != first.since.number {
+            break;
+        }
+        first = piece;
+    }
+    first.since.at
 }
 
 /// Since when crawlers are told apart as they are at the end.

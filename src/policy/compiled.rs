@@ -382,9 +382,14 @@ impl Snapshot {
 
     /// When something in it goes by the clock next: the bytes of a site, or whether its robots.txt is answered 503.
     pub fn next_switch(&self) -> Option<Timestamp> {
-        let of_robots_txt =
-            |entry: &SiteEntry| entry.robots_txt_switches().filter(|moment| *moment > self.made_at).min();
-        self.sites.iter().flat_map(|entry| [entry.site.next_switch, of_robots_txt(entry)]).flatten().min()
+        let of_sites = self.sites.iter().filter_map(|entry| entry.site.next_switch);
+        of_sites.chain(self.next_switch_of_robots_txt()).min()
+    }
+
+    /// When robots.txt of a site begins or ceases next to be answered 503.
+    pub fn next_switch_of_robots_txt(&self) -> Option<Timestamp> {
+        let moments = self.sites.iter().flat_map(SiteEntry::robots_txt_switches);
+        moments.filter(|moment| *moment > self.made_at).min()
     }
 
     /// What the host of a `Host` field value published before. Does not allocate.

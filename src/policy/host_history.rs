@@ -31,6 +31,8 @@ pub struct HostHistory {
     pub unavailable: Vec<Unavailability>,
     /// Since when this site publishes the version in force here: Last-Modified.
     pub since: Timestamp,
+    /// Since when the host is at the site that it is at.
+    pub at_site_since: Timestamp,
     /// Whether no other version has the same Last-Modified, so that a date alone tells which one a crawler has.
     pub is_told_by_its_date: bool,
     /// Since when crawlers are told apart as they are now.
@@ -50,6 +52,7 @@ impl HostHistory {
             unknown_until: None,
             unavailable: Vec::new(),
             since,
+            at_site_since: since,
             is_told_by_its_date: true,
             identity_epoch: since,
             moved_at: None,

@@ -4,6 +4,7 @@
 
 use super::default_sites::{DefaultSite, asked_host, is_no_policy};
 use super::reload::Sites;
+use super::succession::{name_in_log, name_of_logged};
 use crate::history::covers;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
@@ -127,17 +128,16 @@ impl Sites {
             return None;
         }
         let host = asked_host(&site.policy);
-        // A file that has the name of a site without a policy is another site.
-        let of_file = !self.default_sites.contains_key(&site.name);
-        let before = log.last_site(host.as_ref()).filter(|before| !of_file || *before != site.name);
-        if before.is_none() && log.last_site(host.as_ref()).is_some() {
+        let own = name_in_log(site);
+        let before = log.last_site(host.as_ref());
+        if before == Some(own.as_str()) {
             return None;
         }
-        match before.and_then(|before| self.origins.get(before)) {
+        match before.and_then(|before| self.origins.get(name_of_logged(before))) {
             Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
-            // The host by which it asked is still the site's: its copy is better than none until another host's is
-            // there.
-            _ if of_file && self.keeps_asked_host(site) => None,
+            // The host by which it asks was its own before, or that by which it asked is still: its copy is better than
+            // none until another is there.
+            _ if log.had(&own, host.as_ref()) || self.keeps_asked_host(site) => None,
             // A copy that has the site's name is of another host.
             _ => matches!(self.origins.get(&site.name), Some(OriginKnown::Copy(_)))
                 .then(|| OriginKnown::AwaitedSince(now).for_compiling()),
@@ -157,7 +157,8 @@ impl Sites {
     pub(super) fn forget_origins(&mut self) {
         let names: BTreeSet<String> = self.names().into_iter().collect();
         let known = self.memory.log.sites();
-        self.origins.retain(|site, _| names.contains(site) || known.contains(site.as_str()));
+        self.origins
+            .retain(|site, _| names.contains(site) || known.iter().any(|logged| name_of_logged(logged) == site));
     }
 
     /// Notes that a site came into force: from now on it waits for its origin's file, or does not ask for it.

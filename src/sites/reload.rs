@@ -114,6 +114,8 @@ pub struct Sites {
     /// What the hosts of the published snapshot published, now and before.
     pub(super) published_log: PublicationLog,
     pub(super) versions: VersionStore,
+    /// The published snapshot.
+    pub(super) published: Snapshot,
     /// When the first superseded version of the published snapshot can be forgotten.
     pub(super) forget_at: Option<Timestamp>,
     may_be_missing: bool,
@@ -151,6 +153,7 @@ impl Sites {
             origins: options.origins.copies,
             published_log: PublicationLog::default(),
             versions: VersionStore::default(),
+            published: Snapshot::default(),
             forget_at: None,
             may_be_missing: options.may_be_missing,
             generation: 0,

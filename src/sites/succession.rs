@@ -1,9 +1,10 @@
 //! What a site says beside its rules, through changes: since when its tag rules are in force, and by which names it
 //! tells crawlers apart. And what is in force as the publication log is to know it.
 
+use super::default_sites::is_no_policy;
 use super::reload::Sites;
 use crate::crawlers::Registry;
-use crate::history::{Current, Horizon, Published};
+use crate::history::{Current, Horizon, PublicationLog, Published};
 use crate::policy::compiled::{HtmlRules, TagAges, TagPlan};
 use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::{Held, Site, SiteEntry, Snapshot, Version};
@@ -23,24 +24,15 @@ impl Sites {
         SiteEntry { tag_ages, ..SiteEntry::new(site, now) }
     }
 
-    /// Notes in the log what is to be published, in the place of what was noted since the last snapshot.
+    /// Notes in the log what is to be published, in the place of what was noted since the last snapshot. Where the
+    /// published one ceased to answer 503 by the clock alone, or began to, that is noted first.
     pub(super) fn record(&mut self, now: Timestamp) {
         let mut log = self.published_log.clone();
+        if let Some(moment) = self.published.next_switch_of_robots_txt().filter(|moment| *moment <= now) {
+            record_into(&mut log, self.registry, self.published.sites(), moment);
+        }
         let entries: Vec<SiteEntry> = self.entries().map(|entry| self.as_paused(entry)).collect();
-        let current: Vec<Current<'_>> = entries
-            .iter()
-            .map(|entry| Current {
-                site: &entry.site.name,
-                hosts: entry.site.policy.hosts.iter().map(|host| &host.value).collect(),
-                published: match entry.withholds_robots_txt(now) {
-                    true => Published::Unavailable,
-                    false => Published::Version(entry.site.robots_txt.version),
-                },
-                identities: identities(self.registry, &entry.site),
-                tells: tells(entry, now),
-            })
-            .collect();
-        log.record(&current, now);
+        record_into(&mut log, self.registry, &entries, now);
         self.memory.log = log;
     }
 
@@ -83,14 +75,16 @@ impl Sites {
             }
         }
         for (entry, histories) in entries.iter_mut().zip(&of_sites) {
-            entry.since = self.published_log.in_force_since(&entry.site.name).unwrap_or(entry.since);
+            entry.since = self.published_log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
             hold(entry, histories, horizon);
         }
         let superseded =
             entries.iter().flat_map(|entry| entry.held.iter().map(|held| held.superseded_at).chain(entry.forgotten));
         self.forget_at = superseded.min().map(|first| first.plus(horizon.longest));
         self.generation += 1;
-        Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now)
+        let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
+        self.published = snapshot.clone();
+        snapshot
     }
 
     /// Since when the site's tag rules are in force, through restarts; without a memory, since now.
@@ -123,6 +117,34 @@ impl Sites {
     }
 }
 
+fn record_into(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], now: Timestamp) {
+    let names: Vec<String> = entries.iter().map(|entry| name_in_log(&entry.site)).collect();
+    let current = entries.iter().zip(&names).map(|(entry, name)| Current {
+        site: name,
+        hosts: entry.site.policy.hosts.iter().map(|host| &host.value).collect(),
+        published: match entry.withholds_robots_txt(now) {
+            true => Published::Unavailable,
+            false => Published::Version(entry.site.robots_txt.version),
+        },
+        identities: identities(registry, &entry.site),
+        tells: tells(entry, now),
+    });
+    log.record(&current.collect::<Vec<_>>(), now);
+}
+
+/// A site in the log: one without a policy and one of a file may have the same name, and are two.
+pub(super) fn name_in_log(site: &Site) -> String {
+    if is_no_policy(&site.policy) { format!("{NO_POLICY_IN_LOG}{}", site.name) } else { site.name.clone() }
+}
+
+/// No file name begins with it.
+const NO_POLICY_IN_LOG: &str = "/";
+
+/// The name of the site that the log calls so.
+pub(super) fn name_of_logged(logged: &str) -> &str {
+    logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
+}
+
 /// The identity of "the origin's tags are taken away": no digest, and none of a rule's but by an accident that would
 /// only make pages whole.
 const STRIPPED: u64 = 0;
@@ -132,15 +154,19 @@ const STRIPPED: u64 = 0;
 fn hold(entry: &mut SiteEntry, histories: &[&HostHistory], horizon: Horizon) {
     let own = entry.site.robots_txt.version;
     for history in histories {
+        // What the site itself published the ledger knows by who heard 503; of a site before it nobody knows that.
+        let last_heard = |moment: Timestamp| match moment <= history.at_site_since {
+            true => history.last_heard(moment, horizon.longest, horizon.now),
+            false => moment,
+        };
         for superseded in history.superseded.iter().filter(|known| known.former.version != own) {
-            let superseded_at = history.last_heard(superseded.superseded_at, horizon.longest, horizon.now);
+            let superseded_at = last_heard(superseded.superseded_at);
             match entry.held.iter_mut().find(|held| held.former.version == superseded.former.version) {
                 Some(held) => held.superseded_at = held.superseded_at.max(superseded_at),
                 None => entry.held.push(Held { superseded_at, ..superseded.clone() }),
             }
         }
-        let unknown_until = history.unknown_until.map(|until| history.last_heard(until, horizon.longest, horizon.now));
-        entry.forgotten = entry.forgotten.max(unknown_until);
+        entry.forgotten = entry.forgotten.max(history.unknown_until.map(last_heard));
     }
     entry.identity_epoch = histories.iter().map(|history| history.identity_epoch).max().unwrap_or(entry.since);
     entry.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
