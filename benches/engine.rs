@@ -99,7 +99,8 @@ fn tagging(criterion: &mut Criterion) {
         &facts(BROWSER, "/drafts/a.pdf"),
         &Holdings::default(),
         &mut Scratch::default(),
-    );
+    )
+    .expect("a site has the host");
     let plan = &snapshot.sites()[0].site.tags;
     let mut group = criterion.benchmark_group("tags");
     group.bench_function("a page without", |bencher| {

@@ -6,7 +6,7 @@ use crawlgate::crawlers::Registry;
 use crawlgate::ledger::{Ledger, LedgerOptions};
 use crawlgate::policy::{Former, Held, Site, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Behaviour, Claimant, Facts, Holdings, Identity, Scratch, decide, decide_for, load};
+use crawlgate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Scratch, decide, decide_for, load};
 use crawlgate::yaml::Source;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -76,10 +76,10 @@ fn requests(criterion: &mut Criterion) {
         group.bench_function(format!("{name}, with"), |bencher| {
             bencher.iter(|| {
                 let facts = black_box(&facts);
-                let claimant = Claimant::of(&snapshot, registry, facts);
-                let entry = &snapshot.sites()[claimant.site.unwrap_or(0)];
-                let holdings = ledger.holdings(registry, entry, facts.host, claimant.claim, moment);
-                decide_for(&snapshot, registry, facts, claimant, &holdings, Behaviour::default(), &mut scratch)
+                let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
+                let holdings = ledger.holdings(registry, claimant.entry, facts.host, claimant.claim, moment);
+                let case = Case { registry, facts: *facts, claimant, holdings };
+                decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
         let claim = registry.identify(user_agent.as_bytes());

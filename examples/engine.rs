@@ -48,7 +48,8 @@ fn main() {
             identity: Identity::Unverified,
             now,
         };
-        let decision = decide(&snapshot, registry, &facts, &Holdings::default(), &mut scratch);
+        let decision =
+            decide(&snapshot, registry, &facts, &Holdings::default(), &mut scratch).expect("a site has the host");
         let plan = &snapshot.sites()[0].site.tags;
         let tags = plan.tags(&decision.path_rules, 200, Some(b"application/pdf"));
         let lines = tags.map(|tags| tags.lines.join(" | ")).unwrap_or_default();

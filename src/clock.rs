@@ -1,8 +1,8 @@
-//! The clock of the running server: what time it is, and how much time was lived through. The two differ when somebody
-//! sets the clock, or when the machine slept; whoever judges by hours has to know.
+//! The clock of the running server. A [`Moment`] has two measures: the wall clock, and the time that crawlgate lived
+//! through. They differ when somebody sets the clock or the machine sleeps. Must not know requests or policies.
 //!
-//! Knows no request and no policy. A developer's clock file may shift both (`crawlgate run --clock`), so that tests see
-//! a day pass; `server` refuses it unless every listener is on loopback.
+//! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses it unless every
+//! listener is on loopback.
 
 use crate::time::Timestamp;
 use std::fs;
@@ -11,8 +11,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often a clock file is looked at.
+/// How often a clock file is read.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Why a clock file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClockError {
+    /// The file cannot be read.
+    #[error("{file}: cannot be read: {source}")]
+    Read {
+        /// The clock file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file has other words in it.
+    #[error("{file}: write `lived 25h`, `set -2h`, or both, with s, m, h or d")]
+    Malformed {
+        /// The clock file.
+        file: String,
+    },
+    /// No thread can be started to follow the file.
+    #[error("cannot start the thread for the clock: {0}")]
+    Thread(std::io::Error),
+}
 
 /// Where the time comes from. Cheap to clone; all clones are one clock.
 #[derive(Clone, Debug)]
@@ -24,16 +46,16 @@ pub struct Clock {
 /// A moment by both measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// What the clock on the wall says.
+    /// By the wall clock.
     pub now: Timestamp,
-    /// What was lived through since the clock was made.
+    /// How much time crawlgate lived through since the clock was made.
     pub lived: Duration,
 }
 
 /// Seconds on top of the machine's own.
 #[derive(Debug, Default)]
 struct Shift {
-    /// On both measures: time that is made believe to have passed.
+    /// On both measures: as if so much time had passed.
     lived: AtomicI64,
     /// On the wall clock alone: as if somebody had set it.
     set: AtomicI64,
@@ -47,11 +69,11 @@ impl Default for Clock {
 
 impl Clock {
     /// A clock that a file shifts while the server runs: `lived 25h` lets a day and an hour pass, `set -2h` sets the
-    /// wall clock back. Both may stand in it; what is left out is none. For developers and tests.
+    /// wall clock back. The file may have both. For developers and tests.
     ///
     /// # Errors
     /// The file cannot be read or understood.
-    pub fn following(file: &Path) -> Result<Clock, String> {
+    pub fn following(file: &Path) -> Result<Clock, ClockError> {
         let shift = Arc::new(Shift::default());
         shift.read(file)?;
         let (followed, file): (_, PathBuf) = (Arc::downgrade(&shift), file.to_owned());
@@ -65,7 +87,7 @@ impl Clock {
                 std::thread::sleep(LOOK);
             }
         };
-        std::thread::Builder::new().name("clock".into()).spawn(follow).map_err(|error| error.to_string())?;
+        std::thread::Builder::new().name("clock".into()).spawn(follow).map_err(ClockError::Thread)?;
         Ok(Clock { began: Instant::now(), shift: Some(shift) })
     }
 
@@ -74,11 +96,11 @@ impl Clock {
         shifted(self.shift.as_deref().map_or(0, Shift::wall))
     }
 
-    /// What time it is, and what was lived through until an instant that is about now.
+    /// What time it is, and how much time was lived through until an instant that is about now.
     pub fn read(&self, until: Instant) -> (SystemTime, Duration) {
         let lived = until.saturating_duration_since(self.began);
         let Some(shift) = &self.shift else { return (SystemTime::now(), lived) };
-        // Both by one look at the shift, or the one would know of a day that the other does not.
+        // The shift is read once: both measures must know of the same day.
         let (more, set) = (shift.lived(), shift.set());
         (shifted(more + set), lived + Duration::from_secs(u64::try_from(more).unwrap_or(0)))
     }
@@ -108,11 +130,11 @@ impl Shift {
         self.set.load(Ordering::Acquire)
     }
 
-    /// Whether the file says something else than before.
-    fn read(&self, file: &Path) -> Result<bool, String> {
-        let text = fs::read_to_string(file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
-        let (lived, set) = parse(&text)
-            .ok_or_else(|| format!("{}: write `lived 25h`, `set -2h`, or both, with s, m, h or d", file.display()))?;
+    /// Reads the file. Returns whether the shift changed.
+    fn read(&self, file: &Path) -> Result<bool, ClockError> {
+        let name = || file.display().to_string();
+        let text = fs::read_to_string(file).map_err(|source| ClockError::Read { file: name(), source })?;
+        let (lived, set) = parse(&text).ok_or_else(|| ClockError::Malformed { file: name() })?;
         if (lived, set) == (self.lived(), self.set()) {
             return Ok(false);
         }

@@ -5,35 +5,42 @@
 //!
 //! # The map of the house
 //!
-//! A room imports only from floors below its own. Floors 0 to 3 are the **engine**: no runtime, no proxy, no clock and
-//! no I/O; time and facts are arguments. It builds alone with `default-features = false`.
+//! A room imports only from floors below its own. `verdict` and the engine's rooms below it have no runtime, no proxy, no
+//! clock and no I/O; time and facts are arguments. The engine builds alone with `default-features = false`.
 //!
 //! | floor | room | what lives there |
 //! |---|---|---|
-//! | 6 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
-//! | 5 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the engine, decides nothing |
-//! | 5 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
+//! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
+//! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
+//! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
-//! | 4 | [`ledger`] | what was served to whom on which host, and what a crawler may therefore hold; their pace, who stepped into a trap |
-//! | 4 | [`telemetry`] | metrics, access log, tracing |
-//! | 3 | [`verdict`] | `Facts`, `Holdings`, `decide`: pure and allocation-free; `explain` beside it |
-//! | 3 | [`history`] | what was published on which host, and when: the past that requests are judged by |
-//! | 2 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
-//! | 2 | [`settings`] | the server's own file, `crawlgate.yaml` |
-//! | 1 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
-//! | 1 | [`html`] | robots metas and marks written into a page on its way |
-//! | 0 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
-//! | 0 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
-//! | 0 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
-//! | 0 | [`durable`] | files written whole, so that a crash leaves the one before or the new one; not part of the engine |
-//! | 0 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
-//! | -1 | [`time`] | a moment and its spellings: the ground that every floor stands on |
+//! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
+//! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
+//! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, one thread that writes |
+//! | 2 | [`history`] | what was published on which host, and when: the past that requests are judged by |
+//! | 2 | [`verdict`] | `decide`, pure and allocation-free; `explain` beside it |
+//! | 1 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
+//! | 1 | [`settings`] | the server's own file, `crawlgate.yaml` |
+//! | 0 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
+//! | 0 | [`heads`] | heads of requests and responses read as every door reads them: host, target, content type |
+//! | 0 | [`html`] | robots metas and marks written into a page on its way |
+//! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
+//! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
+//! | -1 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
+//! | -1 | [`durable`] | files written whole, so that a crash leaves the one before or the new one; not part of the engine |
+//! | -1 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
+//! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
-//! A request, in order: `gateway::early` loads the snapshot and settles who is asking; `gateway::request` builds
-//! [`verdict::Facts`] and asks [`verdict::decide`]; `gateway::peer` takes a prepared address from [`origin`];
-//! `gateway::response` asks the policy's tag plan for lines; `gateway::body` has [`html`] write them into pages where
-//! the policy wants it; `gateway::logging` counts and records.
+//! A request, in order: `gateway::early` checks it and finds the client's address; `gateway::request` hands
+//! [`judge::RequestFacts`] to [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
+//! does not pass gets its answer from [`answers::Answers`]. For one that passes `gateway::peer` takes a prepared address
+//! from [`origin`], and `gateway::forward`, `gateway::response` and `gateway::body` have [`forwarding`] write heads and
+//! pages. `gateway::logging` hands the [`judge::Outcome`] to
+//! [`judge::Judge::record`], which counts and records.
 
 #![forbid(unsafe_code)]
 
@@ -48,25 +55,35 @@ pub mod yaml;
 
 #[cfg(feature = "proxy")]
 pub mod admin;
+#[cfg(feature = "gate")]
+pub mod answers;
 #[cfg(feature = "proxy")]
 pub mod cli;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod clock;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod durable;
+#[cfg(feature = "gate")]
+pub mod forwarding;
 #[cfg(feature = "proxy")]
 pub mod gateway;
+#[cfg(feature = "gate")]
+pub mod heads;
 #[cfg(feature = "html")]
 pub mod html;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
+pub mod judge;
+#[cfg(feature = "gate")]
 pub mod ledger;
 #[cfg(feature = "proxy")]
 pub mod origin;
 #[cfg(feature = "proxy")]
 pub mod server;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod settings;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
 pub mod sites;
-#[cfg(feature = "proxy")]
+#[cfg(feature = "gate")]
+pub mod state;
+#[cfg(feature = "gate")]
 pub mod telemetry;

@@ -1,4 +1,4 @@
-//! What must hold for any input, one function per fuzz target. `tests/fuzz_corpora.rs` includes this file and runs the
+//! What must hold for any input, one function per fuzz target. `tests/it/fuzz_corpora.rs` includes this file and runs the
 //! same checks over the seeds with the stable toolchain, so the two cannot drift apart.
 //!
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
@@ -257,6 +257,7 @@ pub fn policy(data: &[u8]) {
             };
             let decision =
                 decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
+            let Some(decision) = decision else { continue };
             let tags = &snapshot.sites()[0].site.tags;
             for status in [200, 404] {
                 if let Some(tags) = tags.tags(&decision.path_rules, status, Some(b"text/html; charset=utf-8")) {

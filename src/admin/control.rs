@@ -67,7 +67,7 @@ pub enum Response {
 pub enum ControlError {
     /// Nobody listens.
     #[error(
-        "no crawlgate is running at {path}: {error}\nstart one with `crawlgate run`, or name its socket with --control"
+        "no crawlgate answers at {path}: {error}\nstart one with `crawlgate run`, or name its socket with --control"
     )]
     NotRunning {
         /// The socket.
@@ -109,7 +109,8 @@ impl ControlSocket {
         }
         // A name that was mistyped: a policy is not to be replaced by a socket.
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
-            let error = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "there is a file that is no socket");
+            let error =
+                std::io::Error::new(std::io::ErrorKind::AlreadyExists, "a file that is not a socket has this name");
             return Err(failed(error));
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -142,12 +143,12 @@ impl ControlSocket {
                     match socket.listener.accept() {
                         Ok((stream, _)) => {
                             if let Err(error) = answer(&stream, &operations) {
-                                tracing::debug!(%error, "a control client went away");
+                                tracing::debug!(%error, "a client of the control socket disconnected");
                             }
                         }
                         // Out of descriptors, say: the next client may be luckier; spinning helps nobody.
                         Err(error) => {
-                            tracing::warn!(%error, "the control socket cannot accept");
+                            tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
                             std::thread::park_timeout(Duration::from_secs(1));
                         }
                     }
@@ -180,7 +181,7 @@ fn answer(mut stream: &UnixStream, operations: &Operations) -> std::io::Result<(
     let response = match read_line(stream)? {
         Some(line) => match serde_json::from_slice(&line) {
             Ok(request) => perform(&request, operations),
-            Err(error) => Response::Refused { error: format!("this is no request: {error}") },
+            Err(error) => Response::Refused { error: format!("invalid request: {error}") },
         },
         None => Response::Refused { error: format!("the request is longer than {MAX_REQUEST} bytes") },
     };

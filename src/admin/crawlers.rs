@@ -4,8 +4,9 @@ use super::query::Query;
 use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
-use crate::ledger::{CrawlerVisits, Ledger};
-use crate::policy::SiteEntry;
+use crate::ledger::{CrawlerVisits, Ledger, ListHealth};
+use crate::policy::site::CrawlerRules;
+use crate::policy::{SiteEntry, Snapshot};
 use crate::telemetry::{CrawlerCounts, Event, Events};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Kind, claim_label, claim_of};
@@ -122,13 +123,13 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
         Some("never_fetched") => event.never_fetched,
         Some(kind) => event.kind == kind,
     };
-    let events = operations.events.recent();
-    names::check(&query, operations, &events, &operations.metrics.by_crawler())?;
+    let events = operations.judge.events.recent();
+    names::check(&query, operations, &events, &operations.judge.metrics.by_crawler())?;
     let events = events
         .into_iter()
         .filter(|event| query.wants("site", &event.site) && query.wants("crawler", &event.crawler) && is_kind(event))
         .take(limit);
-    Ok(Violations { violations: events.collect(), left_out: operations.events.left_out() })
+    Ok(Violations { violations: events.collect(), left_out: operations.judge.events.left_out() })
 }
 
 /// By site and crawler; `site` and `crawler` choose among them.
@@ -137,65 +138,51 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, St
 /// The query is none.
 pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String> {
     let query = Query::read(query, &["site", "crawler"])?;
-    let mut counts = operations.metrics.by_crawler();
-    names::check(&query, operations, &operations.events.recent(), &counts)?;
-    let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
-    let mut marks: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for mark in operations.marks() {
-        let site = snapshot.site_named(&mark.site).map(|index| &*snapshot.sites()[index].site);
-        let label = claim_label(claim_of(&mark.crawler, registry, site), registry, site);
-        // Bots that no list knows are marked under the names they give, and counted as one.
-        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { "other".to_owned() };
-        *marks.entry((mark.site, crawler)).or_default() += 1;
-    }
-    let is = |name: &str, value: &str| query.wants(name, value);
+    let mut counts = operations.judge.metrics.by_crawler();
+    names::check(&query, operations, &operations.judge.events.recent(), &counts)?;
+    let (snapshot, registry) = (operations.judge.sites.snapshot(), Registry::builtin());
+    let marks = marks(operations, &snapshot, registry);
     let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
         .sites()
         .iter()
         .map(|entry| entry.site.name.as_str())
-        .filter(|site| is("site", site))
-        .map(|site| (site, operations.ledger.visits(site)))
+        .filter(|site| query.wants("site", site))
+        .map(|site| (site, operations.judge.ledger.visits(site)))
         .collect();
-    // Who came before a restart, and not since.
-    for (site, visits) in &visits {
-        let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
-        for name in visits.iter().map(|visits| visits.crawler.as_str()) {
-            let claim = claim_of(name, registry, Some(&entry.site));
-            let is_its_own = claim_label(claim, registry, Some(&entry.site)) == Some(name);
-            if is_its_own && !counts.iter().any(|counts| counts.site == *site && counts.crawler == name) {
-                let (site, crawler) = (site.to_string(), name.to_owned());
-                counts.push(CrawlerCounts { site, crawler, ..CrawlerCounts::default() });
-            }
-        }
-    }
+    add_seen_before(&mut counts, &visits, &snapshot, registry);
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
-    let counts = counts.into_iter().filter(|counts| is("site", &counts.site) && is("crawler", &counts.crawler));
-    let moment = operations.moment();
-    let standings = operations.standings();
-    let crawlers = counts.map(|counts| {
+    let (moment, standings) = (operations.moment(), operations.standings());
+    let wanted = |counts: &CrawlerCounts| query.wants("site", &counts.site) && query.wants("crawler", &counts.crawler);
+    let crawlers = counts.into_iter().filter(wanted).map(|counts| {
         let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
-        let standing = entry.map(|entry| entry.site.crawler_rules(claim));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
-        let holds = entry.map(|entry| held(&operations.ledger, registry, entry, claim, visits, moment));
-        let holds = holds.unwrap_or_default();
+        let holds = entry.map(|entry| held(&operations.judge.ledger, registry, entry, claim, visits, moment));
+        let rules = entry.map(|entry| entry.site.crawler_rules(claim));
+        let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
+        let networks = standings.iter().find(is_its).map(|list| NetworksOfCrawler {
+            last_verified: list.verified,
+            last_impostor: list.accused,
+            suspended: list.suspended,
+        });
+        let trapped = marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default();
+        CrawlerOnSite { networks, trapped, ..CrawlerOnSite::of(counts, rules, holds.unwrap_or_default()) }
+    });
+    Ok(Crawlers { crawlers: crawlers.collect() })
+}
+
+impl CrawlerOnSite {
+    fn of(counts: CrawlerCounts, rules: Option<CrawlerRules>, holds: Vec<HeldOnHost>) -> CrawlerOnSite {
         let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
         let too_fast = did("slow") + did("would_slow");
-        let pace = standing.and_then(|standing| standing.pace);
+        let delay = rules.and_then(|rules| rules.pace);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
-            networks: standings
-                .iter()
-                .find(|standing| (&standing.site, &standing.crawler) == (&counts.site, &counts.crawler))
-                .map(|standing| NetworksOfCrawler {
-                    last_verified: standing.verified,
-                    last_impostor: standing.accused,
-                    suspended: standing.suspended,
-                }),
-            pace: pace.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
-            trapped: marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default(),
-            mode: standing.map(|standing| standing.mode.name()),
-            exempt: standing.is_some_and(|standing| standing.exempt),
+            networks: None,
+            pace: delay.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
+            trapped: 0,
+            mode: rules.map(|rules| rules.mode.name()),
+            exempt: rules.is_some_and(|rules| rules.exempt),
             site: counts.site,
             crawler: counts.crawler,
             requests: counts.requests,
@@ -206,8 +193,40 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
             actions: counts.actions,
             violations: counts.violations,
         }
-    });
-    Ok(Crawlers { crawlers: crawlers.collect() })
+    }
+}
+
+/// How many addresses are marked for a trap, by site and crawler. Bots that no list knows are marked under the names
+/// they give, and counted as one.
+fn marks(operations: &Operations, snapshot: &Snapshot, registry: &Registry) -> BTreeMap<(String, String), usize> {
+    let mut marks = BTreeMap::new();
+    for mark in operations.marks() {
+        let site = snapshot.site_named(&mark.site).map(|index| &*snapshot.sites()[index].site);
+        let label = claim_label(claim_of(&mark.crawler, registry, site), registry, site);
+        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { "other".to_owned() };
+        *marks.entry((mark.site, crawler)).or_default() += 1;
+    }
+    marks
+}
+
+/// Adds crawlers that came before a restart, and not since.
+fn add_seen_before(
+    counts: &mut Vec<CrawlerCounts>,
+    visits: &BTreeMap<&str, Vec<CrawlerVisits>>,
+    snapshot: &Snapshot,
+    registry: &Registry,
+) {
+    for (site, visits) in visits {
+        let Some(entry) = snapshot.site_named(site).map(|index| &snapshot.sites()[index]) else { continue };
+        for name in visits.iter().map(|visits| visits.crawler.as_str()) {
+            let claim = claim_of(name, registry, Some(&entry.site));
+            let is_its_own = claim_label(claim, registry, Some(&entry.site)) == Some(name);
+            if is_its_own && !counts.iter().any(|counts| counts.site == *site && counts.crawler == name) {
+                let (site, crawler) = (site.to_string(), name.to_owned());
+                counts.push(CrawlerCounts { site, crawler, ..CrawlerCounts::default() });
+            }
+        }
+    }
 }
 
 /// By host, the last served first.

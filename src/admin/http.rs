@@ -43,10 +43,10 @@ impl AdminApp {
     /// The answer to a request, apart from Pingora.
     pub(super) fn answer(&self, method: &Method, host: Option<&str>, path: &str) -> Response<Vec<u8>> {
         if !host.is_some_and(is_local_name) {
-            return plain(StatusCode::MISDIRECTED_REQUEST, "ask by address or as localhost\n");
+            return plain(StatusCode::MISDIRECTED_REQUEST, "use the address of this listener, or localhost\n");
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
-            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "this listener only reads\n");
+            let mut refusal = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed here\n");
             refusal.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             return refusal;
         }
@@ -58,11 +58,11 @@ impl AdminApp {
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
             "/metrics" => {
                 self.operations.refresh();
-                self.operations.metrics.access_log_dropped(self.access_log.dropped());
+                self.operations.judge.metrics.access_log_dropped(self.access_log.dropped());
                 typed(
                     StatusCode::OK,
                     "text/plain; version=0.0.4; charset=utf-8",
-                    self.operations.metrics.render().into(),
+                    self.operations.judge.metrics.render().into(),
                 )
             }
             "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {
@@ -74,7 +74,7 @@ impl AdminApp {
             "/api/crawlers" => answer(crawlers::crawlers(&self.operations, query)),
             _ => plain(
                 StatusCode::NOT_FOUND,
-                "there is /metrics, /healthz, /readyz, /api/status, /api/violations and /api/crawlers\n",
+                "not found; available: /metrics, /healthz, /readyz, /api/status, /api/violations, /api/crawlers\n",
             ),
         }
     }

@@ -22,13 +22,13 @@ pub fn check(
     events: &[Arc<Event>],
     counts: &[CrawlerCounts],
 ) -> Result<(), String> {
-    let (snapshot, registry) = (operations.live.snapshot(), Registry::builtin());
+    let (snapshot, registry) = (operations.judge.sites.snapshot(), Registry::builtin());
     let mut wrong = String::new();
     if let Some(site) = query.get("site") {
         let listed = events.iter().map(|event| event.site.as_str()).chain(counts.iter().map(|counts| &*counts.site));
         let mut sites: BTreeSet<&str> =
             snapshot.sites().iter().map(|entry| entry.site.name.as_str()).chain(listed).collect();
-        let status = operations.live.status(operations.moment().now);
+        let status = operations.judge.sites.status(operations.moment().now);
         // Of a policy that was refused at the start too.
         sites.extend(status.sites.iter().map(|site| site.site.as_str()));
         if site != UNCLAIMED && !sites.contains(site) {
@@ -70,5 +70,5 @@ fn is_slip(name: &str, meant: &str) -> bool {
 
 fn nobody(parameter: &str, name: &str, meant: Option<&str>) -> String {
     let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-    format!("`{parameter}` is `{}`: there is no {parameter} of this name{hint}\n", shown(name))
+    format!("`{parameter}` is `{}`, which is not a known {parameter}{hint}\n", shown(name))
 }

@@ -1,13 +1,13 @@
 //! What an operator can do, with its traces in metrics and logs.
 
-use crate::clock::{Clock, Moment};
-use crate::crawlers::Registry;
-use crate::ledger::{Behaviours, Ledger, ListHealth, Mark};
+use crate::clock::Moment;
+use crate::judge::{Judge, RequestFacts};
+use crate::ledger::{ListHealth, Mark};
 use crate::policy::retire::RetireStage;
-use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, SiteManager, Status};
-use crate::telemetry::{Events, Metrics, SiteGauges};
+use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
+use crate::telemetry::SiteGauges;
 use crate::time::Timestamp;
-use crate::verdict::{Facts, Holdings, Identity, Question, claimant_of, explain_for, identity_by_policy};
+use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,17 +18,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
-    /// The sites.
-    pub live: Arc<SiteManager>,
-    /// Where they leave traces.
-    pub metrics: Arc<Metrics>,
-    /// What was served to whom.
-    pub ledger: Arc<Ledger>,
-    /// What is remembered of crawlers.
-    pub behaviours: Arc<Behaviours>,
-    /// What they did against the rules.
-    pub events: Events,
-    clock: Clock,
+    /// The sites, the ledger, the metrics and logs that requests go by.
+    pub judge: Arc<Judge>,
     ready: AtomicBool,
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
@@ -39,26 +30,9 @@ pub struct Operations {
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(live: Arc<SiteManager>, metrics: Arc<Metrics>, ledger: Arc<Ledger>, clock: Clock) -> Arc<Operations> {
-        Operations::with(live, metrics, ledger, clock, Arc::default(), Events::off())
-    }
-
-    /// The same, with the memory that the gateway writes into.
-    pub fn with(
-        live: Arc<SiteManager>,
-        metrics: Arc<Metrics>,
-        ledger: Arc<Ledger>,
-        clock: Clock,
-        behaviours: Arc<Behaviours>,
-        events: Events,
-    ) -> Arc<Operations> {
+    pub fn new(judge: Arc<Judge>) -> Arc<Operations> {
         let operations = Operations {
-            live,
-            metrics,
-            ledger,
-            behaviours,
-            events,
-            clock,
+            judge,
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
@@ -67,7 +41,7 @@ impl Operations {
         for site in operations.status().sites {
             // What is refused was said by the start itself.
             if site.reload_ok && !site.findings.is_empty() {
-                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy is in force, with warnings");
+                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
             }
             operations.is_news(&site.site, &site.findings);
         }
@@ -88,8 +62,8 @@ impl Operations {
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = self.live.reload(self.now());
-        self.ledger.settle(&self.live.snapshot(), self.now());
+        let report = self.judge.sites.reload(self.now());
+        self.judge.ledger.settle(&self.judge.sites.snapshot(), self.now());
         for site in &report.sites {
             let (name, findings) = (&site.site, &site.findings);
             let news = self.is_news(name, findings);
@@ -98,21 +72,21 @@ impl Operations {
                     tracing::info!(site = %name, outcome = ?site.outcome, "policy");
                 }
                 Outcome::Added | Outcome::Replaced => {
-                    tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "policy, with warnings");
+                    tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
                 }
-                Outcome::Removed => tracing::info!(site = %name, "the policy is removed"),
+                Outcome::Removed => tracing::info!(site = %name, "the policy file was removed"),
                 Outcome::Kept if news => {
-                    tracing::error!(site = %name, ?findings, "the new policy is refused: the old one stays");
+                    tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy stays in force");
                 }
                 Outcome::Refused if news => {
-                    tracing::error!(site = %name, ?findings, "the policy is refused, and there is no old one");
+                    tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
                 }
                 Outcome::Unchanged | Outcome::Kept | Outcome::Refused => {}
             }
         }
         let problem: Vec<String> = report.problem.iter().cloned().collect();
         if self.is_news("", &problem) && !problem.is_empty() {
-            tracing::error!(?problem, "nothing was reloaded");
+            tracing::error!(?problem, "the policies were not reloaded; the present ones stay in force");
         }
         self.refresh();
         report
@@ -120,15 +94,15 @@ impl Operations {
 
     /// Brings what goes by the clock up to date; returns for how long that is known to hold.
     pub fn keep_time(&self) -> Option<Duration> {
-        let now = self.clock.now();
-        let switched = self.live.keep_time(now.into());
+        let now = self.judge.clock.now();
+        let switched = self.judge.sites.keep_time(now.into());
         for site in &switched {
-            tracing::info!(%site, "retired paths have come to their next stage");
+            tracing::info!(%site, "retired paths reached their next stage");
         }
         if !switched.is_empty() {
             self.refresh();
         }
-        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.live.next_switch()?.0).ok()?);
+        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.judge.sites.next_switch()?.0).ok()?);
         // What is overdue could not be done: nobody is served by trying it at once again.
         next.duration_since(now).ok()
     }
@@ -148,8 +122,8 @@ impl Operations {
     /// # Errors
     /// See [`SiteManager::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
-        let until = self.live.pause(request, self.now())?;
-        tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "crawling is paused");
+        let until = self.judge.sites.pause(request, self.now())?;
+        tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "the pause began");
         self.refresh();
         Ok(until)
     }
@@ -159,8 +133,8 @@ impl Operations {
     /// # Errors
     /// See [`SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let sites = self.live.resume(site, self.now())?;
-        tracing::info!(?sites, "crawling is resumed");
+        let sites = self.judge.sites.resume(site, self.now())?;
+        tracing::info!(?sites, "the pause ended");
         self.refresh();
         Ok(sites)
     }
@@ -172,12 +146,10 @@ impl Operations {
 
     /// How things stand.
     pub fn status(&self) -> Status {
-        let mut status = self.live.status(self.now());
-        status.warnings.extend(self.ledger.problem());
-        if self.behaviours.traps.failing() {
-            status.warnings.push("the marks of traps cannot be written to the state directory".into());
-        }
-        status.warnings.extend(self.events.problem());
+        let mut status = self.judge.sites.status(self.now());
+        status.warnings.extend(self.judge.ledger.problem());
+        status.warnings.extend(self.judge.behaviours.traps.problem());
+        status.warnings.extend(self.judge.events.problem());
         for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
             if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {
                 site.suspended.push(standing.crawler);
@@ -188,61 +160,49 @@ impl Operations {
 
     /// How it stands with the lists of networks that had anything to say.
     pub(super) fn standings(&self) -> Vec<ListHealth> {
-        self.ledger.standings(self.now())
+        self.judge.ledger.standings(self.now())
     }
 
     /// Now, by both measures.
     pub(super) fn moment(&self) -> Moment {
-        self.clock.moment()
+        self.judge.clock.moment()
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from(self.clock.now())
+        Timestamp::from(self.judge.clock.now())
     }
 
     /// Who is marked for a trap.
     pub fn marks(&self) -> Vec<Mark> {
-        self.behaviours.traps.list(self.moment())
+        self.judge.behaviours.traps.list(self.moment())
     }
 
     /// Forgets the marks of an address or a network.
     pub fn release(&self, network: IpNet) -> Vec<Mark> {
-        let released = self.behaviours.traps.release(network, self.moment());
-        tracing::info!(marks = released.len(), %network, "released from traps");
+        let released = self.judge.behaviours.traps.release(network, self.moment());
+        tracing::info!(marks = released.len(), %network, "marks were released");
         released
     }
 
     /// Why a request would be treated as it would be, here and now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
-        let (snapshot, registry) = (self.live.snapshot(), Registry::builtin());
-        let moment = self.moment();
-        let mut asked = Question {
-            facts: Facts {
-                host: question.host.as_bytes(),
-                target: question.target.as_bytes(),
-                method: b"GET",
-                user_agent: question.user_agent.as_bytes(),
-                client: question.ip.map(|address| address.to_canonical()),
-                identity: Identity::Unverified,
-                now: moment.now,
-            },
-            status: question.status,
-            content_type: question.content_type.as_deref(),
+        let (arrived, lived) = self.judge.clock.read(Instant::now());
+        let request = RequestFacts {
+            host: question.host.as_bytes(),
+            target: question.target.as_bytes(),
+            method: b"GET",
+            user_agent: Some(question.user_agent.as_bytes()),
+            client: question.ip.map(|address| address.to_canonical()),
+            address_may_accuse: true,
+            has_license_token: false,
+            arrived,
+            lived,
         };
-        let claimant = claimant_of(&snapshot, registry, &asked.facts);
-        let entry = claimant.site.and_then(|index| snapshot.sites().get(index));
-        if let Some(entry) = entry {
-            let identity = identity_by_policy(&entry.site, &asked.facts, claimant.claim, true);
-            asked.facts.identity = self.ledger.weigh_unseen(registry, entry, claimant.claim, identity, moment.now);
-        }
-        let holdings = entry.map_or_else(Holdings::default, |entry| {
-            self.ledger.peek(registry, entry, asked.facts.host, claimant.claim, moment)
-        });
-        let behaviour = self.behaviours.look(&snapshot, registry, &asked.facts, claimant, &holdings, moment.lived);
-        let explanation =
-            explain_for(&snapshot, registry, &asked, claimant, &holdings, behaviour, &question.origin_tags);
+        let content_type = question.content_type.as_deref();
+        let response = ResponseFacts { status: question.status, content_type, origin_tags: &question.origin_tags };
+        let explanation = self.judge.explain(&request, &response);
         LiveAnswer {
-            text: explanation.to_text(&snapshot, question.colour),
+            text: explanation.to_text(&self.judge.sites.snapshot(), question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
         }
     }
@@ -250,17 +210,17 @@ impl Operations {
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn refresh(&self) {
         let status = self.status();
-        self.metrics.warnings(status.warnings.len());
-        self.metrics.trapped(self.behaviours.traps.in_force(self.moment().lived));
-        self.metrics.events(self.events.left_out(), self.events.dropped());
+        self.judge.metrics.warnings(status.warnings.len());
+        self.judge.metrics.trapped(self.judge.behaviours.traps.in_force(self.moment().lived));
+        self.judge.metrics.events(self.judge.events.left_out(), self.judge.events.dropped());
         let standings = self.standings().into_iter();
         let suspended = standings.map(|standing| (standing.site, standing.crawler, standing.suspended));
-        self.metrics.set_suspended(&suspended.collect::<Vec<_>>());
+        self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
             Some((site.site.clone(), robots.state.clone(), robots.last_success.map(|moment| moment.0)))
         });
-        self.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
+        self.judge.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
         let sites: Vec<SiteGauges> = status
             .sites
             .into_iter()
@@ -274,7 +234,7 @@ impl Operations {
                 reload_success: site.reload_ok,
             })
             .collect();
-        self.metrics.set_sites(&sites, status.last_reload.0);
+        self.judge.metrics.set_sites(&sites, status.last_reload.0);
     }
 }
 

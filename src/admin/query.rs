@@ -19,13 +19,13 @@ impl<'q> Query<'q> {
             let (name, value) = (decoded(name), decoded(value));
             let mistake = if !known.contains(&&*name) {
                 match known {
-                    [] => format!("`{}` is no parameter of this: it has none", shown(&name)),
-                    _ => format!("`{}` is no parameter of this: there is {}", shown(&name), known.join(", ")),
+                    [] => format!("unknown parameter `{}`: this endpoint takes none", shown(&name)),
+                    _ => format!("unknown parameter `{}`: this endpoint takes {}", shown(&name), known.join(", ")),
                 }
             } else if value.is_empty() {
                 format!("`{name}` has no value")
             } else if read.get(&name).is_some() {
-                format!("`{name}` stands there twice")
+                format!("`{name}` is given twice")
             } else {
                 read.0.push((name, value));
                 continue;
@@ -54,7 +54,7 @@ impl<'q> Query<'q> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = value.parse().ok().filter(|number| bounds.contains(number));
         let (least, most) = (bounds.start(), bounds.end());
-        let wrong = || format!("`{name}` is `{}`: it must be a number from {least} to {most}\n", shown(value));
+        let wrong = || format!("`{name}` is `{}`; expected a number from {least} to {most}\n", shown(value));
         number.map(Some).ok_or_else(wrong)
     }
 
@@ -65,7 +65,7 @@ impl<'q> Query<'q> {
     pub fn word(&self, name: &str, words: &[&str]) -> Result<Option<&str>, String> {
         match self.get(name) {
             Some(value) if !words.contains(&value) => {
-                Err(format!("`{name}` is `{}`: it must be one of {}\n", shown(value), words.join(", ")))
+                Err(format!("`{name}` is `{}`; expected one of {}\n", shown(value), words.join(", ")))
             }
             value => Ok(value),
         }
@@ -117,8 +117,8 @@ mod tests {
     fn every_mistake_is_said() {
         let wrong = Query::read("sites=a&limit&site=a&site=b\u{1b}&%00=x", &["site", "limit"]).expect_err("mistakes");
         assert_eq!(wrong.lines().count(), 4, "{wrong}");
-        assert!(wrong.contains("`sites` is no parameter of this: there is site, limit"), "{wrong}");
-        assert!(wrong.contains("`limit` has no value") && wrong.contains("`site` stands there twice"), "{wrong}");
+        assert!(wrong.contains("unknown parameter `sites`: this endpoint takes site, limit"), "{wrong}");
+        assert!(wrong.contains("`limit` has no value") && wrong.contains("`site` is given twice"), "{wrong}");
         assert!(!wrong.contains(['\u{1b}', '\0']), "{wrong:?}");
         let query = Query::read("limit=1001&kind=nonsense", &["limit", "kind"]).expect("read");
         assert!(query.number("limit", 1..=1_000).expect_err("too many").contains("from 1 to 1000"));

@@ -1,9 +1,11 @@
 use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;
+use crate::judge::Judge;
 use crate::ledger::{Ledger, LedgerOptions};
+use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
-use crate::telemetry::{AccessLog, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::time::Timestamp;
 use ::http::Method;
 use std::io::{Read, Write};
@@ -23,7 +25,17 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     let live = SiteManager::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
-    Operations::new(live, Metrics::new(), ledger, clock)
+    Operations::new(Arc::new(Judge {
+        sites: live,
+        registry: Registry::builtin(),
+        ledger,
+        behaviours: Arc::default(),
+        clock,
+        metrics: Metrics::new(),
+        access: AccessLog::off(),
+        events: Events::off(),
+        addresses: AddressDetail::Full,
+    }))
 }
 
 #[test]
@@ -54,19 +66,19 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
         (answer.status().as_u16(), String::from_utf8(answer.body().clone()).expect("text"))
     };
     for (path, said) in [
-        ("/api/violations?limit=abc", "`limit` is `abc`: it must be a number from 1 to 500"),
+        ("/api/violations?limit=abc", "`limit` is `abc`; expected a number from 1 to 500"),
         ("/api/violations?limit=0", "a number from 1 to 500"),
         ("/api/violations?limit=501", "a number from 1 to 500"),
         ("/api/violations?limit=", "`limit` has no value"),
-        ("/api/violations?kind=violations", "it must be one of violation, never_fetched, unproven"),
-        ("/api/violations?sites=shop", "`sites` is no parameter of this: there is site, crawler, kind, limit"),
-        ("/api/violations?site=shop&site=blog", "`site` stands there twice"),
-        ("/api/crawlers?limit=5", "`limit` is no parameter of this: there is site, crawler"),
-        ("/api/crawlers?site=my%20shop", "`site` is `my shop`: there is no site of this name"),
+        ("/api/violations?kind=violations", "expected one of violation, never_fetched, unproven"),
+        ("/api/violations?sites=shop", "unknown parameter `sites`: this endpoint takes site, crawler, kind, limit"),
+        ("/api/violations?site=shop&site=blog", "`site` is given twice"),
+        ("/api/crawlers?limit=5", "unknown parameter `limit`: this endpoint takes site, crawler"),
+        ("/api/crawlers?site=my%20shop", "`site` is `my shop`, which is not a known site"),
         ("/api/violations?crawler=Googlebot", "did you mean `googlebot`?"),
         ("/api/violations?crawler=googelbot", "did you mean `googlebot`?"),
         ("/api/violations?crawler=SomeBot", "did you mean `other`?"),
-        ("/api/status?site=shop", "it has none"),
+        ("/api/status?site=shop", "takes none"),
     ] {
         let (status, text) = ask(path);
         assert_eq!(status, 400, "{path}");
@@ -112,7 +124,7 @@ fn the_control_socket_serves_its_owner_and_nobody_else() {
     stream.write_all(b"nonsense\n").expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("answered");
-    assert!(answer.contains("this is no request"), "{answer}");
+    assert!(answer.contains("invalid request"), "{answer}");
 }
 
 #[test]
@@ -206,5 +218,5 @@ fn a_broken_file_is_logged_once_not_at_every_look() {
         operations.reload();
     });
     let text = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
-    assert_eq!(text.matches("the new policy is refused").count(), 2, "once for each way of being broken: {text}");
+    assert_eq!(text.matches("the policy file was rejected").count(), 2, "once for each way of being broken: {text}");
 }

@@ -15,18 +15,18 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Validate policies, run their tests, show the robots.txt that each would serve; or lint a robots.txt
+/// Check policies, run their tests and show their robots.txt; or lint any robots.txt
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Policy files, or directories of them; what ends in `.txt`, an http(s) URL and `-` are robots.txt files
+    /// Policy files or directories; a name that ends in `.txt`, an http(s) URL and `-` are robots.txt files
     #[arg(value_name = "PATH", default_value = "policies")]
     paths: Vec<PathBuf>,
-    /// Let warnings fail the check as well
+    /// Fail on warnings, too
     #[arg(long)]
     deny_warnings: bool,
     #[command(flatten)]
     origin: origin_copy::OriginFrom,
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -67,7 +67,7 @@ fn lint(path: &Path) -> Result<FileLints, Failure> {
             Ok(lint_file(&name, &File::parse(bytes), host.as_deref(), server.as_deref(), Registry::builtin()))
         }
         tester::Source::Status { status, .. } => {
-            Err(Failure::CouldNot(format!("{given} answers {status}: there is nothing to check")))
+            Err(Failure::CouldNot(format!("{given} answered {status}; there is no file to check")))
         }
     }
 }
@@ -124,7 +124,7 @@ fn hosts(site: &Site) -> String {
     if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
 }
 
-/// The site's mode, and for whom it is another.
+/// The site's mode, and the crawlers and purposes with another one.
 fn mode(site: &Site) -> String {
     let enforcement = &site.policy.enforcement;
     let mut text = mode_name(&enforcement.site).unwrap_or("observe").to_owned();

@@ -7,9 +7,7 @@ use std::io::{self, Write};
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "For bash, say: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate"
-)]
+#[command(after_help = "For bash: crawlgate completions bash > ~/.local/share/bash-completion/completions/crawlgate")]
 pub struct Arguments {
     /// The shell
     #[arg(value_enum)]

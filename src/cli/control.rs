@@ -1,5 +1,5 @@
-//! Talking to a running crawlgate: which socket, and what its refusals mean. Shared by `pause`, `resume`, `reload`,
-//! `status`, `traps` and `explain --live`.
+//! Asks the running crawlgate through its control socket. Used by `pause`, `resume`, `reload`, `status`, `traps` and
+//! `explain --live`.
 
 use super::{Failure, places};
 use crate::admin::control::{Request, Response, call};
@@ -14,12 +14,10 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Asks. A refusal is a finding: the request was understood, and makes no sense there.
+    /// Asks. A refusal is a finding: the running crawlgate understood the request and cannot do it.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let Some(path) = self.control.clone().or_else(places::control_to_ask) else {
-            return Err(Failure::Usage(
-                "there is no usual place for a control socket here: name it with --control".into(),
-            ));
+            return Err(Failure::Usage("found no place for a control socket; name it with --control".into()));
         };
         match call(&path, request).map_err(|error| Failure::CouldNot(error.to_string()))? {
             Response::Refused { error } => Err(Failure::Found(error)),
@@ -28,7 +26,7 @@ impl Socket {
     }
 }
 
-/// The answer is not to the question: another version of crawlgate is running.
+/// The answer does not fit the question: another version of crawlgate is running.
 pub fn unexpected() -> Failure {
-    Failure::CouldNot("the running crawlgate answered something else; is it of another version?".into())
+    Failure::CouldNot("the running crawlgate gave an unexpected answer; it may be another version".into())
 }

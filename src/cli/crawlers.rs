@@ -1,4 +1,4 @@
-//! `crawlers`: the registry, a record of it, or whom a user agent claims to be.
+//! `crawlers`: the registry, one record of it, or the crawler that a user agent claims to be.
 
 use super::{Failure, now, print_json};
 use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry};
@@ -14,13 +14,13 @@ pub struct Arguments {
     /// The id, name or token of a crawler
     #[arg(value_name = "NAME", conflicts_with_all = ["identify", "purpose"])]
     name: Option<String>,
-    /// Whom this user agent claims to be
+    /// Show the crawler that this user agent claims to be
     #[arg(long, value_name = "UA", conflicts_with = "purpose")]
     identify: Option<String>,
     /// Only crawlers of this purpose
     #[arg(long, value_parser = purposes())]
     purpose: Option<Purpose>,
-    /// Only those whose facts are older than so many days, or of no known date
+    /// Only crawlers whose facts are older than this many days (180 by default), or have no date
     #[arg(
         long,
         value_name = "DAYS",
@@ -29,7 +29,7 @@ pub struct Arguments {
         conflicts_with_all = ["name", "identify"]
     )]
     stale: Option<u32>,
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let known = registry.crawlers().iter().flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
             let near = crate::yaml::nearest(name, known);
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(Failure::Found(format!("no known crawler is called `{name}`{hint}")));
+            return Err(Failure::Found(format!("there is no crawler `{name}` in the registry{hint}")));
         };
         let crawler = registry.get(index);
         return if arguments.json { print_json(crawler) } else { Ok(record(&mut io::stdout().lock(), crawler)?) };
@@ -136,8 +136,10 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Fai
     let mut out = io::stdout().lock();
     match identified.crawler {
         Some(crawler) => record(&mut out, crawler)?,
-        None if identified.claim == "other" => writeln!(out, "other: it says that it is a bot, and no list knows it")?,
-        None => writeln!(out, "nobody: a person's browser or app, or nothing that says it is a crawler")?,
+        None if identified.claim == "other" => {
+            writeln!(out, "other: the user agent says that it is a bot, and it is not in the registry")?
+        }
+        None => writeln!(out, "nobody: the user agent of a browser, an app or a tool")?,
     }
     Ok(())
 }
@@ -174,8 +176,8 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     let binds = match crawler.binds {
         Binds::Star => "`*`, and a group that names it",
         Binds::Named => "only a group that names it",
-        Binds::Never => "nothing: its operator says that robots.txt is ignored",
-        Binds::Unknown => "its operator does not say; treated as bound by `*`",
+        Binds::Never => "nothing: its operator says that it ignores robots.txt",
+        Binds::Unknown => "`*`; its operator does not say",
     };
     let mut line = |name: &str, value: &str| match value {
         "" => Ok(()),
@@ -190,9 +192,9 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
         "crawl-delay",
         crawler.crawl_delay.map_or("not known", |honoured| if honoured { "honoured" } else { "ignored" }),
     )?;
-    // How long a copy counts against nobody (docs/semantics.md).
+    // How long the crawler keeps a copy (docs/semantics.md).
     let kept = crawler.robots_cache.map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
-    let shared = crawler.shares_cache.as_ref().map(|cache| format!("out of the cache `{cache}`, which others use too"));
+    let shared = crawler.shares_cache.as_ref().map(|cache| format!("shares the cache `{cache}` with other crawlers"));
     line("robots.txt", &kept.into_iter().chain(shared).collect::<Vec<_>>().join("; "))?;
     match (&crawler.user_agent, crawler.marks.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,

@@ -5,29 +5,31 @@ use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held};
+use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Facts, Holdings, Identity, Question, claimant_of, explain_for, explain_response, identity_by_policy,
+    Behaviour, Case, Claimant, Facts, Holdings, Identity, ResponseFacts, explain_for, identity_by_policy,
+    report_unclaimed,
 };
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Nobody here knows who came.
+/// Without a running crawlgate it is unknown whether the list has verified a visit.
 const ONLY_WHERE_VERIFIED: &str = "\
-A running crawlgate calls it so only where somebody came from these networks within seven days; until then it is treated as
-unverified. `--live` asks the running one.";
+A running crawlgate reports an impostor only if these networks verified a visit within seven days. Otherwise it treats the
+request as unverified. Use --live to ask the running crawlgate.";
 
-/// Say why: crawler, group, rule with its line, verdict, action, X-Robots-Tag
+/// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The host that is asked for
+    /// The host of the request
     #[arg(long)]
     host: String,
     /// A user agent, or the token or name of a crawler, like GPTBot
     #[arg(long, value_name = "UA")]
     user_agent: String,
-    /// The address that the request comes from
+    /// The address of the client
     #[arg(long)]
     ip: Option<IpAddr>,
     /// The content type of the response, for tags that depend on it
@@ -36,7 +38,7 @@ pub struct Arguments {
     /// The status of the response, for tags that depend on it
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(200..=599))]
     status: u16,
-    /// What the crawler holds: `none`, `current`, or the file of an earlier robots.txt [default: nobody knows]
+    /// The robots.txt that the crawler has cached: `none`, `current`, or a file [default: unknown]
     #[arg(long, value_name = "HELD", conflicts_with = "live")]
     held: Option<String>,
     /// A line of X-Robots-Tag that the origin sends, like `googlebot: noindex`; may be repeated
@@ -45,14 +47,14 @@ pub struct Arguments {
     /// The policy directory
     #[arg(long, value_name = "DIR", default_value = "policies", conflicts_with = "live")]
     policies: PathBuf,
-    /// Ask the running crawlgate: its policies, its versions, its memory of paces and traps
+    /// Ask the running crawlgate, which knows cached versions, crawl rates and marks
     #[arg(long, conflicts_with_all = ["origin_robots", "state"])]
     live: bool,
     #[command(flatten)]
     control: control::Socket,
     #[command(flatten)]
     origin: origin_copy::OriginFrom,
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Path and query, as sent
@@ -63,7 +65,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if !arguments.target.starts_with('/') {
         return Err(Failure::Usage(format!(
-            "`{}` is not a path: it begins with `/`; the host goes into --host",
+            "`{}` is not a path; write a path that begins with `/`, and the host in --host",
             arguments.target
         )));
     }
@@ -72,41 +74,34 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let now = now();
     let snapshot = policies::for_host(&arguments.policies, &arguments.host, &arguments.origin.read()?, now)?;
-    let mut question = Question {
-        facts: Facts {
-            host: arguments.host.as_bytes(),
-            target: arguments.target.as_bytes(),
-            method: b"GET",
-            user_agent: arguments.user_agent.as_bytes(),
-            client: arguments.ip.map(|address| address.to_canonical()),
-            identity: Identity::Unverified,
-            now,
-        },
-        status: arguments.status,
-        content_type: arguments.content_type.as_deref(),
-    };
     let registry = Registry::builtin();
-    let claimant = claimant_of(&snapshot, registry, &question.facts);
-    if let Some(site) = claimant.site.map(|index| &snapshot.sites()[index].site) {
-        question.facts.identity = identity_by_policy(site, &question.facts, claimant.claim, true);
-    }
-    let former = match arguments.held.as_deref() {
-        None | Some("none" | "current") => None,
-        Some(file) => {
-            let text =
-                std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
-            Some([Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }])
-        }
+    let mut facts = Facts {
+        host: arguments.host.as_bytes(),
+        target: arguments.target.as_bytes(),
+        method: b"GET",
+        user_agent: arguments.user_agent.as_bytes(),
+        client: arguments.ip.map(|address| address.to_canonical()),
+        identity: Identity::Unverified,
+        now,
     };
-    let tags = &arguments.origin_tags;
-    let explanation = match &arguments.held {
-        None => explain_response(&snapshot, registry, &question, tags),
-        Some(held) => {
-            let versions = former.as_ref().map_or(&[][..], |former| &former[..]);
-            let held_bits = u64::from(!versions.is_empty());
-            let holdings =
-                Holdings { versions, held: held_bits, watched: true, fetched: held != "none", ..Holdings::default() };
-            explain_for(&snapshot, registry, &question, claimant, &holdings, Behaviour::default(), tags)
+    let content_type = arguments.content_type.as_deref();
+    let response = ResponseFacts { status: arguments.status, content_type, origin_tags: &arguments.origin_tags };
+    let former = superseded(arguments.held.as_deref(), registry, now)?;
+    let explanation = match Claimant::named(&snapshot, registry, &facts) {
+        None => report_unclaimed(registry, &facts, &response),
+        Some(claimant) => {
+            facts.identity = identity_by_policy(&claimant.entry.site, &facts, claimant.claim, true);
+            let holdings = match arguments.held.as_deref() {
+                None => Holdings::of_anyone(claimant.entry, now),
+                Some(held) => Holdings {
+                    versions: former.as_slice(),
+                    held: u64::from(former.is_some()),
+                    watched: true,
+                    fetched: held != "none",
+                    ..Holdings::default()
+                },
+            };
+            explain_for(&Case { registry, facts, claimant, holdings }, Behaviour::default(), &response)
         }
     };
     if arguments.json {
@@ -119,6 +114,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
     Ok(())
+}
+
+/// The earlier robots.txt that `--held` names, if it names a file.
+fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<Held>, Failure> {
+    let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
+    let text = std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
+    Ok(Some(Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }))
 }
 
 fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {

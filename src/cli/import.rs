@@ -1,4 +1,4 @@
-//! `import`: a robots.txt that exists already, as a policy.
+//! `import`: writes the policy of an existing robots.txt.
 
 use super::tester::{Source, read};
 use super::{Failure, say};
@@ -8,7 +8,7 @@ use crate::robots::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Write the policy of an existing robots.txt: the same rules, the comments carried over
+/// Write a policy with the rules and comments of an existing robots.txt
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// A file, `-` for standard input, or the http(s) URL of a file or of a site
@@ -17,10 +17,10 @@ pub struct Arguments {
     /// Write the policy to this file, which must not exist yet, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The host that the policy is for; of a URL, its host
+    /// The host of the policy [default: the host of the URL]
     #[arg(long)]
     host: Option<String>,
-    /// Where every known crawler of a purpose is shut out whole, write `purposes`: new crawlers of it will be, too
+    /// Write `purposes` where the file closes the site to every known crawler of a purpose
     #[arg(long)]
     purposes: bool,
 }
@@ -30,7 +30,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (name, bytes) = match read(&arguments.file)? {
         Source::File { name, bytes, .. } => (name, bytes),
         Source::Status { status, .. } => {
-            return Err(Failure::CouldNot(format!("{} answers {status}: there is nothing to import", arguments.file)));
+            return Err(Failure::CouldNot(format!("{} answered {status}; there is no file to import", arguments.file)));
         }
     };
     let host = arguments.host.clone().or_else(|| host_of(&arguments.file));
@@ -43,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             created
                 .and_then(|mut file| file.write_all(imported.text.as_bytes()))
                 .map_err(|error| Failure::CouldNot(format!("cannot write {}: {error}", path.display())))?;
-            say(&format!("wrote {}; look at it with `crawlgate check {}`", path.display(), path.display()));
+            say(&format!("wrote {}; check it with `crawlgate check {}`", path.display(), path.display()));
         }
         None => std::io::stdout().lock().write_all(imported.text.as_bytes())?,
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Print the manual page, or write one page per command into a directory
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Without installing anything: crawlgate man | man -l -")]
+#[command(after_help = "To read it without installing: crawlgate man | man -l -")]
 pub struct Arguments {
     /// Write crawlgate.1, crawlgate-run.1 and so on into this directory, and print their names
     #[arg(long, value_name = "DIR")]
@@ -21,29 +21,29 @@ pub struct Arguments {
 /// What the exit code says, of every command.
 const EXIT_CODES: &[(&str, &str)] = &[
     ("0", "Fine."),
-    ("1", "Findings: a policy is invalid, one of its tests failed, a site was refused, no policy is for the host."),
+    ("1", "Findings: a policy is invalid, a test failed, a site was rejected, no policy is for the host."),
     ("2", "Wrong usage."),
-    ("3", "Could not: a file, the network, nothing running."),
+    ("3", "Could not: a file, the network, or no running crawlgate."),
 ];
 
 const FILES: &[(&str, &str)] = &[
     ("policies/*.yaml", "The policies, one file per site, unless --policies names another directory."),
-    ("crawlgate.yaml", "The settings of the server. No file is read unless --config names it."),
+    ("crawlgate.yaml", "The settings of the server. crawlgate reads none unless --config names it."),
     (
         "control.sock, crawlgate.sock",
-        "The control socket: in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/crawlgate where that directory exists, or the \
+        "The control socket: in $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR, /run/crawlgate if that directory exists, or the \
          state directory.",
     ),
     (
         "/var/lib/crawlgate",
-        "The state directory, with last good copies and pauses: $STATE_DIRECTORY, this one where it exists, \
+        "The state directory: $STATE_DIRECTORY, this one if it exists, \
          $XDG_STATE_HOME/crawlgate, or ~/.local/state/crawlgate.",
     ),
 ];
 
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("NO_COLOR", "No colours, even to a terminal."),
-    ("RUST_LOG", "How many log messages go to standard error: RUST_LOG=debug."),
+    ("RUST_LOG", "The level of log messages on standard error: RUST_LOG=debug."),
 ];
 
 /// Commands to begin with. A test reads each of them as the command line would.

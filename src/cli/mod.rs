@@ -1,4 +1,4 @@
-//! The command line: one file per command, and here the one place that turns what came of a command into an exit code.
+//! The command line: one file per command. This file turns the result of a command into an exit code.
 //!
 //! Results go to standard output, messages to standard error.
 
@@ -27,7 +27,7 @@ use clap::{Parser, Subcommand};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// The gate that crawlers go through: one policy, published as robots.txt, attached as X-Robots-Tag, held to, shown.
+/// A reverse proxy for crawlers: it publishes one policy as robots.txt and X-Robots-Tag, enforces it, and counts violations
 #[derive(Debug, Parser)]
 #[command(name = "crawlgate", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
 struct Arguments {
@@ -57,18 +57,18 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Why a command did not end well.
+/// Why a command failed.
 #[derive(Debug)]
 enum Failure {
-    /// Something was found: a policy is invalid, a site was refused. The findings are already shown.
+    /// There are findings: a policy is invalid, a site was rejected. They are already shown.
     Findings,
-    /// The same, with a message that is still to be shown.
+    /// There are findings, and this message is still to be shown.
     Found(String),
     /// The arguments make no sense together.
     Usage(String),
     /// A file, the network or the running crawlgate could not be reached.
     CouldNot(String),
-    /// Whoever reads our output has read enough (`crawlgate crawlers | head`).
+    /// The reader of our output has closed it (`crawlgate crawlers | head`).
     ClosedPipe,
 }
 
@@ -92,7 +92,7 @@ pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are no mistakes; clap picks the stream. A closed pipe is nobody's problem.
+            // Help and version are no mistakes; clap picks the stream. A closed pipe needs no message.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -128,7 +128,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// A message for a person, on standard error. Nobody listening is no reason to stop.
+/// Prints a message for a person on standard error. A closed standard error is no reason to stop.
 fn say(message: &str) {
     let _ = writeln!(io::stderr(), "{}", message.trim_end());
 }
@@ -138,7 +138,7 @@ fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// JSON for a program, and its newline.
+/// Prints JSON and a newline.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, value)?;
@@ -146,7 +146,7 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The moment of the question: commands are where the engine's time comes from.
+/// The current time. The engine has no clock; commands pass it in.
 fn now() -> crate::time::Timestamp {
     std::time::SystemTime::now().into()
 }

@@ -1,5 +1,5 @@
-//! The origin's own robots.txt for commands that ask the engine without a server: a file that is named, or the copies
-//! that a running crawlgate keeps. What is assumed where neither is given is said.
+//! The origin's own robots.txt for the offline commands: a given file, or the copies of a running crawlgate. The
+//! commands print what they assume if neither is given.
 
 use super::{Failure, now, say};
 use crate::policy::Site;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How to see what a file that is held back would do.
-const TRY: &str = "`crawlgate check --origin-robots FILE` shows what it would come to";
+const TRY: &str = "`crawlgate check --origin-robots FILE` shows the result";
 
 /// Where the origin's robots.txt is to be taken from.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -19,7 +19,7 @@ pub struct OriginFrom {
     /// The origin's own robots.txt, for policies that merge it
     #[arg(long, value_name = "FILE", conflicts_with = "state")]
     origin_robots: Option<PathBuf>,
-    /// The state directory of a crawlgate, whose copies of origins' robots.txt are used
+    /// A state directory; its copies of the origins' robots.txt are used
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ impl OriginFrom {
             }
         };
         if let Some(state) = self.state.as_deref().filter(|state| !state.is_dir()) {
-            return Err(Failure::CouldNot(format!("{} is no directory", state.display())));
+            return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
         }
         let kept = self.state.as_deref().map(|state| known_origins(Some(state), now())).unwrap_or_default();
         Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, kept })
@@ -76,13 +76,13 @@ impl OriginCopies {
         let assumption = match (&site.origin, Served::of(site, now()).1) {
             (Some(origin), _) => format!("as in {}", origin.location),
             (None, Some(until)) => {
-                format!("no copy is kept of it: without its rules, and robots.txt is answered 503 until {until}")
+                format!("there is no copy: its rules are missing, and robots.txt answers 503 until {until}")
             }
-            (None, None) if self.given => "no copy is kept of it: without its rules".into(),
-            (None, None) => "not known here: without its rules (give --origin-robots FILE or --state DIR)".into(),
+            (None, None) if self.given => "there is no copy: its rules are missing".into(),
+            (None, None) => "unknown: its rules are missing (give --origin-robots FILE or --state DIR)".into(),
         };
         Some(match self.held_back(site) {
-            Some(why) => format!("{assumption}; the one that the origin has is held back: {why}; {TRY}"),
+            Some(why) => format!("{assumption}; the origin's current file is held back: {why}; {TRY}"),
             None => assumption,
         })
     }

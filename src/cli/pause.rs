@@ -1,4 +1,4 @@
-//! `pause`: crawlers are asked to come back later; people do not notice.
+//! `pause`: answers crawlers with 503 for a while; people still get pages.
 
 use super::{Failure, control};
 use crate::admin::control::{Request, Response};
@@ -8,10 +8,10 @@ use crate::yaml::parse_duration;
 use std::io::Write;
 use std::time::Duration;
 
-/// Ask crawlers to come back later: 503 with Retry-After, until it ends or is ended with `resume`
+/// Answer crawlers with 503 and Retry-After until the pause ends or `resume` ends it
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Only this site; all of them otherwise
+    /// The site [default: all sites]
     #[arg(long)]
     site: Option<String>,
     /// How long, like 45m or 2h [default: 12h]
@@ -23,10 +23,10 @@ pub struct Arguments {
     /// What Retry-After says [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     retry_after: Option<Duration>,
-    /// Answer robots.txt with 503 too: crawlers then stop altogether
+    /// Answer robots.txt with 503, too; crawlers then stop altogether
     #[arg(long)]
     robots_txt: bool,
-    /// More than 36 hours are meant, though search engines drop pages that stay away for two days
+    /// Allow more than 36 hours, although search engines drop pages that answer 503 for two days
     #[arg(long)]
     long: bool,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub struct Arguments {
 fn duration(written: &str) -> Result<Duration, String> {
     match parse_duration(written) {
         Some(duration) if duration.as_secs() > 0 => Ok(duration),
-        Some(_) => Err("this is less than a second".into()),
+        Some(_) => Err("a duration is at least one second".into()),
         None => Err("write `30s`, `45m`, `2h` or `1h30m`".into()),
     }
 }

@@ -1,5 +1,5 @@
-//! Where things are when nobody says: the control socket and the state directory. `run` and the commands that talk to
-//! it look in the same places.
+//! The default places of the control socket and the state directory. `run` and the commands that talk to it look in
+//! the same places.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -15,10 +15,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the running crawlgate takes too: more is no policy that a person wrote.
+/// The limit of the running crawlgate, too.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
 
-/// One file, and what came of it.
+/// One file and its result.
 pub struct Loaded {
     pub name: String,
     pub source: Source,
@@ -36,7 +36,7 @@ pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Fa
     }
     if files.is_empty() {
         let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(Failure::CouldNot(format!("there is no policy (*.yaml) in {}", places.join(", "))));
+        return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {}", places.join(", "))));
     }
     let mut loaded = files.iter().map(|path| file(path, origins)).collect::<Result<Vec<_>, Failure>>()?;
     conflicts(&mut loaded);
@@ -91,7 +91,7 @@ fn file(path: &Path, origins: &OriginCopies) -> Result<Loaded, Failure> {
     Ok(Loaded { name, source, site, diagnostics })
 }
 
-/// Two sites may share neither a name nor a host: of two such files the later is refused.
+/// Two sites may share neither a name nor a host: the later of two such files is rejected.
 fn conflicts(loaded: &mut [Loaded]) {
     for later in 1..loaded.len() {
         let (before, rest) = loaded.split_at_mut(later);
@@ -99,8 +99,8 @@ fn conflicts(loaded: &mut [Loaded]) {
         let mut found = Vec::new();
         if let Some(other) = before.iter().find(|other| other.name == file.name) {
             found.push(
-                Diagnostic::whole_file("duplicate-site", format!("{} is a site of this name too", other.source.name))
-                    .help("a site is called like its file: rename one of them"),
+                Diagnostic::whole_file("duplicate-site", format!("{} has the same site name", other.source.name))
+                    .help("the site name is the file name: rename one of them"),
             );
         }
         if let Some(site) = &file.site {
@@ -119,7 +119,7 @@ fn conflicts(loaded: &mut [Loaded]) {
 fn conflict(site: &Site, name: &str, other: &Site) -> Option<Diagnostic> {
     if site.policy.hosts.is_empty() && other.policy.hosts.is_empty() {
         return Some(
-            Diagnostic::whole_file("host-taken", format!("{name} is for every other host too"))
+            Diagnostic::whole_file("host-taken", format!("{name} is also for every other host"))
                 .help("only one policy may leave out `hosts`"),
         );
     }
@@ -127,8 +127,8 @@ fn conflict(site: &Site, name: &str, other: &Site) -> Option<Diagnostic> {
     let place = site.policy.hosts.iter().find(|host| host.value == *shared)?;
     let written = site.policy.source.text.get(place.span.start..place.span.end).unwrap_or(&shared.name);
     Some(
-        Diagnostic::error("host-taken", place.span, format!("{name} claims the host {written} too"))
-            .help("a host belongs to one site: remove it from one of the two"),
+        Diagnostic::error("host-taken", place.span, format!("{name} also claims the host {written}"))
+            .help("a host belongs to one site; remove it from one of the two"),
     )
 }
 

@@ -5,10 +5,10 @@ use crate::admin::control::{Request, Response};
 use crate::sites::{Outcome, ReloadReport};
 use std::io::{self, Write};
 
-/// Have the running crawlgate read its policies again, and say what came of each
+/// Make the running crawlgate read its policies again, and print the result for each site
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -42,8 +42,8 @@ fn print(report: &ReloadReport) -> io::Result<()> {
             Outcome::Added => "added",
             Outcome::Unchanged => "unchanged",
             Outcome::Replaced => "replaced",
-            Outcome::Kept => "refused; the old policy stays in force",
-            Outcome::Refused => "refused; there is no old policy, so no policy is in force",
+            Outcome::Kept => "rejected; the last good policy stays in force",
+            Outcome::Refused => "rejected; there is no last good policy, so none is in force",
             Outcome::Removed => "removed",
         };
         writeln!(out, "{}: {outcome}", site.site)?;

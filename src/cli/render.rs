@@ -4,13 +4,13 @@ use super::{Failure, now, origin_copy, policies};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Print the robots.txt that a host serves, to the byte
+/// Print the robots.txt of a host, byte for byte
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The host, as a client would ask for it
+    /// The host of the request
     #[arg(long)]
     host: String,
-    /// Its /.well-known/tdmrep.json in place of robots.txt
+    /// Print /.well-known/tdmrep.json instead
     #[arg(long)]
     tdmrep: bool,
     /// The policy directory

@@ -4,10 +4,10 @@ use super::{Failure, control};
 use crate::admin::control::{Request, Response};
 use std::io::Write;
 
-/// End the pause of a site, or of all
+/// End the pause of one site, or of all sites
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Only this site; all of them otherwise
+    /// The site [default: all sites]
     #[arg(long)]
     site: Option<String>,
     #[command(flatten)]

@@ -17,17 +17,15 @@ use std::path::{Path, PathBuf};
 
 /// Run the proxy
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Flags go over the settings file. Without --config and --origin there is nowhere to forward to."
-)]
+#[command(after_help = "Flags outrank the settings file. --origin or --config is required.")]
 pub struct Arguments {
-    /// Where requests go, like http://127.0.0.1:3000; several take turns
+    /// The origin, like http://127.0.0.1:3000; may be repeated: the origins take turns
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse)]
     origin: Vec<ServerAddress>,
-    /// Where to serve [default: 127.0.0.1:8080]; may be repeated
+    /// The address to listen on [default: 127.0.0.1:8080]; may be repeated
     #[arg(long, value_name = "ADDR")]
     listen: Vec<SocketAddr>,
-    /// Where metrics and status are [default: 127.0.0.1:9090], or `off`
+    /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
     #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
     admin: Option<OrOff<SocketAddr>>,
     /// The control socket, or `off`
@@ -36,25 +34,25 @@ pub struct Arguments {
     /// The policy directory [default: policies]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
-    /// Where last good copies and pauses are remembered, or `off`
+    /// The directory for everything that outlasts a restart, or `off`
     #[arg(long, value_name = "DIR", value_parser = or_off::<PathBuf>)]
     state: Option<OrOff<PathBuf>>,
     /// The settings file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// A network whose X-Forwarded-For is believed; may be repeated
+    /// A network of proxies whose X-Forwarded-For counts; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = network)]
     trusted_proxy: Vec<IpNet>,
-    /// Write the access log to this file; `-` is standard output
+    /// The file for the access log; `-` is standard output
     #[arg(long, value_name = "PATH")]
     access_log: Option<PathBuf>,
-    /// Refuse to start when a policy is broken, even where a last good copy is at hand
+    /// Do not start with a broken policy, even if there is a last good copy
     #[arg(long)]
     strict: bool,
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// For development: a file that moves the clock, like `lived 25h` or `set -2h`; only on loopback
+    /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
     #[arg(long, value_name = "FILE", hide = true)]
     clock: Option<PathBuf>,
 }
@@ -69,7 +67,7 @@ where
 {
     match written {
         "off" => Ok(OrOff(None)),
-        "" => Err("this is empty".into()),
+        "" => Err("the value is empty".into()),
         written => written.parse().map(|value| OrOff(Some(value))).map_err(|error: T::Err| error.to_string()),
     }
 }
@@ -84,9 +82,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let flags = said(arguments);
     let own_control = flags.control.is_none() && file.control.is_none();
     let defaults = Defaults { control: places::control_to_serve(), state: places::state() };
-    let mut settings = flags.over(file).settle(defaults).map_err(|error| {
-        Failure::Usage(format!("{error}: give --origin URL, or a settings file with `origins` (--config FILE)"))
-    })?;
+    let mut settings = flags
+        .over(file)
+        .settle(defaults)
+        .map_err(|error| Failure::Usage(format!("{error}; give --origin URL, or --config FILE with `origins`")))?;
     settings.clock = arguments.clock.clone();
     if own_control && let Some(directory) = settings.control.as_deref().and_then(Path::parent) {
         private_directory(directory)?;
@@ -95,16 +94,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     serve(settings, |_| {})
 }
 
-/// Runs the server; says where it listens, and then whatever else there is to say.
+/// Runs the server. Prints where it listens, then calls `more`.
 pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
     let outcome = server::run(settings, |bound| {
-        // Whoever started us may have closed our output; that is no reason not to serve.
+        // A closed standard output is no reason not to serve.
         let addresses = bound.listen.iter().map(|address| ("listening", address));
         let lines: String = addresses
             .chain(bound.admin.iter().map(|address| ("admin", address)))
             .map(|(what, address)| format!("{what} on http://{address}\n"))
             .collect();
-        // At once, so that no line of the log comes to stand within one of these.
+        // In one piece, so that no line of the log stands between these.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
         drop(out);
@@ -128,7 +127,7 @@ fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
     }
     let directory = path.parent().unwrap_or(Path::new(""));
     file.map(|file| file.relative_to(directory))
-        .ok_or_else(|| Failure::Found(format!("{} is not usable", path.display())))
+        .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
 }
 
 fn said(arguments: &Arguments) -> SettingsFile {
@@ -156,7 +155,7 @@ fn said(arguments: &Arguments) -> SettingsFile {
     }
 }
 
-/// The directory of the control socket when nobody chose it: whoever may connect may pause the site.
+/// Creates the default directory of the control socket. Only its owner may enter: a client of the socket can pause sites.
 fn private_directory(path: &Path) -> Result<(), Failure> {
     DirBuilder::new()
         .recursive(true)

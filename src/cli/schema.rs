@@ -2,14 +2,14 @@
 //!
 //! The schemas are hints for writing and refuse nothing that is accepted (but for a bare `true` or `false` where a name
 //! is wanted); `check` knows more. For `off` they offer `false`: an editor puts quotes around `off`, and a quoted one
-//! is a path. `tests/schema.rs` holds them against the decoders.
+//! is a path. `tests/it/schema.rs` holds them against the decoders.
 
 use super::Failure;
 use crate::{policy, settings};
 use clap::ValueEnum;
 use std::io::{self, Write};
 
-/// Print the JSON Schema of policies or settings, for an editor
+/// Print the JSON Schema of policies or settings, for editors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Write it to a file, and name that file in the first line of a policy:\n  \
                         # yaml-language-server: $schema=policy.schema.json")]

@@ -1,15 +1,15 @@
-//! `status`: how the running crawlgate stands.
+//! `status`: the sites, policies and warnings of the running crawlgate.
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::origin::robots::NOT_ASKED_YET;
+use crate::origin::robots::State;
 use crate::sites::{OriginRobotsStatus, Served, Status};
 use std::io::{self, Write};
 
-/// Say how the running crawlgate stands
+/// Show the sites, policies and warnings of the running crawlgate
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -39,29 +39,32 @@ fn print(status: &Status) -> io::Result<()> {
             writeln!(out, "  mode        {}", site.mode)?;
             writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
             if site.held_versions > 0 {
-                writeln!(out, "  held        {} older versions may still be held", site.held_versions)?;
+                writeln!(out, "  cached      {} superseded versions may still be cached", site.held_versions)?;
             }
-            let may = if site.indexable { "may crawl and index /" } else { "is kept from /" };
+            let may = if site.indexable { "may crawl and index /" } else { "may not crawl or index /" };
             let unavailable = site.origin_robots.as_ref().and_then(|robots| robots.unavailable_until);
             match site.front_page_seen {
                 _ if unavailable.is_some() => {
                     writeln!(
                         out,
-                        "  search      Googlebot {may}: robots.txt is answered 503, and all counts as disallowed"
+                        "  search      Googlebot {may}: robots.txt answers 503, so everything is disallowed"
                     )?;
                 }
-                Some(seen) => writeln!(out, "  search      Googlebot {may}, as it was sent at {seen}")?,
-                None => writeln!(out, "  search      Googlebot {may} by the policy; / was not asked for yet")?,
+                Some(seen) => writeln!(out, "  search      Googlebot {may}, by the answer sent at {seen}")?,
+                None => writeln!(out, "  search      Googlebot {may}, by the policy; no request for / yet")?,
             }
             for crawler in &site.suspended {
-                writeln!(out, "  identity    nobody came from the networks of {crawler} within seven days:")?;
-                writeln!(out, "              nobody is called an impostor by them; are they right?")?;
+                writeln!(out, "  identity    no visit from the networks of {crawler} within seven days;")?;
+                writeln!(out, "              they prove no impostors until one comes; check the list")?;
             }
             for retired in &site.retire {
                 writeln!(out, "  retire      {retired}")?;
             }
             if site.asks_for_no_license {
-                writeln!(out, "  licence     nobody is asked for one: neither the policy nor the origin names any")?;
+                writeln!(
+                    out,
+                    "  licence     no crawler is asked for one; neither the policy nor the origin names a licence"
+                )?;
             }
             if let Some(robots) = &site.origin_robots {
                 let since =
@@ -80,10 +83,10 @@ fn print(status: &Status) -> io::Result<()> {
         if !site.reload_ok {
             let runs_on = match (site.in_force, site.last_good_copy) {
                 (false, _) => "",
-                (true, true) => "; it runs on its last good copy",
-                (true, false) => "; the old policy stays in force",
+                (true, true) => "; the site runs on its last good copy",
+                (true, false) => "; the last good policy stays in force",
             };
-            writeln!(out, "  refused     the file as it is now is not used{runs_on}")?;
+            writeln!(out, "  rejected    the policy file has errors{runs_on}")?;
         }
         for finding in &site.findings {
             writeln!(out, "  {finding}")?;
@@ -92,29 +95,30 @@ fn print(status: &Status) -> io::Result<()> {
     Ok(())
 }
 
-/// The states of docs/semantics.md in words.
+/// The states of docs/origin-robots.md in words.
 fn meaning(robots: &OriginRobotsStatus) -> String {
-    match robots.state.as_str() {
-        "awaited" => "is awaited".into(),
-        "current" => "is read".into(),
-        "absent" => "is not there".into(),
-        "kept" => match robots.believed_at {
-            Some(moment) => format!("has no rules any more, which is not believed before {moment}"),
-            None if robots.problem.as_deref() == Some(NOT_ASKED_YET) => "is asked for".into(),
+    // A server of another version may have a state that this command does not know.
+    let Some(state) = State::named(&robots.state) else { return robots.state.clone() };
+    match state {
+        State::Awaited => "is awaited".into(),
+        State::Current => "is read".into(),
+        State::Absent => "does not exist".into(),
+        State::Kept => match robots.believed_at {
+            Some(moment) => format!("has no rules any more; crawlgate believes that from {moment}"),
+            None if robots.is_unasked => "is being fetched".into(),
             None => "cannot be read".into(),
         },
-        "held_back" => "is held back".into(),
-        "missing" => "cannot be read, and there is no copy of it".into(),
-        other => other.into(),
+        State::HeldBack => "is held back".into(),
+        State::Missing => "cannot be read, and there is no copy".into(),
     }
 }
 
-/// What is served while it is not what the origin has.
+/// What crawlgate serves while it is not the origin's current file.
 fn meanwhile(robots: &OriginRobotsStatus) -> String {
     match (robots.served, robots.unavailable_until) {
-        (Served::Unavailable, Some(until)) => format!(": ours is answered 503 until {until}"),
-        (Served::Unavailable, None) => ": ours is answered 503".into(),
-        (Served::WithoutOrigin, _) => ": only what a policy says is served".into(),
+        (Served::Unavailable, Some(until)) => format!(": crawlgate answers 503 until {until}"),
+        (Served::Unavailable, None) => ": crawlgate answers 503".into(),
+        (Served::WithoutOrigin, _) => ": crawlgate serves the policy alone".into(),
         (Served::WithOrigin, _) if matches!(robots.state.as_str(), "current" | "absent") => String::new(),
         (Served::WithOrigin, _) => ": the last good copy is in use".into(),
     }

@@ -1,4 +1,4 @@
-//! `traps`: who stepped into one, and letting go.
+//! `traps`: lists the marked clients, and releases them.
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
@@ -7,13 +7,13 @@ use ipnet::IpNet;
 use std::io::Write;
 use std::net::IpAddr;
 
-/// List the addresses that asked for a trap, or release one
+/// List the clients that requested a trap, or release one
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Forget the marks of this address (of IPv6, of its /64) or network
+    /// Remove the marks of this address (IPv6: of its /64) or network
     #[arg(long, value_name = "ADDRESS", value_parser = address_or_network)]
     release: Option<IpNet>,
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -38,14 +38,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         _ => return Err(control::unexpected()),
     };
     if released && marks.is_empty() {
-        return Err(Failure::Found("nobody is marked there".into()));
+        return Err(Failure::Found("no client is marked there".into()));
     }
     if arguments.json {
         return print_json(&marks);
     }
     let mut out = std::io::stdout().lock();
     if marks.is_empty() {
-        return Ok(writeln!(out, "nobody is marked")?);
+        return Ok(writeln!(out, "no client is marked")?);
     }
     for mark in &marks {
         writeln!(out, "{}{}", if released { "released: " } else { "" }, line(mark))?;

@@ -3,7 +3,7 @@
 //! Knows user agents as bytes; knows no list. Strict, because the words alone stand in the strings of people: phones
 //! are called `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused.
 
-use super::identify::{ends_with, is_token_byte};
+use super::octets::{ends_with, is_token_byte};
 use std::ops::Range;
 
 /// Nobody's name is longer, and what is remembered by it stays small.

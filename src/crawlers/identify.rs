@@ -3,9 +3,11 @@
 //! Knows user agents as bytes; knows no request. A substring test would take people for crawlers (a CUBOT phone, the
 //! Spider 8, ViewSonic) and libraries for the crawlers that they name.
 
+use super::Claim;
+use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::declared::{self, names_somebody_else};
+use super::octets::is_token_byte;
 use super::words::WordIndex;
-use super::{Claim, Crawler, CrawlerIndex, Purpose};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// What is read of a user agent: longer ones are garbage, and garbage must not cost more.
@@ -16,16 +18,6 @@ const MIN_TOKEN: usize = 3;
 
 /// Up to this many bytes of tokens a site has the faster automaton; it takes about 256 bytes a byte.
 const MAX_FAST_TOKENS: usize = 128;
-
-/// The characters of a product token: next to a mark they make it part of another word.
-pub fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
-}
-
-/// Whether a text ends in these lower-case letters, without regard to case.
-pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
-    text.len() >= lower.len() && text[text.len() - lower.len()..].eq_ignore_ascii_case(lower)
-}
 
 /// One mark of one record.
 #[derive(Debug)]

@@ -3,17 +3,22 @@
 //!
 //! This room knows no policy and no request.
 
+mod browsers;
+mod crawler;
 mod declared;
 mod identify;
 mod network;
+mod octets;
 mod records;
 mod registry;
 mod words;
 
+pub use browsers::{browsers, lookalikes, stands_in_browsers};
+pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
 pub use declared::calls_itself;
 pub use identify::TokenMarks;
 pub use network::read_network;
-pub use registry::{Binds, Crawler, CrawlerIndex, Purpose, Registry};
+pub use registry::Registry;
 
 /// Whom a user agent claims to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,11 +31,6 @@ pub enum Claim {
     Token(u16),
     /// Says that it is a bot, and is in no list.
     Other,
-}
-
-/// User agents of people that look like those of crawlers: nobody may take one of them for a bot.
-pub fn lookalikes() -> impl Iterator<Item = &'static str> {
-    include_str!("humans.txt").lines()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `registry.yaml` into records. Knows the file's fields; knows no user agent.
 
-use super::{Binds, Crawler, Purpose};
+use super::crawler::{Binds, Crawler, Purpose};
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::time::Duration;
 

@@ -269,7 +269,7 @@ fn the_index_finds_every_mark_that_may_count() {
             for start in 0..bytes.len().saturating_sub(mark.len() - 1) {
                 let begins = !mark.as_bytes()[0].is_ascii_alphanumeric()
                     || start == 0
-                    || !identify::is_token_byte(bytes[start - 1]);
+                    || !octets::is_token_byte(bytes[start - 1]);
                 if begins && bytes[start..start + mark.len()].eq_ignore_ascii_case(mark.as_bytes()) {
                     expected.insert((place, start, start + mark.len()));
                 }

@@ -36,7 +36,7 @@ impl WordIndex {
     pub fn new<'a>(marks: impl IntoIterator<Item = &'a str>) -> WordIndex {
         let mut classes = [0; 256];
         for byte in 0..=u8::MAX {
-            classes[usize::from(byte)] = u8::from(super::identify::is_token_byte(byte)) * WORD;
+            classes[usize::from(byte)] = u8::from(super::octets::is_token_byte(byte)) * WORD;
         }
         let mut index = WordIndex { classes, beginnings: Box::default(), marks: Vec::new() };
         for (mark, place) in marks.into_iter().zip(0..u16::MAX) {

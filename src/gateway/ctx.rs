@@ -1,23 +1,24 @@
 //! What is remembered of a request from phase to phase.
 
-use super::body::Body;
-use crate::clock::{Clock, Moment};
+use crate::answers::Rejection;
+use crate::clock::Clock;
+use crate::forwarding::PageRewrite;
+use crate::judge::Judgement;
 use crate::origin::Choice;
-use crate::policy::{SiteEntry, Snapshot};
+use crate::policy::SiteEntry;
 use crate::telemetry::Metrics;
 use crate::time::Timestamp;
-use crate::verdict::{Decision, Identity};
+use crate::verdict::Decision;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// One request. The snapshot is loaded once: every phase judges by the same version.
+/// One request. It is judged once: every phase goes by the same judgement.
 pub struct RequestContext {
-    pub(super) snapshot: Arc<Snapshot>,
     pub(super) arrived: SystemTime,
     pub(super) started: Instant,
-    /// What the clock has lived through until then.
-    lived: Duration,
+    /// The time that the clock had lived through until then.
+    pub(super) lived: Duration,
     /// The other end of the connection.
     pub(super) peer: Option<IpAddr>,
     /// Whether the peer's forwarding headers are believed.
@@ -25,58 +26,38 @@ pub struct RequestContext {
     /// Who is asking, trusted proxies peeled off.
     pub(super) client: Option<IpAddr>,
     /// Why the request is answered before anything is judged.
-    pub(super) refusal: Option<Refusal>,
-    pub(super) decision: Option<Decision>,
-    /// What is proven about whom the client says it is.
-    pub(super) identity: Identity,
-    /// Which superseded versions it may hold, by their place in the site's entry.
-    pub(super) held: u64,
-    /// Whether it was served the version in force on this host.
-    pub(super) in_force: bool,
+    pub(super) rejection: Option<Rejection>,
+    /// What the judge found.
+    pub(super) judgement: Option<Judgement>,
     /// Whether an answer of our own was written whole.
     pub(super) answered: bool,
     /// The server that was last tried, and how many were.
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
     /// Whether the page is rewritten on its way.
-    pub(super) body: Body,
+    pub(super) body: PageRewrite,
     /// When the origin was first asked.
     pub(super) asked_origin: Option<Instant>,
     _in_flight: InFlight,
 }
 
-/// Requests that are not judged, because they are no proper requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// RFC 9112 section 3.2: a server must answer 400.
-    NoHost,
-    /// TRACE shows a client what proxies added to its request.
-    Trace,
-    TargetTooLong,
-    HeadersTooLarge,
-}
-
 impl RequestContext {
-    pub(super) fn new(snapshot: Arc<Snapshot>, metrics: Arc<Metrics>, clock: &Clock) -> RequestContext {
+    pub(super) fn new(metrics: Arc<Metrics>, clock: &Clock) -> RequestContext {
         let started = Instant::now();
         let (arrived, lived) = clock.read(started);
         RequestContext {
-            snapshot,
             arrived,
             started,
             lived,
             peer: None,
             peer_trusted: false,
             client: None,
-            refusal: None,
-            decision: None,
-            identity: Identity::Unverified,
-            held: 0,
-            in_force: false,
+            rejection: None,
+            judgement: None,
             answered: false,
             origin: None,
             attempts: 0,
-            body: Body::AsItIs,
+            body: PageRewrite::No,
             asked_origin: None,
             _in_flight: InFlight::new(metrics),
         }
@@ -86,14 +67,10 @@ impl RequestContext {
         Timestamp::from(self.arrived)
     }
 
-    pub(super) fn moment(&self) -> Moment {
-        Moment { now: self.now(), lived: self.lived }
-    }
-
-    /// The decision and the site it is about; `None` before the decision and for hosts that no site claims.
+    /// The decision and the site it is about; `None` before the judgement and for hosts that no site claims.
     pub(super) fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
-        let decision = self.decision.as_ref()?;
-        Some((decision, self.snapshot.sites().get(decision.site?)?))
+        let judged = self.judgement.as_ref()?.judged()?;
+        Some((&judged.decision, judged.entry()))
     }
 }
 

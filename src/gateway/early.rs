@@ -1,7 +1,9 @@
 //! Before anything is judged: is this a proper request, who is asking, how long may the connection live.
 
-use super::ctx::{Refusal, RequestContext};
-use super::{Gateway, client};
+use super::Gateway;
+use super::ctx::RequestContext;
+use crate::answers::Rejection;
+use crate::forwarding::{client_address, is_trusted};
 use http::{Method, Version, header};
 use pingora_proxy::Session;
 use std::time::Duration;
@@ -12,7 +14,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(60);
 pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
     settle_connection(gateway, session);
     settle_client(gateway, session, ctx);
-    ctx.refusal = refusal(gateway, session);
+    ctx.rejection = rejection(gateway, session);
 }
 
 fn settle_connection(gateway: &Gateway, session: &mut Session) {
@@ -30,21 +32,21 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
 fn settle_client(gateway: &Gateway, session: &Session, ctx: &mut RequestContext) {
     ctx.peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip().to_canonical());
     if let Some(peer) = ctx.peer {
-        ctx.peer_trusted = client::is_trusted(peer, &gateway.trusted_proxies);
+        ctx.peer_trusted = is_trusted(peer, &gateway.trusted_proxies);
         let lines = session.req_header().headers.get_all("x-forwarded-for");
-        ctx.client = Some(client::address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
+        ctx.client = Some(client_address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
     }
 }
 
-fn refusal(gateway: &Gateway, session: &Session) -> Option<Refusal> {
+fn rejection(gateway: &Gateway, session: &Session) -> Option<Rejection> {
     let request = session.req_header();
     if request.raw_path().len() > gateway.limits.target {
-        return Some(Refusal::TargetTooLong);
+        return Some(Rejection::TargetTooLong);
     }
     // `: ` and the line's end are four octets.
     let octets: usize = request.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if octets > gateway.limits.headers {
-        return Some(Refusal::HeadersTooLarge);
+        return Some(Rejection::HeadersTooLarge);
     }
     let host = request.headers.get(header::HOST).map(|host| host.as_bytes().trim_ascii());
     let named = match host {
@@ -52,7 +54,7 @@ fn refusal(gateway: &Gateway, session: &Session) -> Option<Refusal> {
         None => request.version == Version::HTTP_10 || request.uri.host().is_some(),
     };
     if !named {
-        return Some(Refusal::NoHost);
+        return Some(Rejection::NoHost);
     }
-    (request.method == Method::TRACE).then_some(Refusal::Trace)
+    (request.method == Method::TRACE).then_some(Rejection::Trace)
 }

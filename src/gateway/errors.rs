@@ -2,11 +2,11 @@
 //! (Pingora does not run the response phase for it.)
 
 use super::Gateway;
-use super::answers;
 use super::body;
 use super::ctx::RequestContext;
-use bytes::Bytes;
-use http::Method;
+use super::heads::asked;
+use super::send::head;
+use crate::answers::failure;
 use pingora_core::{Error, ErrorSource, ErrorType};
 use pingora_proxy::{FailToProxy, Session};
 
@@ -31,14 +31,9 @@ pub(super) async fn answer(
     let status = status(error);
     // Nothing can be written to a dead connection, nor after a first answer.
     if status > 0 && session.response_written().is_none_or(|written| written.status.is_informational()) {
-        let reply = answers::failure(status, session.req_header())
-            .and_then(|mut reply| answers::attach_tags(&mut reply.header, ctx).map(|()| reply));
-        let written = match reply {
-            Ok(reply) => {
-                let head = session.req_header().method == Method::HEAD;
-                let body = if head { Bytes::new() } else { reply.body };
-                session.as_downstream_mut().write_error_response(reply.header, body).await
-            }
+        let answer = failure(status, &asked(session.req_header()), ctx.judged());
+        let written = match head(&answer) {
+            Ok(head) => session.as_downstream_mut().write_error_response(head, answer.body().clone()).await,
             Err(error) => Err(error),
         };
         if let Err(error) = written {
@@ -89,7 +84,7 @@ fn reason(kind: &ErrorType) -> &'static str {
 
 /// Whether an error is the client's own doing: clients go away all day, and none of it is news.
 pub(super) fn is_clients_own(error: &Error, ctx: &RequestContext) -> bool {
-    ctx.refusal.is_some() || *error.esource() == ErrorSource::Downstream
+    ctx.rejection.is_some() || *error.esource() == ErrorSource::Downstream
 }
 
 #[cfg(test)]

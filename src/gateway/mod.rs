@@ -1,36 +1,30 @@
-//! The Pingora proxy: one file per phase. Translates between Pingora and the engine; decides nothing itself.
+//! The Pingora proxy: one file per phase. Translates between Pingora and the rooms below; decides nothing itself.
 //!
-//! The order of a request: `early` checks it and settles who is asking, `request` asks for the decision and answers or
-//! lets pass, `peer` takes a prepared address, `forward` writes the request to the origin, `response` attaches the
-//! tags, `body` rewrites pages, `errors` answers for an origin that does not, `logging` counts and records. Must not
-//! know how a policy is written, loaded or judged.
+//! The order of a request: `early` checks it and finds the client's address, `request` asks the judge and answers or
+//! lets pass, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the
+//! response to the client, `body` the pages that are rewritten, `errors` answers for an origin that does not, `logging`
+//! tells the judge what was sent. `heads` and `send` are for all of them.
+//! Must not know how a policy is written, loaded or judged.
 
-mod answers;
-mod behaviour;
 mod body;
-mod client;
-mod conditional;
 mod ctx;
 mod early;
 mod errors;
 mod forward;
+mod heads;
 mod logging;
-mod negotiate;
 mod peer;
 mod request;
 mod response;
-mod robots_txt;
-mod signals;
+mod send;
 
 pub use ctx::RequestContext;
 
-use crate::clock::Clock;
-use crate::crawlers::Registry;
-use crate::ledger::{Behaviours, Ledger};
+use crate::answers::Answers;
+use crate::judge::Judge;
 use crate::origin::Origins;
-use crate::settings::{AddressDetail, Limits};
-use crate::sites::SiteManager;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::settings::Limits;
+use crate::telemetry::Metrics;
 use async_trait::async_trait;
 use bytes::Bytes;
 use pingora_core::modules::http::HttpModules;
@@ -41,28 +35,16 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everything that requests share.
+/// What all requests share.
 pub struct Gateway {
-    /// The policies in force.
-    pub live: Arc<SiteManager>,
-    /// Known crawlers.
-    pub registry: &'static Registry,
-    /// What was served to whom.
-    pub ledger: Arc<Ledger>,
-    /// What time it is.
-    pub clock: Clock,
+    /// Judges requests, and records what became of them.
+    pub judge: Arc<Judge>,
+    /// The answers that crawlgate makes itself.
+    pub answers: Answers,
     /// Where requests go.
     pub origins: Arc<Origins>,
-    /// What is counted.
+    /// Counters of what the gateway itself does.
     pub metrics: Arc<Metrics>,
-    /// What is remembered of crawlers.
-    pub behaviours: Arc<Behaviours>,
-    /// What is written down.
-    pub access: AccessLog,
-    /// What is written down of requests against the rules.
-    pub events: Events,
-    /// How much of a client's address is written down.
-    pub addresses: AddressDetail,
     /// Bounds on requests.
     pub limits: Limits,
     /// Peers whose forwarding headers are believed.
@@ -74,7 +56,7 @@ impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        RequestContext::new(self.live.snapshot(), self.metrics.clone(), &self.clock)
+        RequestContext::new(self.metrics.clone(), &self.judge.clock)
     }
 
     /// None: the default adds a compression module to every request, switched off.
@@ -110,7 +92,8 @@ impl ProxyHttp for Gateway {
         ctx: &mut RequestContext,
     ) -> Result<()> {
         forward::request_header(self, session, upstream_request, ctx)?;
-        body::ask(upstream_request, session.req_header(), ctx)
+        body::ask(upstream_request, session.req_header(), ctx);
+        Ok(())
     }
 
     async fn request_body_filter(
@@ -130,7 +113,8 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        body::frame(self, session.req_header(), response, ctx)
+        body::frame(self, session.req_header(), response, ctx);
+        Ok(())
     }
 
     async fn response_filter(
@@ -139,7 +123,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
-        response::filter(self, session, response, ctx)?;
+        response::filter(self, session, response, ctx);
         body::begin(response, ctx);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::request::host;
+use super::heads::host;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
 use pingora_proxy::Session;

@@ -12,8 +12,6 @@ mod charset;
 mod head;
 mod marks;
 mod metas;
-mod noscript;
-mod output;
 mod page;
 
 pub use charset::is_readable;

@@ -4,12 +4,11 @@ use super::charset::{self, LOOKED_AT};
 use super::head::{self, Head, SharedHead};
 use super::marks::Marks;
 use super::metas;
-use super::output::Output;
 use crate::indexing::Tags;
 use encoding_rs::Encoding;
 use lol_html::send::{HtmlRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// What one reading of a page may hold in memory: the largest tag or comment that can be read, and open elements.
 const MEMORY: usize = 256 * 1024;
@@ -109,11 +108,11 @@ impl Page {
     pub fn end(&mut self) -> Vec<u8> {
         let mut out = if matches!(self.state, State::Looking { .. }) { self.begin() } else { Vec::new() };
         if let State::Reading { head, marks } = std::mem::replace(&mut self.state, State::Passing) {
-            let last = head.map(|(reading, head)| self.close(reading, Some(&head))).unwrap_or_default();
+            let last = head.map(|(reading, _)| self.close(reading)).unwrap_or_default();
             match marks {
                 Some(mut reading) => {
                     out.extend(self.through(&mut reading, &last));
-                    out.extend(self.close(reading, None));
+                    out.extend(self.close(reading));
                 }
                 None => out.extend(last),
             }
@@ -147,13 +146,11 @@ impl Page {
         }
         let every = EVERY_ELEMENT.as_ref().filter(|_| !metas.is_empty());
         let head = every.map(|every| {
-            let output = Output::default();
-            let head = Head::new(metas, charset::outranks_metas(label, &held), output.clone());
+            let head = Head::new(metas, charset::outranks_metas(label, &held));
             let settings = head::with_handlers(settings(charset::transparent()), every, &head);
-            (Reading::new(settings, output), head)
+            (Reading::new(settings), head)
         });
-        let marks =
-            self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding)), Output::default()));
+        let marks = self.marks.as_ref().map(|marks| Reading::new(marks.with_handlers(settings(encoding))));
         self.state = State::Reading { head, marks };
         // A byte order mark is no text.
         let mark = Encoding::for_bom(&held).map_or(0, |(_, length)| length);
@@ -169,23 +166,18 @@ impl Page {
             return piece.to_vec();
         };
         let read = match head.as_mut() {
-            Some((reading, head)) => {
-                let mut read = self.through(reading, piece);
-                head::bound(head);
-                read.extend(reading.output.take());
-                read
-            }
+            Some((reading, _)) => self.through(reading, piece),
             None => piece.to_vec(),
         };
         let mut out = match marks.as_mut() {
             Some(reading) => self.through(reading, &read),
             None => read,
         };
-        // The head is over: what is left of its reading is given out, and the rest need not be read for it.
+        // Where the head is over, the rest of its reading is given out, and the rest of the page is not read for it.
         if head.as_ref().is_some_and(|(reading, head)| reading.is_over() || head::is_done(head))
-            && let Some((reading, head)) = head.take()
+            && let Some((reading, _)) = head.take()
         {
-            let last = self.close(reading, Some(&head));
+            let last = self.close(reading);
             match marks.as_mut() {
                 Some(reading) => out.extend(self.through(reading, &last)),
                 None => out.extend(last),
@@ -204,14 +196,10 @@ impl Page {
         out
     }
 
-    fn close(&mut self, mut reading: Reading, head: Option<&SharedHead>) -> Vec<u8> {
+    fn close(&mut self, mut reading: Reading) -> Vec<u8> {
         reading.end();
         self.note(&reading);
-        if let Some(head) = head {
-            head::close(head);
-        }
-        reading.output.release("");
-        reading.output.take()
+        reading.take()
     }
 
     fn note(&mut self, reading: &Reading) {
@@ -243,24 +231,26 @@ fn settings<'s>(encoding: AsciiCompatibleEncoding) -> Settings<'static, 's> {
 
 type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// A rewriter with what it has written. In a mutex because a rewriter is not `Sync`; the lock is never taken.
+/// A rewriter with what it has written. Both are in a mutex because a page must be `Sync`; no lock is ever waited for.
 struct Reading {
     rewriter: Option<Box<Mutex<HtmlRewriter<'static, Sink>>>>,
-    output: Output,
+    written: Arc<Mutex<Vec<u8>>>,
     too_large: bool,
 }
 
 impl Reading {
-    fn new(settings: Settings<'static, '_>, output: Output) -> Reading {
+    fn new(settings: Settings<'static, '_>) -> Reading {
+        let written = Arc::<Mutex<Vec<u8>>>::default();
         let sink: Sink = Box::new({
-            let output = output.clone();
-            move |bytes: &[u8]| output.write(bytes)
+            let written = written.clone();
+            move |bytes: &[u8]| locked(&written).extend_from_slice(bytes)
         });
         let rewriter = Box::new(Mutex::new(HtmlRewriter::new(settings, sink)));
-        Reading { rewriter: Some(rewriter), output, too_large: false }
+        Reading { rewriter: Some(rewriter), written, too_large: false }
     }
 
-    /// On an error the rewriter has given out all that it was given: it is not asked again, and the rest passes.
+    /// After an error the rewriter has given out everything that it was given. It is not called again, and the rest of
+    /// the page passes.
     fn write(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut pieces = bytes.chunks(PIECE);
         while let Some(rewriter) = &mut self.rewriter {
@@ -271,8 +261,12 @@ impl Reading {
                 self.too_large = true;
             }
         }
-        pieces.for_each(|piece| self.output.write(piece));
-        self.output.take()
+        pieces.for_each(|piece| locked(&self.written).extend_from_slice(piece));
+        self.take()
+    }
+
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *locked(&self.written))
     }
 
     fn end(&mut self) {
@@ -285,4 +279,8 @@ impl Reading {
     fn is_over(&self) -> bool {
         self.rewriter.is_none()
     }
+}
+
+fn locked(written: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    written.lock().unwrap_or_else(PoisonError::into_inner)
 }

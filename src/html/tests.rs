@@ -87,44 +87,31 @@ fn nothing_is_written_where_no_browser_would_take_it_for_the_head() {
     }
 }
 
-/// Without scripting the head ends in a `<noscript>` with a picture; with it, metas after that are of the head.
+/// Browsers read the content of a `<noscript>` in a head as text, because they run scripts.
 #[test]
-fn metas_stand_before_what_ends_the_head_for_those_without_scripting() {
+fn a_noscript_does_not_end_the_head() {
     let counted = "<noscript><img src=x></noscript>";
     for (before, after) in [
-        (
-            "<html><head><title>T</title>".to_string(),
-            format!("{counted}<meta name=description content=d></head><body>"),
-        ),
-        ("<!doctype html>".into(), format!("{counted}<title>T</title><p>x")),
-        ("<!doctype html><title>T</title>".into(), format!("{counted}\n text")),
-        ("<html><head><noscript><link href=a></noscript>".into(), format!("{counted}<noscript>two</noscript></head>")),
-        ("<html>".into(), "<noscript><!-- </noscript> --></html>".into()),
-        ("<html>".into(), "<NOSCRIPT class=a>text</NOSCRIPT ><link href=b></html>".into()),
+        (format!("<html><head><title>T</title>{counted}<meta name=description content=d>"), "</head><body>"),
+        (format!("<!doctype html>{counted}<title>T</title>"), "<p>x"),
+        (format!("<!doctype html><title>T</title>{counted}\n "), "text"),
+        (format!("<html><head><noscript><link href=a></noscript>{counted}<noscript>two</noscript>"), "</head>"),
+        ("<html><noscript><!-- </noscript> ".into(), "--></html>"),
+        ("<html><NOSCRIPT class=a>text</NOSCRIPT ><link href=b>".into(), "</html>"),
     ] {
         assert_eq!(with_metas(&format!("{before}{after}"), &["noindex"]), format!("{before}{NOINDEX}{after}"));
     }
-    for (theirs, merged) in
-        [("index, follow", "noindex"), ("none", "noindex, nofollow"), ("nofollow", "noindex, nofollow")]
-    {
-        let start = format!("{counted}<meta name=googlebot content=noarchive>");
-        let html = format!("<html><head>{start}<meta name=robots content=\"{theirs}\"><title>T</title></head><body>");
-        let ours = format!("<meta name=\"robots\" content=\"{merged}\">");
-        let expected = format!("<html><head>{ours}{start}<title>T</title></head><body>");
-        assert_eq!(with_metas(&html, &["noindex"]), expected, "what the page says later is said where all see it");
+    for (theirs, merged) in [("index, follow", "noindex"), ("none", "none"), ("nofollow", "noindex, nofollow")] {
+        let html = format!("<html><head>{counted}<meta name=robots content=\"{theirs}\"></head><body>");
+        let expected = html.replace(&format!("content=\"{theirs}\""), &format!("content=\"{merged}\""));
+        assert_eq!(with_metas(&html, &["noindex"]), expected);
     }
-    let before = format!("<html><head><meta name=robots content=nofollow>{counted}</head>");
-    assert_eq!(
-        with_metas(&before, &["noindex", "bingbot: noarchive"]),
-        before.replace("=nofollow>", "=\"noindex, nofollow\"><meta name=\"bingbot\" content=\"noarchive\">")
-    );
 }
 
-/// What was taken out of a page that is cut off is not lost.
 #[test]
-fn a_head_that_does_not_end_says_all_that_it_said() {
+fn a_head_that_is_cut_off_keeps_its_merged_metas() {
     let html = "<html><head><noscript><img></noscript><meta name=robots content=nofollow><title>";
-    let expected = "<html><head><meta name=\"robots\" content=\"noindex, nofollow\"><noscript><img></noscript><title>";
+    let expected = "<html><head><noscript><img></noscript><meta name=robots content=\"noindex, nofollow\"><title>";
     assert_eq!(with_metas(html, &["noindex"]), expected);
     let large = format!("{html}</title><p {}", "a".repeat(300_000));
     assert_eq!(with_metas(&large, &["noindex"]), large.replace(html, expected));
@@ -136,51 +123,22 @@ fn a_head_that_does_not_end_says_all_that_it_said() {
     assert_eq!(with_metas(open, &["noindex"]), open);
 }
 
-/// Comments end no head, and end tags that close nothing are not even shown by the reader.
 #[test]
-fn a_head_without_end_is_held_in_bounds_whatever_it_is_made_of() {
+fn a_head_without_end_is_passed_on_as_it_comes() {
     let start = "<html><head><noscript><img></noscript>";
     for filler in ["<!---->", "</x>", " ", "<link>", "<meta name=a>", "<style></style>", "<noscript></noscript>"] {
         let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
         let mut released = page.write(start.as_bytes());
         let piece = filler.repeat(4_096 / filler.len());
         let mut written = start.len();
-        for _ in 0..200 {
+        for _ in 0..20 {
             released.extend(page.write(piece.as_bytes()));
             written += piece.len();
-            assert!(written < released.len() + 140_000, "{filler}: {} of {written}", released.len());
+            assert!(written < released.len() + 100, "{filler}: {} of {written}", released.len());
         }
         released.extend(page.end());
-        let expected = format!("<html><head>{NOINDEX}<noscript><img></noscript>{}", piece.repeat(200));
-        assert!(released == expected.as_bytes(), "{filler}");
+        assert!(released == format!("{start}{}", piece.repeat(20)).as_bytes(), "{filler}");
     }
-}
-
-/// What an origin sends after that is held until the head is over, but not for ever.
-#[test]
-fn a_long_head_is_held_no_longer_than_it_must() {
-    let start = "<html><head><noscript><img></noscript>";
-    let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
-    assert_eq!(page.write(start.as_bytes()), b"<html><head>");
-    assert_eq!(page.write(b"<title>T</title>"), b"");
-    let released = String::from_utf8(page.write(b"</head>")).expect("ASCII");
-    assert_eq!(released, format!("{NOINDEX}<noscript><img></noscript><title>T</title></head>"));
-
-    let style = format!("<style>{}</style>", "p { color: red }\n".repeat(5_000));
-    let said = "<meta name=robots content=noarchive>";
-    let late = "<meta name=robots content=index><meta name=robots content=nofollow>";
-    let html = format!("{start}{said}{style}{late}</head>");
-    let noarchive = "<meta name=\"robots\" content=\"noindex, noarchive\">";
-    let expected = "<meta name=robots content=nofollow></head>";
-    let expected = format!("<html><head>{noarchive}<noscript><img></noscript>{style}{expected}");
-    for sizes in [&[usize::MAX][..], &[1_000], &[7, 4_096], &[65_000]] {
-        let page = Page::new(&tags(&["noindex"]), None, None).expect("something to say");
-        let (out, _) = in_pieces(page, html.as_bytes(), sizes);
-        assert_eq!(String::from_utf8(out).expect("ASCII"), expected, "{sizes:?}");
-    }
-    let mut page = Page::new(&tags(&["noindex"]), None, Some(b"utf-8")).expect("something to say");
-    let given = html.as_bytes()[..80_000].chunks(1_000).map(|piece| page.write(piece).len()).sum::<usize>();
-    assert!(given > 75_000, "{given} octets are given out before the head is over");
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl Directives {
                 return Err(unknown_key(key));
             }
             if key.eq_ignore_ascii_case("unavailable_after")
-                && let Some((moment, used)) = super::field::dated(value, &parts[index..])
+                && let Some((moment, used)) = super::member::dated(value, &parts[index..])
             {
                 index += used;
                 directives.insert(Directive::UnavailableAfter(moment));
@@ -390,7 +390,7 @@ fn custom(word: &str) -> Result<Directive, DirectiveError> {
             help: Some(help),
         });
     }
-    if !super::field::is_token(word) {
+    if !super::member::is_token(word) {
         return Err(DirectiveError {
             message: format!("`{word}` is not a directive of X-Robots-Tag"),
             help: Some(format!("the directives are: {}", known().collect::<Vec<_>>().join(", "))),

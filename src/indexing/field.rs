@@ -4,12 +4,11 @@
 //! one; the keys that take values are recognised before names; a date may hold commas and colons; what is not known is
 //! kept as it was, in its scope.
 
-use super::date::moment;
 use super::directive::KEYS;
+use super::member::{clean, dated, is_token, trimmed};
 use super::names::is_bots_name;
 use super::octets::text;
 use super::{Directive, Directives, Flag, Scope, Tags};
-use crate::time::Timestamp;
 
 /// What is read of one response's lines.
 const MAX_BYTES: usize = 64 * 1024;
@@ -155,40 +154,4 @@ fn ends_date(member: &str) -> bool {
     Directive::word(member).is_some()
         || member.contains(':') && KEYS.iter().any(|known| known.eq_ignore_ascii_case(key))
         || begins_scope(member)
-}
-
-/// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how
-/// many of them it used.
-pub(super) fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
-    let mut found = moment(trimmed(value)).map(|moment| (moment, 0));
-    let mut text = trimmed(value).to_owned();
-    // `Tuesday, June 25, 2030, 3:00 PM` holds three commas; no form holds more than four.
-    for (used, part) in following.iter().take(4).enumerate() {
-        text.push_str(", ");
-        text.push_str(&clean(part));
-        // An empty member is no piece of a date.
-        if !trimmed(part).is_empty()
-            && let Some(moment) = moment(trimmed(&text))
-        {
-            found = Some((moment, used + 1));
-        }
-    }
-    found
-}
-
-/// Without the blanks of a field (RFC 9110 section 5.6.3): one that only looks like a blank is a part of what it stands
-/// at.
-fn trimmed(text: &str) -> &str {
-    text.trim_matches([' ', '\t'])
-}
-
-/// Unfolds (RFC 9112 section 5.2) and drops what no field value may hold.
-fn clean(part: &str) -> String {
-    trimmed(&part.replace(|sign: char| sign.is_ascii_control(), " ")).to_owned()
-}
-
-pub(super) fn is_token(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 64
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.*+!#$%&'^`|~".contains(&byte))
 }

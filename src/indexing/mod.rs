@@ -8,6 +8,7 @@ mod emit;
 pub mod engines;
 mod field;
 mod iso8601;
+mod member;
 mod names;
 mod octets;
 mod tags;

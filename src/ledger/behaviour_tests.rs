@@ -3,8 +3,9 @@ use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::{Former, Held, SiteEntry, Snapshot};
+use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
+use crate::verdict::{Case, Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -258,42 +259,43 @@ fn a_million_addresses_leave_the_table_of_marks_bounded_and_hold_the_last_ones()
     assert!(traps.is_marked("shop", "other", IpAddr::V6(Ipv6Addr::from(999_999_u128 << 64)), now.lived));
 }
 
-#[test]
-fn marks_survive_a_restart_and_a_file_that_cannot_be_understood_is_set_aside() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let traps = Traps::open(directory.path(), || at(0)).expect("opened");
-    traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
-    traps.mark("shop", "gptbot", address("2001:db8::1"), at(0), Duration::from_secs(10));
-    traps.save(directory.path(), at(0)).expect("saved");
-    drop(traps);
-    let again = Traps::open(directory.path(), || at(100)).expect("opened");
-    assert!(again.is_marked("shop", "gptbot", address("192.0.2.1"), at(100).lived));
-    assert_eq!(again.list(at(100)).len(), 1, "the other one's time is over");
-    std::fs::write(directory.path().join("traps.json"), "[{").expect("written");
-    let empty = Traps::open(directory.path(), || at(100)).expect("opened all the same");
-    assert!(empty.is_empty() && directory.path().join("traps.json.unreadable").exists());
+/// Marks in a state directory, at a start at this moment.
+fn opened(directory: &std::path::Path, moment: Moment) -> (Traps, StateStore) {
+    let (store, remembered) = StateStore::open(Some(directory), Arc::new(move || moment)).expect("opened");
+    store.begin(Vec::new()).expect("begun");
+    (Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment), store)
+}
+
+/// The end of such a run.
+fn closed((traps, store): (Traps, StateStore), moment: Moment) {
+    traps.keep(moment);
+    store.close().expect("closed");
 }
 
 #[test]
-fn marks_are_written_by_themselves_and_a_directory_that_is_gone_is_told() {
+fn marks_survive_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
-    let state = directory.path().join("state");
-    std::fs::create_dir(&state).expect("made");
-    let traps = Traps::open(&state, || at(0)).expect("opened");
-    let until = |what: &str, condition: &dyn Fn() -> bool| {
-        let began = std::time::Instant::now();
-        while !condition() {
-            assert!(began.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
-            std::thread::park_timeout(milliseconds(10));
-        }
-    };
+    let (traps, store) = opened(directory.path(), at(0));
     traps.mark("shop", "gptbot", address("192.0.2.1"), at(0), HOUR);
-    until("the file", &|| state.join("traps.json").exists());
-    std::fs::remove_dir_all(&state).expect("removed");
-    traps.mark("shop", "gptbot", address("192.0.2.2"), at(0), HOUR);
-    until("the failure", &|| traps.failing());
-    std::fs::create_dir(&state).expect("made again");
-    until("the file again", &|| !traps.failing() && state.join("traps.json").exists());
+    traps.mark("shop", "gptbot", address("2001:db8::1"), at(0), Duration::from_secs(10));
+    closed((traps, store), at(0));
+    let (again, _store) = opened(directory.path(), at(100));
+    assert!(again.is_marked("shop", "gptbot", address("192.0.2.1"), at(100).lived));
+    assert_eq!(again.list(at(100)).len(), 1, "the other one's time is over");
+}
+
+#[test]
+fn the_store_is_told_what_changed_and_what_is_gone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (traps, store) = opened(directory.path(), at(0));
+    for client in ["192.0.2.1", "192.0.2.2"] {
+        traps.mark("shop", "gptbot", address(client), at(0), HOUR);
+    }
+    traps.keep(at(1));
+    assert_eq!(traps.release("192.0.2.1/32".parse().expect("a network"), at(2)).len(), 1);
+    closed((traps, store), at(3));
+    let (again, _store) = opened(directory.path(), at(4));
+    assert_eq!(again.list(at(4)).iter().map(|mark| mark.address).collect::<Vec<_>>(), [address("192.0.2.2")]);
 }
 
 // ---- both, with the decision
@@ -346,17 +348,19 @@ impl Timeline {
             now: Timestamp(seconds as i64),
         };
         let registry = Registry::builtin();
-        let claimant = Claimant::of(&self.snapshot, registry, &facts);
+        let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
         let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
         let holdings =
             Holdings { versions: &self.held, held, watched: self.watched, in_force: true, ..Holdings::default() };
-        let looked = self.behaviours.look(&self.snapshot, registry, &facts, claimant, &holdings, now);
-        let behaviour = self.behaviours.take_in(&self.snapshot, registry, &facts, claimant, &holdings, now);
-        assert_eq!(looked, behaviour, "what is said without taking it in is what is said when it is");
-        let scratch = &mut Scratch::default();
-        let decision = decide_for(&self.snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
-        self.behaviours.remember(&decision, &self.snapshot, registry, &facts, now);
+        let case = Case { registry, facts, claimant, holdings };
+        let peeked = self.behaviours.peek(&case, now);
+        let behaviour = self.behaviours.check(&case, now);
+        assert_eq!(peeked, behaviour, "to peek says what checking says");
+        let decision = decide_for(&case, behaviour, &mut Scratch::default());
+        if decision.trap_hit {
+            self.behaviours.mark(&case, now);
+        }
         decision
     }
 
@@ -371,8 +375,8 @@ impl Timeline {
             identity,
             now: Timestamp(500),
         };
-        let claim = Claimant::of(&self.snapshot, Registry::builtin(), &facts).claim;
-        self.behaviours.served(Registry::builtin(), &self.snapshot.sites()[0], claim, &facts);
+        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site has the host");
+        self.behaviours.served(Registry::builtin(), claimant, &facts);
     }
 }
 
@@ -634,14 +638,12 @@ fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
         (1_800, 0, -100_000, 3_600),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let traps = Traps::open(directory.path(), || at(1_000_000)).expect("opened");
+        let (traps, store) = opened(directory.path(), at(1_000_000));
         traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
         let stop = moment(1_000_000 + lived, set);
-        // Another mark has the file written.
-        traps.mark("shop", "gptbot", address("192.0.2.2"), stop, Duration::from_secs(1_000_000));
-        traps.save(directory.path(), stop).expect("saved");
+        closed((traps, store), stop);
         let start = Moment { now: Timestamp(stop.now.0 + away), lived: Duration::from_secs(7) };
-        let again = Traps::open(directory.path(), move || start).expect("opened");
+        let (again, _store) = opened(directory.path(), start);
         let is_marked = |after: u64| {
             again.is_marked("shop", "gptbot", address("192.0.2.1"), start.lived + Duration::from_secs(after))
         };
@@ -653,31 +655,18 @@ fn what_is_left_of_a_mark_outlasts_a_restart_and_a_clock_that_is_set() {
 
 #[test]
 fn a_mark_that_is_over_is_gone_from_the_disk() {
-    use std::sync::atomic::{AtomicI64, Ordering};
     let directory = tempfile::tempdir().expect("a directory");
-    let time = Arc::new(AtomicI64::new(1_000_000));
-    let clock = time.clone();
-    let traps = Traps::open(directory.path(), move || at(clock.load(Ordering::Relaxed))).expect("opened");
+    let (traps, store) = opened(directory.path(), at(1_000_000));
     traps.mark("shop", "gptbot", address("192.0.2.1"), at(1_000_000), HOUR);
     traps.mark("shop", "gptbot", address("192.0.2.2"), at(1_000_000), 2 * HOUR);
-    let until_on_disk = |mark: &str, is: bool| {
-        let (file, began) = (directory.path().join("traps.json"), std::time::Instant::now());
-        while std::fs::read_to_string(&file).is_ok_and(|text| text.contains(mark)) != is {
-            assert!(began.elapsed() < Duration::from_secs(30), "waited in vain for {mark}: {is}");
-            std::thread::park_timeout(milliseconds(10));
-        }
-    };
-    until_on_disk("192.0.2.1", true);
-    time.store(1_003_600, Ordering::Relaxed);
-    until_on_disk("192.0.2.1", false);
-    until_on_disk("192.0.2.2", true);
-    assert_eq!(traps.len(), 1);
-    drop(traps);
+    traps.keep(at(1_000_000));
+    closed((traps, store), at(1_003_600));
     // By a clock that is an hour back it would count again.
-    let again = Traps::open(directory.path(), || at(1_000_000)).expect("opened");
+    let (again, store) = opened(directory.path(), at(1_000_000));
     assert_eq!(again.in_force(at(1_000_000).lived), 1);
-    // What was over while crawlgate was away goes from the disk, too.
     drop(again);
-    let _later = Traps::open(directory.path(), || at(1_010_000)).expect("opened");
-    until_on_disk("192.0.2.2", false);
+    store.close().expect("closed");
+    // What was over while crawlgate was away goes from the disk, too.
+    closed(opened(directory.path(), at(1_010_000)), at(1_010_000));
+    assert_eq!(opened(directory.path(), at(1_000_000)).0.len(), 0);
 }

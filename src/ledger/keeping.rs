@@ -133,13 +133,16 @@ impl Ledger {
         &self,
         registry: &Registry,
         entry: &'a SiteEntry,
-        host: &[u8],
+        host_name: &[u8],
         claim: Claim,
         moment: Moment,
     ) -> Holdings<'a> {
-        let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(entry, moment.now) };
+        let Some(key) = key(&entry.site.name, host_name) else { return Holdings::of_anyone(entry, moment.now) };
         let (claimant, steady) = (Claimant::of(claim, registry, entry), self.watch.is_steady(moment));
-        self.visits.look(&key, |host| holdings(entry, claimant, host, moment.now, steady))
+        self.visits.look(&key, |host| match host {
+            Some(host) => holdings(entry, claimant, Some(host), moment.now, steady),
+            None => holdings(entry, claimant, Some(&self.new_host(entry, host_name, moment.now)), moment.now, steady),
+        })
     }
 
     /// The version of the entry was served whole, or a 304 for it.

@@ -25,7 +25,7 @@ pub use behaviour::Behaviours;
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use keeping::{CrawlerVisits, Ledger, LedgerOptions};
 pub use network_list_health::ListHealth;
-pub use traps::{Mark, Traps, TrapsError};
+pub use traps::{Mark, Traps};
 pub use visits::Visit;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{Former, Held, Site, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Behaviour, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -122,10 +122,10 @@ impl World {
             now: self.wall(),
         };
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
-        let claimant = Claimant::of(&snapshot, registry, &facts);
-        let holdings = self.ledger.holdings(registry, &snapshot.sites()[0], facts.host, claimant.claim, self.moment());
-        let (behaviour, scratch) = (Behaviour::default(), &mut Scratch::default());
-        let decision = decide_for(&snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
+        let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
+        let holdings = self.ledger.holdings(registry, claimant.entry, facts.host, claimant.claim, self.moment());
+        let case = Case { registry, facts, claimant, holdings };
+        let decision = decide_for(&case, Behaviour::default(), &mut Scratch::default());
         (decision.kind, decision.never_fetched)
     }
 }

@@ -1,26 +1,19 @@
-//! Who stepped into a trap: addresses with the name they gave, for a time. That is time lived through: a clock that is
-//! set ends no mark sooner, and brings none back.
-//!
-//! Knows sites, names and addresses; knows no rule. Remembered through a restart in one file, written whole.
+//! Which clients requested a trap: addresses with the identity they claimed, for a time. That is time lived through, so
+//! a clock that is set ends no mark sooner and brings none back. The main types are [`Traps`] and [`Mark`]. This file
+//! knows sites, names and addresses; it must not know rules, nor how marks are stored.
 
 use super::bounded::{Bounded, Ends};
 use super::watch::{TOLERANCE, Watch};
 use crate::clock::Moment;
-use crate::durable::{set_aside, write_whole};
+use crate::state::{AsWritten, Fact, MarkedClient, StateStore, StoreHealth};
 use crate::time::{Timestamp, rfc3339};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// A larger file is none of ours.
-const MAX_FILE: u64 = 64 * 1024 * 1024;
-/// How often marks are written down, when there are new ones: what a crash can lose.
-const WRITTEN_EVERY: Duration = Duration::from_secs(1);
-const FILE: &str = "traps.json";
 
 /// One mark, by the clock on the wall as it is now: for lists, and for the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,19 +82,20 @@ fn seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// The marks cannot be kept.
-#[derive(Debug, thiserror::Error)]
-#[error("the marks of traps, {path}: {error}")]
-pub struct TrapsError {
-    path: String,
-    error: std::io::Error,
-}
-
 #[derive(Default)]
 struct Shared {
     marks: Bounded<Counted>,
+    /// Whether the marks are not those in the store any more.
     changed: AtomicBool,
-    failing: AtomicBool,
+    kept: Option<Kept>,
+}
+
+/// What the store was told.
+struct Kept {
+    store: StateStore,
+    watch: Watch,
+    /// Each mark, by site, crawler and address.
+    marks: Mutex<HashMap<(String, String, IpAddr), Mark>>,
 }
 
 /// All marks; cheap to clone.
@@ -109,45 +103,25 @@ struct Shared {
 pub struct Traps(Arc<Shared>);
 
 impl Traps {
-    /// Marks that are remembered in the state directory, and read from there. They are written by a thread of its own,
-    /// which asks what time it is, and ends with the last of the clones. A file that cannot be understood is set aside.
-    ///
-    /// # Errors
-    /// The file is there and cannot be read, or no thread can be started.
-    pub fn open(state: &Path, clock: impl Fn() -> Moment + Send + 'static) -> Result<Traps, TrapsError> {
-        let moment = clock();
-        let path = state.join(FILE);
-        let failed = |error| TrapsError { path: path.display().to_string(), error };
-        let (traps, mut over_on_disk) = (Traps::default(), false);
-        match std::fs::metadata(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-            Ok(metadata) => {
-                let bytes = if metadata.len() <= MAX_FILE { std::fs::read(&path).map_err(failed)? } else { Vec::new() };
-                match serde_json::from_slice::<Vec<Mark>>(&bytes) {
-                    Ok(marks) => {
-                        for mark in marks.into_iter().map(|mark| Counted::remembered(mark, moment)) {
-                            if mark.is_in_force(moment.lived) {
-                                traps.insert(mark, moment.lived);
-                            } else {
-                                over_on_disk = true;
-                            }
-                        }
-                    }
-                    Err(error) => {
-                        let aside = set_aside(&path);
-                        tracing::warn!(%error, "{}: cannot be understood; set aside as {}", path.display(), aside.display());
-                    }
-                }
+    /// The marks that the store remembers, and that are kept there with [`Traps::keep`].
+    pub fn remembered(clients: &[(Timestamp, MarkedClient)], store: StateStore, moment: Moment) -> Traps {
+        let marks: Vec<Mark> = clients.iter().filter_map(|(_, client)| Mark::of(client)).collect();
+        let known = marks.iter().map(|mark| (mark.key(), mark.clone())).collect();
+        let kept = Kept { store, watch: Watch::new(moment), marks: Mutex::new(known) };
+        let traps = Traps(Arc::new(Shared { kept: Some(kept), ..Shared::default() }));
+        for mark in marks.into_iter().map(|mark| Counted::remembered(mark, moment)) {
+            if mark.is_in_force(moment.lived) {
+                traps.insert(mark, moment.lived);
             }
         }
-        traps.0.changed.store(over_on_disk, Ordering::Relaxed);
-        let shared = Arc::downgrade(&traps.0);
-        let thread = std::thread::Builder::new().name("traps".into());
-        thread
-            .spawn(move || keep(&shared, &path, moment, clock))
-            .map_err(|error| TrapsError { path: FILE.into(), error })?;
-        Ok(traps)
+        // What is over has to go from the store: by the clock of another start it might count again.
+        traps.0.changed.store(!clients.is_empty(), Ordering::Release);
+        traps
+    }
+
+    /// Tells the store what changed. To be called about once a second: what a crash can lose.
+    pub fn keep(&self, moment: Moment) {
+        self.0.keep(moment);
     }
 
     /// Marks an address under a name. Who is marked already is marked anew.
@@ -214,17 +188,29 @@ impl Traps {
         self.0.marks.is_empty()
     }
 
-    /// Whether the marks could not be written the last time.
-    pub fn failing(&self) -> bool {
-        self.0.failing.load(Ordering::Relaxed)
+    /// What is wrong with the store, for `status`.
+    pub fn problem(&self) -> Option<String> {
+        match self.0.kept.as_ref()?.store.health() {
+            StoreHealth::Healthy => None,
+            health => Some(health.to_string()),
+        }
+    }
+}
+
+impl Mark {
+    fn of(client: &MarkedClient) -> Option<Mark> {
+        let (site, crawler) = (client.site.clone(), client.crawler.clone());
+        let (since, until) = (client.since.0, client.until.0);
+        Some(Mark { site, crawler, address: client.address.parse().ok()?, since, until })
     }
 
-    /// Writes what is new, at once: the server's stop waits for it.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn save(&self, state: &Path, moment: Moment) -> std::io::Result<()> {
-        self.0.save(&state.join(FILE), moment)
+    fn key(&self) -> (String, String, IpAddr) {
+        (self.site.clone(), self.crawler.clone(), self.address)
+    }
+
+    fn record(&self) -> MarkedClient {
+        let (site, crawler, address) = (self.site.clone(), self.crawler.clone(), self.address.to_string());
+        MarkedClient { site, crawler, address, since: AsWritten(self.since), until: AsWritten(self.until) }
     }
 }
 
@@ -259,36 +245,21 @@ impl Shared {
         }
     }
 
-    fn save(&self, path: &Path, moment: Moment) -> std::io::Result<()> {
+    fn keep(&self, moment: Moment) {
+        let Some(kept) = &self.kept else { return };
         self.clear_away(moment.lived);
-        if !self.changed.swap(false, Ordering::Acquire) {
-            return Ok(());
+        // What the store was told is by the clock as it was.
+        let was_set = kept.watch.settle(moment).is_some();
+        if !self.changed.swap(false, Ordering::Acquire) && !was_set {
+            return;
         }
-        let marks = self.marks(moment);
-        let written = write_whole(path, |out| Ok(serde_json::to_writer(out, &marks)?));
-        if written.is_err() {
-            self.changed.store(true, Ordering::Release);
-        }
-        written
-    }
-}
-
-fn keep(shared: &Weak<Shared>, path: &Path, opened: Moment, clock: impl Fn() -> Moment) {
-    let watch = Watch::new(opened);
-    loop {
-        std::thread::park_timeout(WRITTEN_EVERY);
-        let Some(shared) = shared.upgrade() else { return };
-        let moment = clock();
-        // What is in the file is by the clock as it was.
-        if watch.settle(moment).is_some() {
-            shared.changed.store(true, Ordering::Release);
-        }
-        match shared.save(path, moment) {
-            Ok(()) => shared.failing.store(false, Ordering::Relaxed),
-            Err(error) if !shared.failing.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(%error, "{}: cannot be written; marks of traps are lost with the process", path.display());
-            }
-            Err(_) => {}
-        }
+        let marks: HashMap<_, _> = self.marks(moment).into_iter().map(|mark| (mark.key(), mark)).collect();
+        let mut told = kept.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = marks.iter().filter(|(key, mark)| told.get(*key) != Some(mark));
+        let new = new.map(|(_, mark)| Fact::set(moment.now, mark.record()));
+        let gone = told.iter().filter(|(key, _)| !marks.contains_key(*key));
+        let gone = gone.map(|(_, mark)| Fact::removed(moment.now, mark.record()));
+        kept.store.put(new.chain(gone).collect::<Vec<_>>());
+        *told = marks;
     }
 }

@@ -5,29 +5,25 @@
 
 mod allow_conflicts;
 mod budget;
-pub mod combine;
-pub mod crawler_rules;
-pub mod front_page;
-pub mod hosts;
-pub mod html;
+mod crawler_rules;
+mod draft;
+mod html;
 mod merge;
 mod origin_rules;
-pub mod registry_overrides;
-pub mod signals;
-pub mod synthesis;
-pub mod tags;
+mod registry_overrides;
+pub(super) mod signals;
+mod synthesis;
+mod tags;
 
-use super::compiled::{FrontPage, RobotsTxt, Site, Version};
 use super::model::{BehindCache, Policy};
 use super::origin::{Origin, OriginFile};
+use super::site::{CrawlerRulesTable, FrontPage, RobotsTxt, Site, Version};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Diagnostics};
-use crawler_rules::CrawlerRulesTable;
-use signals::SignalPlan;
 use std::sync::Arc;
-use tags::TagPlan;
+use std::time::Duration;
 
 /// The policy cannot be used; says why.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -46,7 +42,7 @@ pub fn compile(policy: Arc<Policy>, registry: &Registry) -> Result<Site, Compile
 }
 
 /// Compiles a policy as it is at a moment, until [`Site::next_switch`]: renders its robots.txt, prepares matching,
-/// standings, answers and tag plans. Runs neither the policy's tests nor the interlocks.
+/// crawler rules, answers and tag plans. Runs neither the policy's tests nor the interlocks.
 ///
 /// # Errors
 /// When the file would pass 500 KiB, which is all that a crawler has to read (RFC 9309 section 2.5), or the origin's
@@ -80,11 +76,11 @@ pub fn compile_with_origin(
     let checked = unlisted.len();
     crawler_rules::add_origin_tokens(&mut unlisted, &origin_tokens, registry);
     let tokens = registry_overrides::marks(&policy, registry, unlisted).checked_up_to(checked);
-    let (standings, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
+    let (crawler_rules, answers) = CrawlerRulesTable::new(&policy, registry, &document, &matcher, &tokens);
     let traps = policy.enforcement.traps.iter();
     let traps = traps.map(|trap| Rule { allow: false, pattern: Pattern::new(&trap.value) }).collect();
     let version = Version::of(body.as_bytes());
-    let signals = SignalPlan::new(&policy, &document);
+    let signals = signals::signal_plan(&policy, &document);
     Ok(Site {
         name: policy.name.clone(),
         robots_txt: RobotsTxt {
@@ -92,10 +88,7 @@ pub fn compile_with_origin(
             version,
             etag: format!("\"{version}\""),
             cache_control: format!("public, max-age={}", policy.robots.max_age.value.as_secs()),
-            awaits_origin_until: match origin {
-                Origin::Awaited { until } if policy.reads_origin() => Some(*until),
-                _ => None,
-            },
+            awaits_origin_until: awaits_origin_until(&policy, origin),
         },
         origin: origin_file.cloned(),
         left_out,
@@ -105,22 +98,34 @@ pub fn compile_with_origin(
         group_sources,
         answers,
         signals,
-        tags: TagPlan::new(&policy, at),
+        tags: tags::tag_plan(&policy, at),
         at,
         next_switch: policy.next_switch(at),
         front_page: FrontPage::default(),
         origin_tags: policy.origin_tags,
-        html: html::HtmlRules::new(&policy.html),
+        html: html::html_rules(&policy.html),
         grace: policy.enforcement.grace.value,
-        behind_cache: policy.enforcement.behind_cache.map(|kept| match kept {
-            BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
-            BehindCache::For(kept) => kept,
-        }),
+        behind_cache: behind_cache(&policy),
         traps: RuleSet::new(traps),
-        networks: registry_overrides::Networks::new(&policy, registry, &tokens),
+        networks: registry_overrides::networks(&policy, registry, &tokens),
         tokens,
-        standings,
+        crawler_rules,
         policy,
+    })
+}
+
+fn awaits_origin_until(policy: &Policy, origin: &Origin) -> Option<Timestamp> {
+    match origin {
+        Origin::Awaited { until } if policy.reads_origin() => Some(*until),
+        _ => None,
+    }
+}
+
+/// For how long a cache in front may keep robots.txt.
+fn behind_cache(policy: &Policy) -> Option<Duration> {
+    policy.enforcement.behind_cache.map(|kept| match kept {
+        BehindCache::AsLongAsMaxAge => policy.robots.max_age.value,
+        BehindCache::For(kept) => kept,
     })
 }
 

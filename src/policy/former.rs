@@ -1,7 +1,6 @@
 //! A robots.txt that was in force and may still be held: judged by its bytes alone, whatever policy they came from.
 
-use super::compile::crawler_rules::{binding, names};
-use super::compiled::{Binding, Version};
+use super::site::{Binding, Version, binding, names};
 use crate::crawlers::{Binds, Claim, Registry, TokenMarks};
 use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, Rule};
 use std::collections::HashSet;

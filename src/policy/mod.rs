@@ -2,8 +2,8 @@
 //!
 //! Text in, values out: this room reads no file and no clock.
 
-pub mod compiled;
 pub mod model;
+pub mod site;
 
 mod check;
 mod compile;
@@ -16,11 +16,12 @@ pub mod origin;
 pub mod planned_pause;
 pub mod retire;
 
+pub use self::site as compiled;
 pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};
-pub use compiled::{Former, Held, Site, SiteEntry, Snapshot, Version};
 pub use host_history::{HostHistories, HostHistory};
 pub use model::Policy;
+pub use site::{Former, Held, Site, SiteEntry, Snapshot, Version};
 
 /// The JSON Schema of a policy, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or `false`
 /// as a name.

@@ -1,7 +1,7 @@
 //! The plan of tags: which rules a response gets, what becomes of the origin's, what is retired by the clock.
 
-use super::compiled::{PathRules, Sent, Site, combine};
 use super::retire::RetireStage;
+use super::site::{PathRules, Sent, Site, combine};
 use super::{compile_at, read};
 use crate::crawlers::Registry;
 use crate::robots::{Pattern, TargetScratch};

@@ -6,7 +6,6 @@
 mod dialect;
 mod document;
 mod file;
-mod intersection;
 mod matcher;
 mod normal;
 mod overlap;
@@ -20,7 +19,6 @@ mod windows;
 pub use dialect::{Agent, Dialect, path_of_url};
 pub use document::{Document, Extension, Group, Rule};
 pub use file::{File, Key, Line, LineEnd, MAX_LINE, Oddity, Record, Shape, Spelling};
-pub use intersection::IntersectionLimits;
 pub use matcher::Matcher;
 pub use normal::LITERAL_STAR;
 pub use pattern::Pattern;

@@ -1,10 +1,26 @@
-//! Whether two patterns have a URL in common: what has to be known before one of two rules is trusted not to undo the
-//! other.
+//! Whether two patterns have a URL in common, and whether one matches all that the other matches: what has to be known
+//! before one of two rules is trusted not to undo the other.
 
 use super::Pattern;
 use memchr::memchr;
 
 impl Pattern {
+    /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it
+    /// is not: a wildcard of the other has to meet one of this.
+    pub fn covers(&self, other: &Pattern) -> bool {
+        !other.is_empty() && self.matches(&other.as_target())
+    }
+
+    /// This pattern as a target: what matches it [covers](Pattern::covers) the pattern.
+    pub fn as_target(&self) -> Vec<u8> {
+        // No literal of a pattern has a `*`, so nothing but a wildcard matches the other's.
+        let mut target = self.literal().to_vec();
+        if !self.is_anchored() {
+            target.push(b'*');
+        }
+        target
+    }
+
     /// Whether some target is matched by both. Exact but for the cost: each comparison of two octets takes one from
     /// `budget`, and when that is used up the answer is yes, which is the careful one.
     ///
@@ -49,12 +65,12 @@ impl Pattern {
 
 /// An octet, or any run of octets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+enum Step {
     Octet(u8),
     Any,
 }
 
-pub(super) fn steps(pattern: &Pattern) -> Vec<Step> {
+fn steps(pattern: &Pattern) -> Vec<Step> {
     let octets = pattern.literal().iter().map(|octet| if *octet == b'*' { Step::Any } else { Step::Octet(*octet) });
     // Without a `$` whatever follows is matched, too.
     let end = (!pattern.is_anchored()).then_some(Step::Any);

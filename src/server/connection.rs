@@ -4,11 +4,12 @@
 //! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection;
 //! and it looks at 24 octets or none, for as long as a client pleases to send fewer (Pingora 0.9.1).
 
+use crate::telemetry::OpenConnection;
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::{
-    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, TimingDigest, UniqueID,
-    UniqueIDType,
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, Stream, TimingDigest,
+    UniqueID, UniqueIDType,
 };
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -147,20 +148,41 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
 pub(super) struct Connection {
     stream: Begun<Gathering<TcpStream>>,
     digest: Arc<SocketDigest>,
+    /// Where the connection is counted, if it is.
+    counted: Option<Arc<OpenConnection>>,
+    /// HTTP/2 has octets that belong to no request.
+    is_http2: bool,
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, peer: SocketAddr) -> Connection {
+    pub(super) fn new(stream: TcpStream, peer: SocketAddr, counted: Option<OpenConnection>) -> Connection {
         let digest = SocketDigest::from_raw_fd(stream.as_raw_fd());
         // The cell is new: it cannot be set already.
         let _ = digest.peer_addr.set(Some(peer.into()));
-        Connection { stream: Begun::new(Gathering::new(stream)), digest: Arc::new(digest) }
+        Connection {
+            stream: Begun::new(Gathering::new(stream)),
+            digest: Arc::new(digest),
+            counted: counted.map(Arc::new),
+            is_http2: false,
+        }
+    }
+
+    /// Where this connection of a client is counted, if it is.
+    pub(super) fn counted(stream: &Stream) -> Option<Arc<OpenConnection>> {
+        stream.as_any().downcast_ref::<Connection>()?.counted.clone()
     }
 }
 
 impl AsyncRead for Connection {
+    /// With its first octet a request begins.
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if let Some(counted) = this.counted.as_ref().filter(|_| !this.is_http2 && buffer.filled().len() > before) {
+            counted.set_active(true);
+        }
+        result
     }
 }
 
@@ -201,6 +223,7 @@ impl Peek for Connection {
     /// the preface is not kept waiting.
     async fn try_peek(&mut self, first: &mut [u8]) -> io::Result<bool> {
         poll_fn(|context| self.stream.poll_seen(context)).await?;
+        self.is_http2 = self.stream.seen.starts_with(PREFACE);
         let count = self.stream.seen.len().min(first.len());
         first[..count].copy_from_slice(&self.stream.seen[..count]);
         Ok(true)

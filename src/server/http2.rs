@@ -6,18 +6,21 @@
 //! without a word. So connections are led from here, and only requests are handed over. Must not know what a request is
 //! about.
 
-use super::connection::PREFACE;
+use super::connection::{Connection, PREFACE};
 use crate::settings::Limits;
+use crate::telemetry::OpenConnection;
 use async_trait::async_trait;
-use pingora_core::apps::{HttpServerApp, ServerApp};
+use bytes::Bytes;
+use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::http::v2::server::{H2Accept, H2Options, HttpSession, default_h2_options, handshake};
 use pingora_core::protocols::{Digest, Stream};
 use pingora_core::server::ShutdownWatch;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// How long a client may take to show what it speaks: as long as Pingora gives it for its first request.
 const FIRST_OCTETS: Duration = Duration::from_secs(60);
@@ -62,11 +65,37 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Http<A> {
             Box::pin(self.http2(stream, stop.clone())).await;
             return None;
         }
-        self.app.process_new(stream, stop).await
+        let counted = Connection::counted(&stream);
+        Arc::new(Http1 { app: self.app.clone(), counted }).process_new(stream, stop).await
     }
 
     async fn cleanup(&self) {
         self.app.http_cleanup().await;
+    }
+}
+
+/// One HTTP/1 connection: the application, told of the end of each request.
+struct Http1<A> {
+    app: Arc<A>,
+    counted: Option<Arc<OpenConnection>>,
+}
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Http1<A> {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        session: ServerSession,
+        stop: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        let reused = self.app.process_new_http(session, stop).await;
+        if let Some(counted) = &self.counted {
+            counted.set_active(false);
+        }
+        reused
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        self.app.server_options()
     }
 }
 
@@ -90,14 +119,16 @@ async fn begins_with_preface(stream: &mut Stream, stop: &ShutdownWatch, limit: D
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
-    /// Leads a connection until it is closed: by the client, after `keepalive` without a request, or for the stop.
-    async fn http2(&self, stream: Stream, mut stop: ShutdownWatch) {
+    /// Serves an HTTP/2 connection until it is closed: by the client, after `keepalive` without a request, or for the
+    /// stop.
+    async fn http2(&self, stream: Stream, stop: ShutdownWatch) {
         let digest = Arc::new(Digest {
             ssl_digest: stream.get_ssl_digest(),
             timing_digest: stream.get_timing_digest(),
             proxy_digest: stream.get_proxy_digest(),
             socket_digest: stream.get_socket_digest(),
         });
+        let mut requests = Requests::new(Connection::counted(&stream));
         let mut connection = match handshake(stream, Some(self.options.clone())).await {
             Ok(connection) => connection,
             Err(error) => {
@@ -105,62 +136,107 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
                 return;
             }
         };
+        self.take_requests(&mut connection, &digest, stop, &mut requests).await;
+        drop(connection);
+        // The requests notice that the client is gone. What they did is counted and logged before a stop is complete.
+        while requests.next_end().await.is_some() {}
+    }
+
+    /// Takes requests until the connection is to be closed. Two states: taking requests, and `ending`, after the client
+    /// was told to send no more. A stop or `keepalive` without a request begins the second.
+    async fn take_requests(
+        &self,
+        connection: &mut h2::server::Connection<Stream, Bytes>,
+        digest: &Arc<Digest>,
+        mut stop: ShutdownWatch,
+        requests: &mut Requests,
+    ) {
         let stopping = stop.clone();
         let stopped = stop.wait_for(|stop| *stop);
-        let mut requests = JoinSet::new();
         let mut malformed = 0;
-        // Whether the client was told to send no more.
         let mut ending = false;
-        let mut quiet_since = Instant::now();
         let alarm = sleep(self.keepalive);
         tokio::pin!(stopped, alarm);
         loop {
             tokio::select! {
                 biased;
-                // An error means that nobody can say stop any more.
+                // An error means that the sender is gone: then nothing could tell us to stop later.
                 _ = &mut stopped, if !ending => {
                     ending = true;
-                    connection.graceful_shutdown();
-                    alarm.as_mut().reset(Instant::now() + FAREWELL);
+                    say_goodbye(connection, alarm.as_mut());
                 }
-                Some(_) = requests.join_next() => quiet_since = Instant::now(),
-                accepted = HttpSession::from_h2_conn(&mut connection, digest.clone()) => match accepted {
+                Some(()) = requests.next_end() => {}
+                accepted = HttpSession::from_h2_conn(connection, digest.clone()) => match accepted {
                     Ok(Some(H2Accept::Session(session))) => {
                         let (app, stop) = (self.app.clone(), stopping.clone());
-                        requests.spawn(async move {
+                        requests.begin(async move {
                             app.process_new_http(ServerSession::new_http2(session), &stop).await;
                         });
                     }
-                    Ok(Some(H2Accept::Rejected)) => {
-                        malformed += 1;
-                        if malformed == MALFORMED {
-                            break;
-                        }
-                    }
-                    Ok(None) => break,
+                    Ok(Some(H2Accept::Rejected)) if malformed + 1 < MALFORMED => malformed += 1,
+                    Ok(Some(H2Accept::Rejected) | None) => return,
                     Err(error) => {
                         tracing::debug!(%error, "an HTTP/2 connection broke");
-                        break;
+                        return;
                     }
                 },
                 // Set for the earliest moment, not anew with each request.
                 () = &mut alarm, if requests.is_empty() => {
                     let patience = if ending { FAREWELL } else { self.keepalive };
-                    if quiet_since.elapsed() < patience {
-                        alarm.as_mut().reset(quiet_since + patience);
+                    if requests.quiet_since.elapsed() < patience {
+                        alarm.as_mut().reset(requests.quiet_since + patience);
                     } else if ending {
-                        break;
+                        return;
                     } else {
                         ending = true;
-                        connection.graceful_shutdown();
-                        alarm.as_mut().reset(Instant::now() + FAREWELL);
+                        say_goodbye(connection, alarm.as_mut());
                     }
                 }
             }
         }
-        drop(connection);
-        // They notice that the client is gone; what they did is counted and written down before a stop is through.
-        while requests.join_next().await.is_some() {}
+    }
+}
+
+/// Tells the client to send no more requests, and gives it some time to read that.
+fn say_goodbye(connection: &mut h2::server::Connection<Stream, Bytes>, alarm: Pin<&mut Sleep>) {
+    connection.graceful_shutdown();
+    alarm.reset(Instant::now() + FAREWELL);
+}
+
+/// The open requests of an HTTP/2 connection.
+struct Requests {
+    tasks: JoinSet<()>,
+    /// When the last request ended, or else when the connection began.
+    quiet_since: Instant,
+    counted: Option<Arc<OpenConnection>>,
+}
+
+impl Requests {
+    fn new(counted: Option<Arc<OpenConnection>>) -> Requests {
+        Requests { tasks: JoinSet::new(), quiet_since: Instant::now(), counted }
+    }
+
+    fn begin(&mut self, request: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(request);
+        self.count();
+    }
+
+    /// Waits for the end of a request; `None` when none is open.
+    async fn next_end(&mut self) -> Option<()> {
+        let _ = self.tasks.join_next().await?;
+        self.quiet_since = Instant::now();
+        self.count();
+        Some(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    fn count(&self) {
+        if let Some(counted) = &self.counted {
+            counted.set_active(!self.is_empty());
+        }
     }
 }
 

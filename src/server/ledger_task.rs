@@ -1,8 +1,8 @@
-//! The thread that keeps the ledger: once a second, and once more at the end. So often, too, what could not be written
-//! to the state directory is tried again.
+//! The thread that keeps the ledger and the marks of traps: once a second, and once more at the end. So often, too, what
+//! could not be written to the state directory is tried again.
 
 use crate::clock::Clock;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Traps};
 use crate::sites::SiteManager;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -19,7 +19,7 @@ pub(super) struct Keeper {
 }
 
 /// Starts it.
-pub(super) fn keep(ledger: Arc<Ledger>, live: Arc<SiteManager>, clock: Clock) -> std::io::Result<Keeper> {
+pub(super) fn keep(ledger: Arc<Ledger>, traps: Traps, live: Arc<SiteManager>, clock: Clock) -> std::io::Result<Keeper> {
     let (end, ended) = channel();
     let run = move || {
         // Whoever was killed before the first second is over was there all the same.
@@ -27,8 +27,10 @@ pub(super) fn keep(ledger: Arc<Ledger>, live: Arc<SiteManager>, clock: Clock) ->
         write_again(&ledger, &live, &clock);
         while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             ledger.tick(&live.snapshot(), clock.moment());
+            traps.keep(clock.moment());
             write_again(&ledger, &live, &clock);
         }
+        traps.keep(clock.moment());
         live.write_again(clock.moment().now);
         ledger.close(clock.moment().now);
     };

@@ -5,6 +5,7 @@ use super::ServerError;
 use super::connection::Connection;
 use super::stop::{Counted, Open};
 use crate::admin::Operations;
+use crate::telemetry::{Metrics, OpenConnection};
 use async_trait::async_trait;
 use pingora_core::apps::ServerApp;
 use pingora_core::server::{ListenFds, ShutdownWatch};
@@ -51,6 +52,8 @@ pub(super) struct Listening<A> {
     pub(super) open: Arc<Open>,
     /// Told when connections are accepted.
     pub(super) ready: Option<Arc<Operations>>,
+    /// Where connections are counted by state, if they are.
+    pub(super) metrics: Option<Arc<Metrics>>,
 }
 
 #[async_trait]
@@ -61,7 +64,8 @@ impl<A: ServerApp + Send + Sync + 'static> Service for Listening<A> {
         for listener in self.listeners.drain(..) {
             match TcpListener::from_std(listener) {
                 Ok(listener) => {
-                    loops.spawn(accept(listener, self.app.clone(), stop.clone(), self.open.clone()));
+                    let metrics = self.metrics.clone();
+                    loops.spawn(accept(listener, self.app.clone(), stop.clone(), self.open.clone(), metrics));
                 }
                 Err(error) => tracing::error!(%error, "a listener cannot be used"),
             }
@@ -86,6 +90,7 @@ async fn accept<A: ServerApp + Send + Sync + 'static>(
     app: Arc<A>,
     mut stop: ShutdownWatch,
     open: Arc<Open>,
+    metrics: Option<Arc<Metrics>>,
 ) {
     let _accepting = open.count();
     let stopping = stop.clone();
@@ -100,7 +105,8 @@ async fn accept<A: ServerApp + Send + Sync + 'static>(
         };
         match accepted {
             Ok((stream, peer)) => {
-                tokio::spawn(serve(app.clone(), stream, peer, stopping.clone(), open.count()));
+                let counted = metrics.as_ref().map(|metrics| metrics.open_connection());
+                tokio::spawn(serve(app.clone(), stream, peer, stopping.clone(), counted, open.count()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -122,13 +128,14 @@ async fn serve<A: ServerApp + Send + Sync + 'static>(
     stream: TcpStream,
     peer: SocketAddr,
     stop: ShutdownWatch,
+    counted: Option<OpenConnection>,
     _open: Counted,
 ) {
     // What is written is gathered already; what is flushed is to leave.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection keeps its delay");
     }
-    let mut next = app.process_new(Box::new(Connection::new(stream, peer)), &stop).await;
+    let mut next = app.process_new(Box::new(Connection::new(stream, peer, counted)), &stop).await;
     while let Some(stream) = next {
         next = app.process_new(stream, &stop).await;
     }

@@ -13,17 +13,20 @@ mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::admin::{AdminApp, Operations};
-use crate::clock::{Clock, Moment};
+use crate::answers::Answers;
+use crate::clock::{Clock, ClockError, Moment};
 use crate::crawlers::Registry;
 use crate::gateway::Gateway;
+use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
 use crate::origin::{Origins, Resolver};
 use crate::settings::Settings;
 use crate::sites::{SiteManager, SiteOptions, StartError};
+use crate::state::{StateError, StateStore};
 use crate::telemetry::{AccessLog, Events, Metrics};
 use http2::Http;
 use listening::{Listening, bind};
-pub use origin_robots::{Answer, Errand, OriginRobots, known as known_origins};
+pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -71,9 +74,18 @@ pub enum ServerError {
     /// The policies cannot be loaded.
     #[error(transparent)]
     Policies(#[from] StartError),
-    /// The developer's clock cannot be used.
-    #[error("{0}")]
-    Clock(String),
+    /// The clock file cannot be used.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// A clock file is refused where others could reach the server.
+    #[error("--clock is for development: it is refused while crawlgate listens on {address}, which is not loopback")]
+    ClockOnPublicAddress {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The state directory belongs to another process.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// Something that is needed from the system is not to be had.
     #[error("{what}: {source}")]
     Io {
@@ -112,6 +124,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
 
     let clock = clock(&settings)?;
+    let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
     let registry = Registry::builtin();
     let moment = clock.moment();
     let options = SiteOptions {
@@ -132,21 +145,24 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));
     let metrics = Metrics::new();
     let traps = match &settings.state {
-        Some(state) => Traps::open(state, moments(&clock))
-            .map_err(|error| ServerError::io("cannot remember traps")(std::io::Error::other(error)))?,
+        Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
         None => Traps::default(),
     };
-    let behaviours = Arc::new(Behaviours::with(traps.clone()));
-    let events = Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?;
-    let operations = Operations::with(
-        live.clone(),
-        metrics.clone(),
-        ledger.clone(),
-        clock.clone(),
-        behaviours.clone(),
-        events.clone(),
-    );
-    let access = AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?;
+    // Where the first commit fails, `status` says so, and it is tried again every second.
+    let _ = store.begin(Vec::new());
+    let judge = Arc::new(Judge {
+        sites: live.clone(),
+        registry,
+        ledger: ledger.clone(),
+        behaviours: Arc::new(Behaviours::with(traps.clone())),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
+        events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+        addresses: settings.logs.addresses,
+    });
+    let (access, events) = (judge.access.clone(), judge.events.clone());
+    let operations = Operations::new(judge.clone());
 
     let robots = OriginRobots::new(live.clone(), &settings.origins, settings.state.as_deref(), moment.now);
     origin_robots::start(robots, clock.clone())
@@ -161,16 +177,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     server.bootstrap();
     let mut proxy = HttpProxy::new(
         Gateway {
-            live: live.clone(),
-            registry,
-            ledger: ledger.clone(),
-            clock: clock.clone(),
+            judge,
+            answers: Answers::default(),
             origins: origins.clone(),
             metrics: metrics.clone(),
-            behaviours,
-            access: access.clone(),
-            events: events.clone(),
-            addresses: settings.logs.addresses,
             limits: settings.limits,
             trusted_proxies: settings.trusted_proxies,
         },
@@ -181,7 +191,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     let open = Arc::new(Open::default());
     let (closing, closed) = watch::channel(false);
-    let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+    let resolver = Resolver::new(origins, {
+        let metrics = metrics.clone();
+        move || metrics.upstream_failure("dns")
+    });
     let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
     let serving = server.add_service(Listening {
         name: "proxy",
@@ -191,6 +204,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         stop: Some(closed),
         open: open.clone(),
         ready: Some(operations.clone()),
+        metrics: Some(metrics),
     });
     // The first request finds an address, or the resolver's patience was not enough.
     serving.add_dependency(&resolver);
@@ -203,21 +217,21 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
             stop: None,
             open: Arc::default(),
             ready: None,
+            metrics: None,
         });
     }
     if let Some(control) = &control {
         control.clone().serve(operations.clone()).map_err(ServerError::io("cannot serve the control socket"))?;
     }
 
-    let now = moments(&clock);
-    let keeper =
-        ledger_task::keep(ledger, live.clone(), clock).map_err(ServerError::io("cannot start the ledger's thread"))?;
+    let keeper = ledger_task::keep(ledger, traps, live.clone(), clock)
+        .map_err(ServerError::io("cannot start the ledger's thread"))?;
     let watched = operations.clone();
     let _watch = live
         .watch(&settings.policies, WATCH_DEBOUNCE, move || drop(watched.reload()))
         .map_err(|error| tracing::warn!(%error, "the policy directory is not watched; SIGHUP reads it again"))
         .ok();
-    let _switches =
+    let _scheduler =
         scheduler::start(operations.clone()).map_err(ServerError::io("cannot start the thread for planned changes"))?;
     signals::serve(signals, stop.clone(), {
         let (access, events, operations) = (access.clone(), events.clone(), operations.clone());
@@ -237,10 +251,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let limit = settings.limits.drain;
     let drain = Drain { stop, closing, proxy, open, operations, access, events, limit };
     server.run(RunArgs { shutdown_signal: Box::new(drain) });
-    if let Some(Err(error)) = settings.state.as_deref().map(|state| traps.save(state, now())) {
-        tracing::warn!(%error, "the marks of traps could not be written");
-    }
     keeper.close();
+    if let Err(error) = store.close() {
+        tracing::warn!("{error}; the next start takes this run for a crash");
+    }
     if let Some(control) = control {
         control.remove();
     }
@@ -248,7 +262,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 }
 
 /// What time it is, for who knows no clock.
-fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + 'static {
+fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + Sync + 'static {
     let clock = clock.clone();
     move || clock.moment()
 }
@@ -265,14 +279,12 @@ fn configuration(threads: usize) -> ServerConf {
     }
 }
 
-/// The machine's clock, or a developer's, which no public server goes by.
+/// The machine's clock, or one that a file shifts. A server that others can reach must not follow a file.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     let Some(file) = &settings.clock else { return Ok(Clock::default()) };
     let public = settings.listen.iter().chain(&settings.admin).find(|address| !address.ip().is_loopback());
     match public {
-        Some(address) => Err(ServerError::Clock(format!(
-            "--clock is for development: it is refused while crawlgate listens on {address}, which is not loopback"
-        ))),
-        None => Clock::following(file).map_err(ServerError::Clock),
+        Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
+        None => Ok(Clock::following(file)?),
     }
 }

@@ -1,26 +1,27 @@
-//! What goes by the clock, kept going: a thread that sleeps until the next switch of a policy.
+//! The thread that puts planned changes of policies into force, such as the beginning or the end of a pause. It sleeps
+//! until the next one is due. [`Scheduler`] keeps it alive. Must not know what changes.
 
 use crate::admin::Operations;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// The longest sleep: clocks are set, and policies change.
+/// The longest sleep: the clock may be set, and policies may change meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
-/// The shortest, so that a switch that cannot be made is not tried without end.
+/// The shortest sleep, so that a change that cannot be made is not tried all the time.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// Keeps the thread; dropped, it ends.
-pub struct Switches(#[allow(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
+/// The running thread. It ends when this is dropped.
+pub struct Scheduler(#[allow(dead_code, reason = "its end is what the thread waits for")] Sender<()>);
 
-/// Starts it.
+/// Starts the thread.
 ///
 /// # Errors
 /// The thread cannot be started.
-pub fn start(operations: Arc<Operations>) -> std::io::Result<Switches> {
+pub fn start(operations: Arc<Operations>) -> std::io::Result<Scheduler> {
     let (alive, ended) = channel();
-    std::thread::Builder::new().name("switches".into()).spawn(move || run(&operations, &ended))?;
-    Ok(Switches(alive))
+    std::thread::Builder::new().name("scheduler".into()).spawn(move || run(&operations, &ended))?;
+    Ok(Scheduler(alive))
 }
 
 fn run(operations: &Operations, ended: &Receiver<()>) {

@@ -3,6 +3,52 @@
 use super::ServerAddress;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+/// Why a text is not the URL of a server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{url}` is not the URL of a server: {mistake}")]
+pub struct ServerAddressError {
+    /// The text.
+    pub url: String,
+    /// What is wrong with it.
+    pub mistake: ServerAddressMistake,
+}
+
+/// What is wrong with the URL of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerAddressMistake {
+    /// There is no `://`.
+    #[error("write it with its scheme, like `http://127.0.0.1:3000`")]
+    NoScheme,
+    /// The scheme is neither http nor https.
+    #[error("only http and https are supported")]
+    UnknownScheme,
+    /// Something follows the port.
+    #[error("requests keep their own path, so the URL ends after the port")]
+    Path,
+    /// There is a name or a password.
+    #[error("names and passwords are not sent to an origin")]
+    Credentials,
+    /// Host and port cannot be told apart, or the port is no number.
+    #[error("the host or port cannot be read")]
+    Unreadable,
+    /// The port is 0.
+    #[error("there is no port 0")]
+    PortZero,
+    /// The host is neither a name nor an address.
+    #[error("this is not a host name")]
+    HostName,
+}
+
+/// A text that is not an address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{written}` is not an address to listen on: write an IP address and a port, like {example}")]
+pub struct ListenAddressError {
+    /// The text.
+    pub written: String,
+    /// Addresses that it may have been meant for.
+    example: String,
+}
+
 impl ServerAddress {
     /// Reads the URL of a server: `http://127.0.0.1:3000`, `https://origin.example`.
     ///
@@ -14,31 +60,32 @@ impl ServerAddress {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with it, for a person.
-    pub fn parse(url: &str) -> Result<ServerAddress, String> {
-        let wrong = |why: &str| format!("`{url}` is not the URL of a server: {why}");
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(wrong("write it with its scheme, like `http://127.0.0.1:3000`"));
-        };
+    /// The first mistake in it.
+    pub fn parse(url: &str) -> Result<ServerAddress, ServerAddressError> {
+        ServerAddress::read(url).map_err(|mistake| ServerAddressError { url: url.to_owned(), mistake })
+    }
+
+    fn read(url: &str) -> Result<ServerAddress, ServerAddressMistake> {
+        use ServerAddressMistake as Mistake;
+        let (scheme, rest) = url.split_once("://").ok_or(Mistake::NoScheme)?;
         let tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
-            _ => return Err(wrong("only http and https are spoken")),
+            _ => return Err(Mistake::UnknownScheme),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
-            return Err(wrong("requests keep their own path, so the URL ends after the port"));
+            return Err(Mistake::Path);
         }
         if authority.contains('@') {
-            return Err(wrong("names and passwords are not sent to an origin"));
+            return Err(Mistake::Credentials);
         }
-        let default = if tls { 443 } else { 80 };
-        let (host, port) = host_and_port(authority).ok_or_else(|| wrong("the host or port cannot be read"))?;
-        let port = port.unwrap_or(default);
+        let (host, port) = host_and_port(authority).ok_or(Mistake::Unreadable)?;
+        let port = port.unwrap_or(if tls { 443 } else { 80 });
         if port == 0 {
-            return Err(wrong("there is no port 0"));
+            return Err(Mistake::PortZero);
         }
-        Ok(ServerAddress { tls, host: host_name(host).ok_or_else(|| wrong("this is not a host name"))?, port })
+        Ok(ServerAddress { tls, host: host_name(host).ok_or(Mistake::HostName)?, port })
     }
 }
 
@@ -90,14 +137,17 @@ pub fn host_pattern(written: &str) -> Option<String> {
 }
 
 /// An address to serve on: `0.0.0.0:80`, `[::]:80`.
-pub fn listen_address(written: &str) -> Result<SocketAddr, String> {
+///
+/// # Errors
+/// When it is not an IP address with a port.
+pub fn listen_address(written: &str) -> Result<SocketAddr, ListenAddressError> {
     written.parse().map_err(|_| {
         let port = written.strip_prefix(':').unwrap_or(written);
         let example = if !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()) {
-            format!("127.0.0.1:{port}` or `0.0.0.0:{port}")
+            format!("`127.0.0.1:{port}` or `0.0.0.0:{port}`")
         } else {
-            "127.0.0.1:8080` or `[::]:80".to_owned()
+            "`127.0.0.1:8080` or `[::]:80`".to_owned()
         };
-        format!("`{written}` is not an address to listen on: write an IP address and a port, like `{example}`")
+        ListenAddressError { written: written.to_owned(), example }
     })
 }

@@ -27,9 +27,6 @@ const FIELDS: [&str; 13] = [
     "identity",
     "store",
 ];
-/// Of the log of events, unless it is said otherwise: 64 MiB, and four older ones.
-const EVENT_FILE: usize = 64 * 1_048_576;
-const EVENT_FILES: u32 = 4;
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -106,7 +103,7 @@ fn path(node: &Node, decoder: &mut Decoder<'_>) -> Option<PathBuf> {
 
 fn address(node: &Node, decoder: &mut Decoder<'_>) -> Option<SocketAddr> {
     let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
-    listen_address(text).map_err(|message| decoder.error("bad-address", node.span, message)).ok()
+    listen_address(text).map_err(|error| decoder.error("bad-address", node.span, error.to_string())).ok()
 }
 
 /// An address, a list of them, or maps with `address` (whose `tls` and `proxy_protocol` are still to come).
@@ -233,7 +230,7 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
 
 fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {
     let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
-    ServerAddress::parse(text).map_err(|message| decoder.error("bad-origin", node.span, message)).ok()
+    ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error.to_string())).ok()
 }
 
 fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
@@ -296,7 +293,6 @@ fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &
         "" | "b" => Some(1),
         "k" | "kib" => Some(1_024),
         "m" | "mib" => Some(1_048_576),
-        "g" | "gib" => Some(1_073_741_824),
         _ => None,
     };
     let octets = unit.zip(text[..digits].parse::<usize>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
@@ -315,7 +311,7 @@ fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &
 
 /// As people write it.
 fn in_units(octets: usize) -> String {
-    let units = [(1_073_741_824, "GiB"), (1_048_576, "MiB"), (1_024, "KiB")];
+    let units = [(1_048_576, "MiB"), (1_024, "KiB")];
     match units.into_iter().find(|(unit, _)| octets >= *unit && octets.is_multiple_of(*unit)) {
         Some((unit, name)) => format!("{}{name}", octets / unit),
         None => format!("{octets} octets"),
@@ -347,9 +343,9 @@ fn is_stdout(path: &Path) -> bool {
 
 /// `off`, a file, `-`, or a map with more to say.
 fn events(node: &Node, decoder: &mut Decoder<'_>) -> Option<EventSettings> {
-    let (mut size, mut keep, mut rate) = (EVENT_FILE, EVENT_FILES, EventSettings::default().rate);
+    let mut rate = EventSettings::default().rate;
     let to = if matches!(node.value, Value::Mapping(_)) {
-        let mut fields = decoder.fields(node, "a map: to, size, keep, rate")?;
+        let mut fields = decoder.fields(node, "a map: to, rate")?;
         let to = match fields.take("to") {
             Some(node) => or_off(node, decoder, path),
             None => {
@@ -357,18 +353,12 @@ fn events(node: &Node, decoder: &mut Decoder<'_>) -> Option<EventSettings> {
                 None
             }
         };
-        if let Some(node) = fields.take("size") {
-            self::size(node, 4_096..=1_073_741_824, &mut size, decoder);
+        let given = fields.take("rate");
+        let given = given.and_then(|node| decoder.integer(node, 1..=100_000, "a number of events a second"));
+        if let Some(given) = given.and_then(|given| u32::try_from(given).ok()) {
+            rate = given;
         }
-        let mut number = |name: &str, bounds, wanted: &str, into: &mut u32| {
-            let given = fields.take(name).and_then(|node| decoder.integer(node, bounds, wanted));
-            if let Some(given) = given.and_then(|given| u32::try_from(given).ok()) {
-                *into = given;
-            }
-        };
-        number("keep", 0..=1_000, "a number of files", &mut keep);
-        number("rate", 1..=100_000, "a number of events a second", &mut rate);
-        fields.finish(&["to", "size", "keep", "rate"], decoder);
+        fields.finish(&["to", "rate"], decoder);
         to?
     } else {
         or_off(node, decoder, path)?
@@ -376,7 +366,7 @@ fn events(node: &Node, decoder: &mut Decoder<'_>) -> Option<EventSettings> {
     let destination = match to {
         None => EventDestination::Off,
         Some(path) if is_stdout(&path) => EventDestination::Stdout,
-        Some(path) => EventDestination::File { path, size: size as u64, keep },
+        Some(path) => EventDestination::File(path),
     };
     Some(EventSettings { destination, rate })
 }

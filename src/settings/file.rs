@@ -52,7 +52,7 @@ impl SettingsFile {
         if let Some(AccessDestination::File(path)) = &mut self.access {
             place(path);
         }
-        if let Some(EventSettings { destination: EventDestination::File { path, .. }, .. }) = &mut self.events {
+        if let Some(EventSettings { destination: EventDestination::File(path), .. }) = &mut self.events {
             place(path);
         }
         self

@@ -6,6 +6,7 @@ mod address;
 mod decode;
 mod file;
 
+pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
 
@@ -159,15 +160,8 @@ pub enum EventDestination {
     Off,
     /// Standard output.
     Stdout,
-    /// Appended to a file, which makes way for a new one.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Octets at most.
-        size: u64,
-        /// How many older ones are kept.
-        keep: u32,
-    },
+    /// Appended to this file.
+    File(PathBuf),
 }
 
 /// Where the access log goes.

@@ -108,12 +108,12 @@ fn a_url_that_is_not_a_server_is_refused_with_the_reason() {
 
 #[test]
 fn a_size_is_written_in_units_and_so_are_its_bounds() {
-    let size = |size: &str| read_text(&format!("logs: {{ events: {{ to: events.log, size: {size} }} }}\n")).1;
-    for fits in ["4096", "4KiB", "64 MiB", "1GiB", "1g"] {
+    let size = |size: &str| read_text(&format!("limits: {{ headers: {size} }}\n")).1;
+    for fits in ["1024", "4KiB", "64 k", "1MiB", "1m"] {
         assert_eq!(size(fits), Vec::<String>::new(), "{fits}");
     }
-    let text = "logs: { events: { to: events.log, size: 2GiB } }\n";
+    let text = "limits: { headers: 2MiB }\n";
     let (_, diagnostics) = read(&Source { name: "crawlgate.yaml".into(), text: text.into() });
     let help = diagnostics.items[0].help.as_deref().expect("what to do");
-    assert!(help.starts_with("from 4KiB to 1GiB"), "{help}");
+    assert!(help.starts_with("from 1KiB to 1MiB"), "{help}");
 }

@@ -59,7 +59,7 @@ impl KnownOrigins {
 /// How it stands with the robots.txt of a site's origin, for the status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OriginRobotsStatus {
-    /// One of the states in `docs/semantics.md`.
+    /// One of the states in `docs/origin-robots.md`.
     pub state: String,
     /// Where it is fetched.
     pub url: Option<String>,
@@ -68,6 +68,9 @@ pub struct OriginRobotsStatus {
     pub last_success: Option<Timestamp>,
     /// What is wrong, for a person.
     pub problem: Option<String>,
+    /// Whether the copy comes from before, and the origin was not asked since.
+    #[serde(default)]
+    pub is_unasked: bool,
     /// What is served meanwhile.
     #[serde(default)]
     pub served: Served,

@@ -42,7 +42,8 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
         now: Timestamp(now),
     };
     let held = Holdings::of_anyone(entry, Timestamp(now));
-    let decision = decide(&snapshot, Registry::builtin(), &facts, &held, &mut Scratch::default());
+    let decision =
+        decide(&snapshot, Registry::builtin(), &facts, &held, &mut Scratch::default()).expect("a site has the host");
     let lines = entry.site.tags.tags(&decision.path_rules, 200, Some(b"text/html"));
     (served, decision.kind, lines.map(|lines| lines.lines.clone()).unwrap_or_default())
 }

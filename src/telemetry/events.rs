@@ -1,11 +1,12 @@
-//! Evidence: an event for each request that is refused, or would be under enforce. The latest are kept in memory for
-//! the API; all of them may go to a log, as JSON lines.
+//! Evidence: an [`Event`] for each request that is refused, or that enforcement would refuse. [`Events`] keeps the latest
+//! in memory for the API and writes all of them to a log, as JSON lines. Must not know requests and policies.
 //!
-//! Above a rate only some are taken in, of every crawler some, and the next one says how many were left out. Taking one
-//! in costs a short lock and no waiting: lines are gathered and written as those of the access log are.
+//! Above a rate only some events are recorded, some of each crawler, and the next one says how many were left out.
+//! Recording one costs a short lock and no waiting: lines are gathered and written as those of the access log are.
 
-use super::access::{AccessLog, Output, moment};
-use super::log_file::{LogFile, Rotation};
+use super::access::moment;
+use super::log_file::LogFile;
+use super::log_writer::{LogWriter, Output};
 use crate::settings::{EventDestination, EventSettings};
 use serde::Serialize;
 use std::collections::{HashSet, VecDeque};
@@ -15,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Beyond the rate each crawler on each site has one event a second: so many of them. Names are of the policies and the
-/// registry, so only whoever has as many sites comes near.
+/// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler and site. The names
+/// come from the policies and the registry, so few installations have as many.
 const FAIR: usize = 16_384;
-/// What the log is called in messages.
+/// What messages call the log.
 const NAME: &str = "event-log";
 const SUMMED_EVERY: Duration = Duration::from_secs(1);
 
@@ -73,18 +74,18 @@ fn is_zero(number: &u64) -> bool {
 struct Sampling {
     second: u64,
     taken: u64,
-    /// Who had one, by the hash of site and crawler: of 64 bits under a key of our own, no two are alike.
+    /// Which pairs of site and crawler had one, by their hash: 64 bits under a random key do not collide in practice.
     served: HashSet<u64>,
     /// Since the last that was taken in.
     left_out: u64,
 }
 
-/// All that is known of events; cheap to clone.
+/// The recorder of events; cheap to clone.
 #[derive(Clone)]
 pub struct Events(Arc<Shared>);
 
 struct Shared {
-    log: AccessLog,
+    log: LogWriter,
     /// Events a second.
     rate: u64,
     hasher: RandomState,
@@ -103,16 +104,13 @@ impl Events {
     /// The file cannot be opened for appending, or no thread can be started.
     pub fn open(settings: &EventSettings) -> std::io::Result<Events> {
         let log = match &settings.destination {
-            EventDestination::Off => AccessLog::off(),
-            EventDestination::Stdout => AccessLog::start(NAME, Output::Stdout(std::io::stdout()))?,
-            EventDestination::File { path, size, keep } => {
-                let rotation = Rotation { limit: *size, keep: *keep };
-                AccessLog::start(NAME, Output::File(LogFile::open(NAME, path, Some(rotation))?))?
-            }
+            EventDestination::Off => LogWriter::off(),
+            EventDestination::Stdout => LogWriter::start(NAME, Output::Stdout(std::io::stdout()))?,
+            EventDestination::File(path) => LogWriter::start(NAME, Output::File(LogFile::open(NAME, path)?))?,
         };
         let events = Events::new(log, settings.rate);
         if events.0.log.enabled() {
-            // A flood may be the last that happens for a while: what was left out is said all the same.
+            // After a flood there may be no event for a while: the number that was left out is written all the same.
             let shared = Arc::downgrade(&events.0);
             std::thread::Builder::new().name("events".into()).spawn(move || {
                 loop {
@@ -132,10 +130,10 @@ impl Events {
 
     /// In memory only, so many a second.
     pub fn recording(rate: u32) -> Events {
-        Events::new(AccessLog::off(), rate)
+        Events::new(LogWriter::off(), rate)
     }
 
-    fn new(log: AccessLog, rate: u32) -> Events {
+    fn new(log: LogWriter, rate: u32) -> Events {
         Events(Arc::new(Shared {
             log,
             rate: rate.into(),
@@ -146,7 +144,7 @@ impl Events {
         }))
     }
 
-    /// Takes an event in, if there is room in this second; it is made only then.
+    /// Records an event if there is room in this second; `make` is called only then.
     pub fn record(&self, site: &str, crawler: &str, now: SystemTime, make: impl FnOnce() -> Event) {
         let shared = &*self.0;
         let Some(left_out) = shared.admit(site, crawler, now) else {
@@ -169,12 +167,12 @@ impl Events {
         self.0.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
     }
 
-    /// Events that were not taken in since the start.
+    /// Events that were not recorded since the start.
     pub fn left_out(&self) -> u64 {
         self.0.left_out.load(Ordering::Relaxed)
     }
 
-    /// Lines that were taken in and could not be written.
+    /// Lines that could not be written.
     pub fn dropped(&self) -> u64 {
         self.0.log.dropped()
     }
@@ -223,17 +221,17 @@ impl Shared {
         }
     }
 
-    /// Whether one more is taken in, and then how many before it were not.
+    /// Whether one more event is recorded, and then how many before it were not.
     fn admit(&self, site: &str, crawler: &str, now: SystemTime) -> Option<u64> {
         let second = second(now);
-        let who = self.hasher.hash_one((site, crawler));
+        let pair = self.hasher.hash_one((site, crawler));
         let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);
         if sampling.second != second {
             (sampling.second, sampling.taken) = (second, 0);
             sampling.served.clear();
         }
-        // Room for all of them was made at the start: nobody waits for a table that grows.
-        let first = sampling.served.len() < FAIR && sampling.served.insert(who);
+        // The table was made with room for all of them, so no request waits for it to grow.
+        let first = sampling.served.len() < FAIR && sampling.served.insert(pair);
         if !first && sampling.taken >= self.rate {
             sampling.left_out += 1;
             return None;

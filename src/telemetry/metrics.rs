@@ -1,385 +1,178 @@
-//! Prometheus metrics. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent
-//! or an address. Series are made on first use, capped, and removed with their site.
+//! Prometheus metrics. [`Metrics`] holds them all, in a registry of their own, and has a method for each event that is
+//! counted. Labels are registry ids, site names, policy tokens and fixed words: never a path, a user agent or an
+//! address. Series are made on first use, capped, and removed with their site.
 
 mod by_crawler;
+mod connections;
+mod counters;
+mod register;
+mod sites;
 
 pub use by_crawler::CrawlerCounts;
+pub use connections::OpenConnection;
+pub use sites::SiteGauges;
 
-use ahash::RandomState;
-use prometheus::{
-    Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
-};
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use connections::ConnectionGauges;
+use counters::{Counters, cut_label};
+use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder};
+use register::Register;
+use sites::SiteMetrics;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Series of all counters with a crawler together: some MiB, and a scrape of some tens of milliseconds. Beyond it there
-/// are those with `overflow` for a crawler, which are few.
-const MAX_SERIES: usize = 20_000;
-/// Longer labels are cut: a policy may name tokens of 100 characters.
-const MAX_LABEL: usize = 64;
-/// The crawler label of what came after the cap.
-const OVERFLOW: &str = "overflow";
-
-/// The site's label for hosts that no site claims, and for requests that were refused unjudged.
+/// The site label of requests for hosts that no site claims, and of requests that were refused before they were judged.
 pub const UNCLAIMED: &str = "unclaimed";
 
-/// Counters by label values, remembered by the hash of these.
-struct Counters {
-    vector: IntCounterVec,
-    known: RwLock<HashMap<u64, Series>>,
-    hasher: RandomState,
-    /// Which label is the crawler.
-    crawler: usize,
-    /// Series of all counters that share it.
-    series: Arc<AtomicUsize>,
-}
-
-struct Series {
-    labels: Vec<Box<str>>,
-    counter: IntCounter,
-}
-
-impl Counters {
-    fn new(registry: &Registry, series: &Arc<AtomicUsize>, name: &str, help: &str, labels: &[&str]) -> Counters {
-        let vector = IntCounterVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
-        register(registry, vector.clone());
-        let crawler = labels.iter().position(|label| *label == "crawler").expect("each of them counts crawlers");
-        Counters { vector, known: RwLock::default(), hasher: RandomState::new(), crawler, series: series.clone() }
-    }
-
-    /// Counts one. Beyond the cap the crawler becomes `overflow`, and the answer `false`.
-    fn count(&self, labels: &[&str]) -> bool {
-        let hash = self.hasher.hash_one(labels);
-        if let Some(series) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&hash) {
-            series.counter.inc();
-            return true;
-        }
-        // Made and counted under the lock, lest it be removed in between and come back with nobody to remove it.
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut cut: Vec<&str> = labels.iter().map(|label| cut_label(label)).collect();
-        let (hash, by_name) = match known.contains_key(&hash) || self.series.load(Ordering::Relaxed) < MAX_SERIES {
-            true => (hash, true),
-            false => {
-                cut[self.crawler] = OVERFLOW;
-                (self.hasher.hash_one(cut.as_slice()), false)
-            }
-        };
-        let series = known.entry(hash).or_insert_with(|| {
-            self.series.fetch_add(1, Ordering::Relaxed);
-            Series {
-                labels: cut.iter().map(|label| (*label).into()).collect(),
-                counter: self.vector.with_label_values(&cut),
-            }
-        });
-        series.counter.inc();
-        by_name
-    }
-
-    /// Every series with its labels and its count.
-    fn each(&self, mut take: impl FnMut(&[Box<str>], u64)) {
-        for series in self.known.read().unwrap_or_else(PoisonError::into_inner).values() {
-            take(&series.labels, series.counter.get());
-        }
-    }
-
-    /// For counters whose first label is the site.
-    fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
-        if self.known.read().unwrap_or_else(PoisonError::into_inner).values().all(|series| keep(&series.labels[0])) {
-            return;
-        }
-        // Nobody may count into a handle whose series is gone.
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, series| {
-            let kept = keep(&series.labels[0]);
-            if !kept {
-                self.series.fetch_sub(1, Ordering::Relaxed);
-                // Another key may have led to the same series: labels are cut.
-                let _ = self.vector.remove_label_values(&series.labels);
-            }
-            kept
-        });
-    }
-}
-
-/// Removes the series whose `site` label is not kept.
-fn remove(
-    vector: &impl prometheus::core::Collector,
-    keep: &dyn Fn(&str) -> bool,
-    mut drop_series: impl FnMut(&[&str]) -> bool,
-) {
-    let order: Vec<String> = vector.desc().first().map(|desc| desc.variable_labels.clone()).unwrap_or_default();
-    for family in vector.collect() {
-        for metric in family.get_metric() {
-            let value = |name: &str| {
-                metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
-            };
-            if value("site").is_none_or(|site| keep(&site)) {
-                continue;
-            }
-            let values: Vec<String> = order.iter().filter_map(|name| value(name)).collect();
-            let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            drop_series(&values);
-        }
-    }
-}
-
-fn register(registry: &Registry, collector: impl prometheus::core::Collector + 'static) {
-    registry.register(Box::new(collector)).expect("each metric is registered once");
-}
-
-fn cut_label(label: &str) -> &str {
-    let mut end = label.len().min(MAX_LABEL);
-    while !label.is_char_boundary(end) {
-        end -= 1;
-    }
-    &label[..end]
-}
-
-/// The classes of an origin's answers; the last is for what is none of the others.
+/// The classes of an origin's response status; the last is for every other status.
 const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
+/// The upper bounds of `crawlgate_decision_seconds`.
+const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3];
 
-/// The answers of one class, found without looking labels up: every forwarded request comes here.
-struct Upstream {
+/// Responses of one status class. Found without looking labels up, because every forwarded request comes here.
+struct UpstreamClass {
     requests: IntCounter,
     seconds: Histogram,
+}
+
+/// The counters with a crawler. They share one cap.
+struct RequestCounters {
+    requests: Counters,
+    robots_txt: Counters,
+    violations: Counters,
+    /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
+    identity: Counters,
+}
+
+impl RequestCounters {
+    fn new(register: Register<'_>) -> RequestCounters {
+        let series = Arc::default();
+        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
+        RequestCounters {
+            requests: count(
+                "crawlgate_requests_total",
+                "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
+                &["site", "crawler", "kind", "action"],
+            ),
+            robots_txt: count(
+                "crawlgate_robots_txt_total",
+                "Responses to requests for robots.txt, by status.",
+                &["site", "crawler", "status"],
+            ),
+            violations: count(
+                "crawlgate_violations_total",
+                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
+                &["site", "crawler", "kind"],
+            ),
+            identity: count(
+                "crawlgate_identity_total",
+                "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
+             unverified.",
+                &["crawler", "outcome"],
+            ),
+        }
+    }
 }
 
 /// All metrics, in a registry of their own.
 pub struct Metrics {
     registry: Registry,
-    requests: Counters,
-    robots_txt: Counters,
-    violations: Counters,
-    /// Without a site: whether a crawler is who it says it is does not depend on whom it visits.
-    identity: Counters,
-    last_fetch: IntGaugeVec,
-    suspended: IntGaugeVec,
-    indexable: IntGaugeVec,
-    front_page: IntGaugeVec,
-    retire: IntGaugeVec,
-    paused: IntGaugeVec,
-    policy_info: IntGaugeVec,
-    reload_success: IntGaugeVec,
-    origin_robots: IntGaugeVec,
-    origin_robots_last_success: IntGaugeVec,
-    reload_timestamp: Gauge,
+    counts: RequestCounters,
+    sites: SiteMetrics,
     decision: Histogram,
-    /// By class of status, in the order of [`STATUS_CLASSES`].
-    upstream: [Upstream; STATUS_CLASSES.len()],
+    /// In the order of [`STATUS_CLASSES`].
+    upstream: [UpstreamClass; STATUS_CLASSES.len()],
     upstream_failures: IntCounterVec,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
-    connections: IntGauge,
+    in_flight: IntGauge,
+    connections: ConnectionGauges,
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
     events_dropped: IntCounter,
     trapped: IntGauge,
     warnings: IntGauge,
-    /// The gauges of the sites are set by one at a time.
+    /// Held while gauges of sites are set, so that two settings do not mix.
     setting: Mutex<()>,
-}
-
-/// What is known of a site when its policy changes.
-#[derive(Clone, Debug)]
-#[allow(missing_docs)]
-pub struct SiteGauges {
-    pub site: String,
-    /// Empty when no policy of it is in force.
-    pub version: String,
-    pub indexable: bool,
-    /// In seconds since 1970.
-    pub front_page_seen: Option<i64>,
-    /// How many paths are at each stage; empty where none is retired.
-    pub retire: [(&'static str, usize); 3],
-    pub paused: bool,
-    pub reload_success: bool,
 }
 
 impl Metrics {
     /// With nothing counted yet.
     pub fn new() -> Arc<Metrics> {
         let registry = Registry::new();
-        let gauges = |name: &str, help: &str, labels: &[&str]| {
-            let gauges = IntGaugeVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
-            register(&registry, gauges.clone());
-            gauges
-        };
-        let counters = |name: &str, help: &str, labels: &[&str]| {
-            let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("names are fixed and valid");
-            register(&registry, counters.clone());
-            counters
-        };
-        let last_fetch = gauges(
-            "crawlgate_robots_last_fetch_timestamp_seconds",
-            "When a crawler was last served a site's robots.txt.",
-            &["site", "crawler"],
-        );
-        let suspended = gauges(
-            "crawlgate_identity_suspended",
-            "Whether a crawler's networks, as a site's policy lists them, verified nobody for 7 days while others used its name.",
-            &["site", "crawler"],
-        );
-        let indexable = gauges(
-            "crawlgate_site_indexable",
-            "Whether Googlebot may fetch / and index it, by what is served: as / was last sent; by the policy while it was not.",
-            &["site"],
-        );
-        let front_page = gauges(
-            "crawlgate_site_front_page_timestamp_seconds",
-            "When / was last sent, by which crawlgate_site_indexable goes; 0 while it goes by the policy alone.",
-            &["site"],
-        );
-        let retire = gauges(
-            "crawlgate_retire_paths",
-            "Paths that are being retired, by stage: planned, noindex, disallowed.",
-            &["site", "stage"],
-        );
-        let paused = gauges("crawlgate_paused", "Whether crawling of the site is paused.", &["site"]);
-        let policy_info = gauges("crawlgate_policy_info", "The version of robots.txt in force.", &["site", "version"]);
-        let reload_success =
-            gauges("crawlgate_policy_reload_success", "Whether the site's file as it stands is in force.", &["site"]);
-        let origin_robots = gauges(
-            "crawlgate_origin_robots_state",
-            "How it stands with the origin's own robots.txt: 1 for the state that it is in.",
-            &["site", "state"],
-        );
-        let origin_robots_last_success = gauges(
-            "crawlgate_origin_robots_last_success_timestamp_seconds",
-            "When the origin last said which robots.txt it has, or that it has none.",
-            &["site"],
-        );
-        let upstream_requests =
-            counters("crawlgate_upstream_requests_total", "Answers of the origin, by class of status.", &["status"]);
-        let upstream_failures =
-            counters("crawlgate_upstream_failures_total", "Requests that the origin did not answer.", &["reason"]);
-        let pages = counters(
-            "crawlgate_html_pages_total",
-            "Pages that html of the policy asks to be rewritten, by what came of it.",
-            &["site", "outcome"],
-        );
-        let build = gauges("crawlgate_build_info", "The version of crawlgate.", &["version"]);
-        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
-        let reload_timestamp =
-            Gauge::new("crawlgate_policy_reload_timestamp_seconds", "When policies were last loaded.")
-                .expect("the name is valid");
-        register(&registry, reload_timestamp.clone());
-        let decision = Histogram::with_opts(
-            HistogramOpts::new("crawlgate_decision_seconds", "Time to judge a request.")
-                .buckets(vec![1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3]),
-        )
-        .expect("the name is valid");
-        register(&registry, decision.clone());
-        let upstream_seconds = HistogramVec::new(
-            HistogramOpts::new("crawlgate_upstream_seconds", "Time until the origin's answer was passed on whole."),
-            &["status"],
-        )
-        .expect("the name is valid");
-        register(&registry, upstream_seconds.clone());
-        let upstream = STATUS_CLASSES.map(|class| Upstream {
-            requests: upstream_requests.with_label_values(&[class]),
-            seconds: upstream_seconds.with_label_values(&[class]),
-        });
-        let connections = IntGauge::new("crawlgate_connections", "Requests in flight.").expect("the name is valid");
-        register(&registry, connections.clone());
-        let access_log_dropped =
-            IntCounter::new("crawlgate_access_log_dropped_total", "Lines of the access log that were not written.")
-                .expect("the name is valid");
-        register(&registry, access_log_dropped.clone());
-        let counter = |name: &str, help: &str| {
-            let counter = IntCounter::new(name, help).expect("the name is valid");
-            register(&registry, counter.clone());
-            counter
-        };
-        let events_left_out =
-            counter("crawlgate_events_left_out_total", "Events that were not recorded, because there were too many.");
-        let events_dropped = counter("crawlgate_events_dropped_total", "Lines of the event log that were not written.");
-        let trapped =
-            IntGauge::new("crawlgate_trapped", "Addresses that are marked for a trap.").expect("the name is valid");
-        register(&registry, trapped.clone());
-        let warnings = IntGauge::new(
-            "crawlgate_warnings",
-            "What is wrong with the policy directory or the state directory; `crawlgate status` says what.",
-        )
-        .expect("the name is valid");
-        register(&registry, warnings.clone());
+        let register = Register(&registry);
+        register
+            .gauges("crawlgate_build_info", "Always 1. The label version is that of crawlgate.", &["version"])
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
         #[cfg(target_os = "linux")]
-        register(&registry, prometheus::process_collector::ProcessCollector::for_self());
-        let series = Arc::default();
-        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(&registry, &series, name, help, labels);
+        let _ = registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
         Arc::new(Metrics {
-            requests: count(
-                "crawlgate_requests_total",
-                "Requests, by what they were and what was done.",
-                &["site", "crawler", "verdict", "action"],
+            counts: RequestCounters::new(register),
+            sites: SiteMetrics::new(register),
+            decision: register.histogram(
+                "crawlgate_decision_seconds",
+                "Time that crawlgate took to judge a request.",
+                &DECISION_BUCKETS,
             ),
-            robots_txt: count(
-                "crawlgate_robots_txt_total",
-                "Answers to requests for robots.txt.",
-                &["site", "crawler", "status"],
+            upstream: upstream(register),
+            upstream_failures: register.counters(
+                "crawlgate_upstream_failures_total",
+                "Requests that the origin did not answer, by reason.",
+                &["reason"],
             ),
-            violations: count(
-                "crawlgate_violations_total",
-                "Requests against the rules, by kind.",
-                &["site", "crawler", "kind"],
+            pages: register.counters(
+                "crawlgate_html_pages_total",
+                "Pages that the policy's html section applies to, by outcome.",
+                &["site", "outcome"],
             ),
-            identity: count(
-                "crawlgate_identity_total",
-                "Requests of crawlers, by what is proven about who they say they are.",
-                &["crawler", "outcome"],
+            in_flight: register.gauge(
+                "crawlgate_requests_in_flight",
+                "Requests that were received and are not yet answered completely.",
             ),
-            last_fetch,
-            suspended,
-            indexable,
-            front_page,
-            retire,
-            paused,
-            policy_info,
-            reload_success,
-            origin_robots,
-            origin_robots_last_success,
-            reload_timestamp,
-            decision,
-            upstream,
-            upstream_failures,
-            pages,
-            connections,
-            access_log_dropped,
-            events_left_out,
-            events_dropped,
-            trapped,
-            warnings,
+            connections: ConnectionGauges::new(register),
+            access_log_dropped: register
+                .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
+            events_left_out: register.counter(
+                "crawlgate_events_left_out_total",
+                "Events that crawlgate did not record because there were more than logs.events.rate a second.",
+            ),
+            events_dropped: register
+                .counter("crawlgate_events_dropped_total", "Event log lines that crawlgate could not write."),
+            trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
+            warnings: register.gauge(
+                "crawlgate_warnings",
+                "Problems with the policy directory or the state directory. `crawlgate status` lists them.",
+            ),
             setting: Mutex::default(),
             registry,
         })
     }
 
-    /// `crawlgate_requests_total{site,crawler,verdict,action}`.
-    pub fn request(&self, site: &str, crawler: &str, verdict: &'static str, action: &'static str) {
-        self.requests.count(&[site, crawler, verdict, action]);
+    /// `crawlgate_requests_total{site,crawler,kind,action}`.
+    pub fn request(&self, site: &str, crawler: &str, kind: &'static str, action: &'static str) {
+        self.counts.requests.count(&[site, crawler, kind, action]);
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, now: i64) {
         let mut digits = [0; 3];
-        let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
+        let by_name = self.counts.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
         // A crawler that is not counted by name is not timed by name.
         if by_name && matches!(status, 200 | 304) {
-            self.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
+            self.sites.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
         }
     }
 
     /// `crawlgate_violations_total{site,crawler,kind}`.
     pub fn violation(&self, site: &str, crawler: &str, kind: &'static str) {
-        self.violations.count(&[site, crawler, kind]);
+        self.counts.violations.count(&[site, crawler, kind]);
     }
 
     /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
     /// when sites go, so they must be few.
     pub fn identity(&self, crawler: &str, outcome: &'static str) {
-        self.identity.count(&[crawler, outcome]);
+        self.counts.identity.count(&[crawler, outcome]);
     }
 
     /// `crawlgate_decision_seconds`.
@@ -405,9 +198,9 @@ impl Metrics {
         self.pages.with_label_values(&[cut_label(site), outcome]).inc();
     }
 
-    /// `crawlgate_connections`: requests in flight, plus or minus some.
+    /// `crawlgate_requests_in_flight`: changes the number of requests in flight.
     pub fn in_flight(&self, change: i64) {
-        self.connections.add(change);
+        self.in_flight.add(change);
     }
 
     /// `crawlgate_access_log_dropped_total`: lines since the start. Never goes back.
@@ -436,60 +229,27 @@ impl Metrics {
     /// Sets the gauges of all sites, and removes every series of sites that are gone.
     pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
         let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.reload_timestamp.set(reload_timestamp as f64);
         let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
         let keep = |site: &str| site == UNCLAIMED || names.contains(site);
-        for gauges in
-            [&self.indexable, &self.front_page, &self.retire, &self.paused, &self.reload_success, &self.last_fetch]
-        {
-            remove(gauges, &keep, |labels| gauges.remove_label_values(labels).is_ok());
-        }
-        remove(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
-        for counters in [&self.requests, &self.robots_txt, &self.violations] {
+        self.sites.remove_sites(&keep);
+        sites::remove_sites(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
+        for counters in [&self.counts.requests, &self.counts.robots_txt, &self.counts.violations] {
             counters.remove_sites(&keep);
         }
-        self.policy_info.reset();
-        for site in sites {
-            let name = cut_label(&site.site);
-            self.indexable.with_label_values(&[name]).set(site.indexable.into());
-            self.front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
-            let retires = site.retire.iter().any(|(_, paths)| *paths > 0);
-            for (stage, paths) in site.retire {
-                match retires {
-                    true => self.retire.with_label_values(&[name, stage]).set(paths as i64),
-                    false => drop(self.retire.remove_label_values(&[name, stage])),
-                }
-            }
-            self.paused.with_label_values(&[name]).set(site.paused.into());
-            self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
-            if !site.version.is_empty() {
-                self.policy_info.with_label_values(&[name, &site.version]).set(1);
-            }
-        }
+        self.sites.set(sites, reload_timestamp);
     }
 
     /// `crawlgate_identity_suspended{site,crawler}` of the lists that had anything to say.
     pub fn set_suspended(&self, lists: &[(String, String, bool)]) {
         let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.suspended.reset();
-        for (site, crawler, suspended) in lists.iter().take(MAX_SERIES) {
-            let gauge = self.suspended.with_label_values(&[cut_label(site), cut_label(crawler)]);
-            gauge.set((*suspended).into());
-        }
+        self.sites.set_suspended(lists);
     }
 
     /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
     /// of the sites whose policies ask for it: site, the name of the state, the moment.
     pub fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
         let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.origin_robots.reset();
-        self.origin_robots_last_success.reset();
-        for (site, state, last_success) in sites {
-            self.origin_robots.with_label_values(&[cut_label(site), state]).set(1);
-            if let Some(moment) = last_success {
-                self.origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
-            }
-        }
+        self.sites.set_origin_robots(sites);
     }
 
     /// The text exposition format.
@@ -499,6 +259,24 @@ impl Metrics {
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         String::from_utf8(text).unwrap_or_default()
     }
+}
+
+fn upstream(register: Register<'_>) -> [UpstreamClass; STATUS_CLASSES.len()] {
+    let requests = register.counters(
+        "crawlgate_upstream_requests_total",
+        "Responses of the origin, by class of status.",
+        &["status"],
+    );
+    let seconds = register.histograms(
+        "crawlgate_upstream_seconds",
+        "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
+         second try. It does not include the body.",
+        &["status"],
+    );
+    STATUS_CLASSES.map(|class| UpstreamClass {
+        requests: requests.with_label_values(&[class]),
+        seconds: seconds.with_label_values(&[class]),
+    })
 }
 
 fn status_label(status: u16, digits: &mut [u8; 3]) -> &str {

@@ -1,16 +1,19 @@
-//! What is seen from outside: metrics, the access log, tracing.
+//! What operators see of a running crawlgate: [`Metrics`], the [`AccessLog`], the log of [`Events`], and tracing.
 //!
-//! Knows names and numbers; knows no request and no policy.
+//! The room knows names and numbers. It must not know requests, policies, sites or the ledger: the rooms that use it give
+//! it ready labels and records.
 
 mod access;
 mod events;
 mod log_file;
+mod log_writer;
 mod metrics;
 mod trace;
 
 pub use access::{AccessLog, AccessRecord};
 pub use events::{Event, Events};
-pub use metrics::{CrawlerCounts, Metrics, SiteGauges, UNCLAIMED};
+pub use log_writer::LogWriter;
+pub use metrics::{CrawlerCounts, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
 pub use trace::start_tracing;
 
 #[cfg(test)]

@@ -29,17 +29,17 @@ fn series_go_with_their_site() {
     let text = metrics.render();
     assert!(!text.contains("site=\"one\""), "{text}");
     for line in [
-        r#"crawlgate_requests_total{action="block",crawler="gptbot",site="two",verdict="unproven"} 1"#,
+        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="unproven",site="two"} 1"#,
         r#"crawlgate_robots_txt_total{crawler="gptbot",site="two",status="200"} 1"#,
         r#"crawlgate_robots_last_fetch_timestamp_seconds{crawler="gptbot",site="two"} 5"#,
-        r#"crawlgate_requests_total{action="pass",crawler="none",site="unclaimed",verdict="not_a_crawler"} 1"#,
+        r#"crawlgate_requests_total{action="pass",crawler="none",kind="not_a_crawler",site="unclaimed"} 1"#,
         r#"crawlgate_policy_info{site="two",version="v1"} 1"#,
         "crawlgate_policy_reload_timestamp_seconds 8",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
     metrics.request("two", "gptbot", "unproven", "block");
-    assert!(metrics.render().contains(r#"site="two",verdict="unproven"} 2"#), "counting goes on");
+    assert!(metrics.render().contains(r#"kind="unproven",site="two"} 2"#), "counting goes on");
 }
 
 #[test]
@@ -72,9 +72,7 @@ fn series_are_capped() {
     }
     let text = metrics.render();
     assert!(
-        text.contains(
-            r#"crawlgate_requests_total{action="pass",crawler="overflow",site="site",verdict="allowed"} 100"#
-        )
+        text.contains(r#"crawlgate_requests_total{action="pass",crawler="overflow",kind="allowed",site="site"} 100"#)
     );
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
 }
@@ -137,12 +135,12 @@ fn the_cap_outlasts_scrapes() {
     }
     let text = metrics.render();
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
-    assert!(text.contains(r#"crawler="overflow",site="site",verdict="allowed"} 10000"#));
+    assert!(text.contains(r#"crawler="overflow",kind="allowed",site="site"} 10000"#));
     metrics.robots_txt("site", "late", 200, 5);
     assert!(!metrics.render().contains(r#"crawler="late""#), "one cap for all, the time of the last fetch included");
     metrics.set_sites(&[gauges("other")], 1);
     metrics.request("other", "late", "allowed", "pass");
-    assert!(metrics.render().contains(r#"crawler="late",site="other""#), "what went makes room");
+    assert!(metrics.render().contains(r#"crawler="late",kind="allowed",site="other""#), "what went makes room");
 }
 
 #[test]

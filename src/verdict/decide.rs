@@ -1,12 +1,13 @@
-//! The decision: site, claim, rules, and what follows. Neither allocates, locks nor reads a clock.
+//! The decision: rules, enforcement, and what is done with the request. Neither allocates, locks nor reads a clock.
 
-use super::behaviour::{Behaviour, Claimant};
-use super::{Action, Decision, Facts, Holdings, Identity, Kind, RuleRef, Scratch, Verdict};
+use super::behaviour::Behaviour;
+use super::claimant::{Case, Claimant};
+use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
+use super::identity::Identity;
+use super::{Facts, Holdings, Scratch};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::compiled::{
-    ActivePause, Binding, CrawlerRules, Former, PathRules, PathSignals, Site, SiteEntry, Snapshot,
-};
 use crate::policy::model::{Audience, Mode, Unverified};
+use crate::policy::site::{ActivePause, Binding, CrawlerRules, Former, PathSignals, Site, Snapshot};
 use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -14,17 +15,19 @@ use std::time::Duration;
 /// Certificates must renew through any pause (RFC 8555 section 8.3).
 const ACME: &[u8] = b"/.well-known/acme-challenge/";
 
-/// Judges a request. Neither allocates, locks nor reads a clock (beyond eight matching tag rules the selection grows).
+/// Judges a request by its facts and the versions that the crawler may have cached. `None` where no site claims the
+/// host: the request is forwarded untouched. Neither allocates, locks nor reads a clock (beyond eight matching tag
+/// rules the selection grows).
 ///
 /// ```
-/// use crawlgate::{crawlers::Registry, policy::Snapshot, verdict::{decide, Action, Facts, Holdings, Identity, Scratch}};
+/// use crawlgate::{crawlers::Registry, policy::Snapshot, verdict::{decide, Facts, Holdings, Identity, Scratch}};
 /// let facts = Facts {
 ///     host: b"shop.example", target: b"/", method: b"GET", user_agent: b"GPTBot/1.2", client: None,
 ///     identity: Identity::Unverified, now: crawlgate::time::Timestamp(0),
 /// };
 /// let snapshot = Snapshot::default();
 /// let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
-/// assert_eq!(decision.action, Action::Pass, "a host that no site claims is forwarded untouched");
+/// assert_eq!(decision, None, "no site claims the host");
 /// ```
 pub fn decide(
     snapshot: &Snapshot,
@@ -32,200 +35,233 @@ pub fn decide(
     facts: &Facts<'_>,
     holdings: &Holdings<'_>,
     scratch: &mut Scratch,
-) -> Decision {
-    let claimant = Claimant::of(snapshot, registry, facts);
-    decide_for(snapshot, registry, facts, claimant, holdings, Behaviour::default(), scratch)
+) -> Option<Decision> {
+    let claimant = Claimant::of(snapshot, registry, facts)?;
+    let case = Case { registry, facts: *facts, claimant, holdings: *holdings };
+    Some(decide_for(&case, Behaviour::default(), scratch))
 }
 
-/// The same where it is known who asks, with how it has conducted itself.
-pub fn decide_for(
-    snapshot: &Snapshot,
-    registry: &Registry,
-    facts: &Facts<'_>,
-    claimant: Claimant,
-    holdings: &Holdings<'_>,
-    behaviour: Behaviour,
-    scratch: &mut Scratch,
-) -> Decision {
-    let Claimant { site, claim } = claimant;
-    let Some(index) = site else {
-        return Decision {
-            site: None,
-            claim,
-            verdict: Verdict::NotACrawler,
-            kind: Kind::NotACrawler,
-            never_fetched: false,
-            rule: None,
-            action: Action::Pass,
-            would: None,
-            trap_hit: false,
-            path_rules: PathRules::new(),
-            signals: PathSignals::default(),
-            robots_txt: false,
-            recorded: true,
-        };
-    };
-    let entry = &snapshot.sites()[index];
+/// Judges a request whose claimant is known, together with what the client did recently.
+pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) -> Decision {
+    let Claimant { site: index, entry, claim } = case.claimant;
     let site = &*entry.site;
-    let standing = site.crawler_rules(claim);
-    let target = scratch.target.normalise(facts.target);
-    let judged = judge(site, standing, target);
-    let (verdict, kind) = match judged.outcome {
-        Outcome::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
-        Outcome::NotBound => (Verdict::NotBound, Kind::NotBound),
-        Outcome::Allowed => (Verdict::Allowed, Kind::Allowed),
-        Outcome::Disallowed | Outcome::Ambiguous => {
-            let kind = match mildest_held(registry, facts, claim, site, target, holdings) {
-                Held::Allows => Kind::StaleCopy,
-                _ if judged.outcome == Outcome::Ambiguous => Kind::Ambiguous,
-                _ if standing.never_bound => Kind::NotBound,
-                // Who goes by that version keeps to the letter of the RFC.
-                Held::Ambiguous => Kind::Ambiguous,
-                Held::Disallows if holdings.watched => Kind::Violation,
-                Held::Disallows => Kind::Unproven,
-            };
-            (Verdict::Disallowed, kind)
-        }
-    };
-    let never_fetched = kind == Kind::Violation && !holdings.fetched;
+    let target = scratch.target.normalise(case.facts.target);
+    let question = Question { case, behaviour, rules: site.crawler_rules(claim), target };
+    let ruling = question.ruling();
     let signals = site.signals.for_path(target);
-    // What the gate itself hands out is free for everybody.
-    let free = target.is_robots_txt() || site.signals.is_tdmrep(target);
-    let held = standing.judged && standing.mode != Mode::Off && !free;
-    let against_the_rules =
-        verdict == Verdict::Disallowed && matches!(kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-    let trap_hit =
-        held && !standing.exempt && against_the_rules && springs(registry, facts, claim, site, target, holdings);
-    let impostor = held && facts.identity == Identity::Impostor;
-    let mut found = Found { kind, refusal: None, mode: standing.mode };
-    if impostor {
-        found.refuse(Kind::Impostor, Action::Block(standing.impostor));
-    } else if held && !standing.exempt {
-        found = held_to(standing, verdict, kind, facts.identity, trap_hit, behaviour, holdings.watched);
-        found.refusal = found.refusal.or_else(|| license_wanted(site, standing, signals, target));
-    } else if standing.exempt && verdict == Verdict::Disallowed && kind != Kind::StaleCopy {
-        found.kind = Kind::Exempt;
-    }
-    let Found { kind, refusal, mode } = found;
-    let (action, would) = match (action_before_rules(entry, standing, target, facts.now), refusal, mode) {
+    let trap_hit = question.is_trap_hit(&ruling);
+    let Finding { kind, refusal, mode } = question.finding(&ruling, trap_hit, signals);
+    let (action, would) = match (question.action_before_rules(), refusal, mode) {
         (Some(action), ..) => (action, None),
         (None, Some(refusal), Mode::Enforce) => (refusal, None),
         (None, Some(refusal), Mode::Observe) => (Action::Pass, Some(refusal)),
         (None, ..) => (Action::Pass, None),
     };
     Decision {
-        site: Some(index),
+        site: index,
         claim,
-        verdict,
+        verdict: ruling.verdict,
         kind,
-        never_fetched: never_fetched && kind == Kind::Violation,
-        rule: judged.rule,
+        never_fetched: kind == Kind::Violation && ruling.kind == Kind::Violation && !case.holdings.fetched,
+        rule: ruling.rule,
         action,
         would,
-        trap_hit: trap_hit && !impostor,
+        trap_hit: trap_hit && kind != Kind::Impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
         signals,
         robots_txt: target.is_robots_txt(),
-        recorded: standing.mode != Mode::Off,
+        recorded: question.rules.mode != Mode::Off,
     }
 }
 
-/// What is found beyond the rules: what the request is, what enforce does about it, and how far that goes.
-struct Found {
+/// What is asked of one request: its case, with what the steps of the decision share.
+struct Question<'a> {
+    case: &'a Case<'a>,
+    behaviour: Behaviour,
+    rules: CrawlerRules,
+    target: Target<'a>,
+}
+
+/// What robots.txt says: the version in force, and what cached versions make of it.
+struct Ruling {
+    verdict: Verdict,
+    kind: Kind,
+    rule: Option<RuleRef>,
+}
+
+/// What enforcement says: what the request counts as, the answer that a crawler against the rules gets, and whether
+/// the answer is sent.
+struct Finding {
     kind: Kind,
     refusal: Option<Action>,
     mode: Mode,
 }
 
-impl Found {
+impl Finding {
     fn refuse(&mut self, kind: Kind, refusal: Action) {
         (self.kind, self.refusal) = (kind, Some(refusal));
     }
 }
 
-/// What weighs more comes first: a trap, the rules, proof, pace.
-fn held_to(
-    standing: CrawlerRules,
-    verdict: Verdict,
-    kind: Kind,
-    identity: Identity,
-    trap_hit: bool,
-    behaviour: Behaviour,
-    watched: bool,
-) -> Found {
-    let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended);
-    let mode = match standing.unverified {
-        Unverified::Observe if not_verified => standing.mode.min(Mode::Observe),
-        _ => standing.mode,
-    };
-    let mut found = Found { kind, refusal: None, mode };
-    match (verdict, kind) {
-        // Verified crawlers are reported, and never held to what an address did.
-        _ if trap_hit || behaviour.trapped && identity != Identity::Verified => {
-            found.refuse(Kind::Trapped, Action::Block(standing.trapped));
+impl<'a> Question<'a> {
+    fn site(&self) -> &'a Site {
+        &self.case.claimant.entry.site
+    }
+
+    fn ruling(&self) -> Ruling {
+        let Matched { outcome, rule } = self.matched();
+        let (verdict, kind) = match outcome {
+            Outcome::NotACrawler => (Verdict::NotACrawler, Kind::NotACrawler),
+            Outcome::NotBound => (Verdict::NotBound, Kind::NotBound),
+            Outcome::Allowed => (Verdict::Allowed, Kind::Allowed),
+            Outcome::Disallowed | Outcome::Ambiguous => {
+                let kind = match mildest_cached(self.case, self.target) {
+                    Cached::Allows => Kind::StaleCopy,
+                    _ if outcome == Outcome::Ambiguous => Kind::Ambiguous,
+                    _ if self.rules.never_bound => Kind::NotBound,
+                    // A crawler that goes by that version keeps to the letter of the RFC.
+                    Cached::Ambiguous => Kind::Ambiguous,
+                    Cached::Disallows if self.case.holdings.watched => Kind::Violation,
+                    Cached::Disallows => Kind::Unproven,
+                };
+                (Verdict::Disallowed, kind)
+            }
+        };
+        Ruling { verdict, kind, rule }
+    }
+
+    /// The rule of the version in force.
+    fn matched(&self) -> Matched {
+        if !self.rules.judged {
+            return Matched { outcome: Outcome::NotACrawler, rule: None };
         }
-        (Verdict::Disallowed, Kind::Ambiguous) => found.refusal = Some(Action::Block(standing.ambiguous)),
-        (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
-            found.refusal = Some(Action::Block(standing.disallowed));
+        match self.rules.binding {
+            // A file that crawlgate itself hands out to crawlers is no breach of the rules for the site behind it.
+            Binding::Group(group) if self.site().signals.is_tdmrep(self.target) => {
+                Matched { outcome: Outcome::Allowed, rule: Some(RuleRef { group, rule: None }) }
+            }
+            binding => match_rules(&self.site().matcher, binding, self.target),
         }
-        (Verdict::NotACrawler, _) => {}
-        _ if standing.unverified == Unverified::Refuse && not_verified => {
-            found.refuse(Kind::Unverified, Action::Block(standing.disallowed));
+    }
+
+    /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for everybody.
+    fn is_enforced(&self) -> bool {
+        let free = self.target.is_robots_txt() || self.site().signals.is_tdmrep(self.target);
+        self.rules.judged && self.rules.mode != Mode::Off && !free
+    }
+
+    /// Whether the request hits a trap: the rules disallow the URL as sent for this crawler, and no version that it may
+    /// have cached lacks the trap in what it says to this crawler. On a host that was not observed for long enough no
+    /// trap counts: a crawler that was served the version in force may go by an older copy all the same.
+    fn is_trap_hit(&self, ruling: &Ruling) -> bool {
+        let against_the_rules = ruling.verdict == Verdict::Disallowed
+            && matches!(ruling.kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
+        if !against_the_rules || self.rules.exempt || !self.case.holdings.watched || !self.is_enforced() {
+            return false;
         }
-        _ => {
-            if let Some(wait) = behaviour.too_fast {
-                let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
-                // It may go by a version with a shorter delay, or none, that nobody here knows of.
-                let kind = if watched { Kind::TooFast } else { Kind::Unproven };
-                found.refuse(kind, Action::Slow { answer: standing.too_fast, retry_after });
+        let traps = &self.site().traps;
+        let Some(trap) = traps.find(self.target.sent).and_then(|trap| traps.rules().get(trap)) else {
+            return false;
+        };
+        self.case.holdings.former().all(|held| match binding_in(self.case, &held.former) {
+            Binding::Group(group) => held.former.matcher.rules(usize::from(group)).rules().contains(trap),
+            Binding::NoRules | Binding::NotBound => false,
+        })
+    }
+
+    fn finding(&self, ruling: &Ruling, trap_hit: bool, signals: PathSignals) -> Finding {
+        let (rules, kind) = (self.rules, ruling.kind);
+        let mut finding = Finding { kind, refusal: None, mode: rules.mode };
+        let enforced = self.is_enforced();
+        if enforced && self.case.facts.identity == Identity::Impostor {
+            finding.refuse(Kind::Impostor, Action::Block(rules.impostor));
+        } else if enforced && !rules.exempt {
+            finding = self.enforcement(ruling, trap_hit);
+            finding.refusal = finding.refusal.or_else(|| self.license_wanted(signals));
+        } else if rules.exempt && ruling.verdict == Verdict::Disallowed && kind != Kind::StaleCopy {
+            finding.kind = Kind::Exempt;
+        }
+        finding
+    }
+
+    /// In order of weight: a trap, the rules, the identity, the crawl rate.
+    fn enforcement(&self, ruling: &Ruling, trap_hit: bool) -> Finding {
+        let (rules, identity) = (self.rules, self.case.facts.identity);
+        let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended);
+        let mode = match rules.unverified {
+            Unverified::Observe if not_verified => rules.mode.min(Mode::Observe),
+            _ => rules.mode,
+        };
+        let mut finding = Finding { kind: ruling.kind, refusal: None, mode };
+        match (ruling.verdict, ruling.kind) {
+            // Verified crawlers are reported. What an address did before does not count against them.
+            _ if trap_hit || self.behaviour.trapped && identity != Identity::Verified => {
+                finding.refuse(Kind::Trapped, Action::Block(rules.trapped));
+            }
+            (Verdict::Disallowed, Kind::Ambiguous) => finding.refusal = Some(Action::Block(rules.ambiguous)),
+            (Verdict::Disallowed, Kind::Violation | Kind::Unproven | Kind::NotBound) => {
+                finding.refusal = Some(Action::Block(rules.disallowed));
+            }
+            (Verdict::NotACrawler, _) => {}
+            _ if rules.unverified == Unverified::Refuse && not_verified => {
+                finding.refuse(Kind::Unverified, Action::Block(rules.disallowed));
+            }
+            _ => {
+                if let Some(wait) = self.behaviour.too_fast {
+                    let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
+                    // The crawler may have cached an unknown version with a shorter delay, or with none.
+                    let kind = if self.case.holdings.watched { Kind::TooFast } else { Kind::Unproven };
+                    finding.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
+                }
             }
         }
+        finding
     }
-    found
-}
 
-/// Whether a trap springs: the rules disallow the URL as sent for this crawler, and no version that it may hold lacks
-/// the trap in what it says to this crawler. Where it may hold one from before the watch, none springs: whoever was
-/// shown the one in force may go by that other one all the same.
-fn springs(
-    registry: &Registry,
-    facts: &Facts<'_>,
-    claim: Claim,
-    current: &Site,
-    target: Target<'_>,
-    holdings: &Holdings<'_>,
-) -> bool {
-    if !holdings.watched {
-        return false;
+    /// The answer to a crawler without a licence token where the policy asks for one. The licence itself can always be
+    /// read.
+    fn license_wanted(&self, signals: PathSignals) -> Option<Action> {
+        let status = self.rules.unlicensed?;
+        let group = match self.rules.binding {
+            Binding::Group(group) => Some(group),
+            Binding::NoRules | Binding::NotBound => None,
+        };
+        let site = self.site();
+        site.signals.license(signals, group)?;
+        let open = site.signals.is_terms(self.target) || self.target.sent.starts_with(ACME);
+        (!open).then_some(Action::License { status })
     }
-    let Some(trap) = current.traps.find(target.sent).and_then(|trap| current.traps.rules().get(trap)) else {
-        return false;
-    };
-    holdings.former().all(|held| {
-        let former = &held.former;
-        match binding_in(registry, facts, claim, current, former) {
-            Binding::Group(group) => former.matcher.rules(usize::from(group)).rules().contains(trap),
-            Binding::NoRules | Binding::NotBound => false,
+
+    /// robots.txt, tdmrep.json and pauses come before any rule.
+    fn action_before_rules(&self) -> Option<Action> {
+        let (entry, target, now) = (self.case.claimant.entry, self.target, self.case.facts.now);
+        let concerns = |pause: &&ActivePause| pause.audience == Audience::Everyone || self.rules.pausable;
+        let pause = entry.pause(now).filter(concerns);
+        if target.is_robots_txt() {
+            let paused = pause.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));
+            return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
         }
-    })
+        if entry.site.signals.is_tdmrep(target) {
+            return Some(Action::TdmRep);
+        }
+        pause.filter(|_| !target.sent.starts_with(ACME)).map(|pause| pause_action(pause, now))
+    }
 }
 
-/// The crawl delay that a crawler is held to: the shortest of all versions that it may hold, and none where one of them
-/// has none. Where a version from before the watch may be held, only whoever was `shown` the one in force is held to a
-/// delay, and what is sooner is not called a violation.
-pub fn pace(
-    registry: &Registry,
-    facts: &Facts<'_>,
-    claim: Claim,
-    current: &Site,
-    holdings: &Holdings<'_>,
-    shown: bool,
-) -> Option<Duration> {
-    let now = current.crawler_rules(claim).pace?;
-    if holdings.forgotten || !holdings.watched && !shown {
+fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
+    let left = u32::try_from(pause.until.since(now).as_secs()).unwrap_or(u32::MAX);
+    Action::Pause { retry_after: pause.retry_after.min(left).max(1) }
+}
+
+/// The crawl delay that a crawler is held to: the shortest of all versions that it may have cached, and none where one
+/// of them has none. On a host that was not observed for long enough, the delay holds only for a client that was
+/// `shown` the version in force, and a request that comes sooner is no violation.
+pub fn crawl_delay(case: &Case<'_>, shown: bool) -> Option<Duration> {
+    let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).pace?;
+    if case.holdings.forgotten || !case.holdings.watched && !shown {
         return None;
     }
-    holdings.former().try_fold(now, |shortest, held| match binding_in(registry, facts, claim, current, &held.former) {
+    case.holdings.former().try_fold(now, |shortest, held| match binding_in(case, &held.former) {
         Binding::Group(group) => {
             let delay = held.former.delays.get(usize::from(group)).copied().flatten();
             delay.map(|delay| delay.min(shortest))
@@ -244,92 +280,72 @@ enum Outcome {
     Ambiguous,
 }
 
-struct Judged {
+/// The same, with the rule that says it.
+struct Matched {
     outcome: Outcome,
     rule: Option<RuleRef>,
 }
 
-fn judge(site: &Site, standing: CrawlerRules, target: Target<'_>) -> Judged {
-    if !standing.judged {
-        return Judged { outcome: Outcome::NotACrawler, rule: None };
-    }
-    match standing.binding {
-        // What the gate itself hands out to crawlers is no breach of the rules for the site behind it.
-        Binding::Group(group) if site.signals.is_tdmrep(target) => {
-            Judged { outcome: Outcome::Allowed, rule: Some(RuleRef { group, rule: None }) }
-        }
-        binding => judge_by(&site.matcher, binding, target),
-    }
-}
-
-/// The verdict of one file alone.
-fn judge_by(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Judged {
+/// What one version alone says.
+fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Matched {
     let group = match binding {
-        Binding::NotBound => return Judged { outcome: Outcome::NotBound, rule: None },
-        Binding::NoRules => return Judged { outcome: Outcome::Allowed, rule: None },
+        Binding::NotBound => return Matched { outcome: Outcome::NotBound, rule: None },
+        Binding::NoRules => return Matched { outcome: Outcome::Allowed, rule: None },
         Binding::Group(group) => group,
     };
     let reference = |rule: Option<usize>| Some(RuleRef { group, rule: rule.and_then(|rule| u32::try_from(rule).ok()) });
     if target.is_robots_txt() {
-        return Judged { outcome: Outcome::Allowed, rule: reference(None) };
+        return Matched { outcome: Outcome::Allowed, rule: reference(None) };
     }
     let rules = matcher.rules(usize::from(group));
     let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
     if let Some(rule) = rules.find(target.sent) {
         let outcome = if allows(rule) { Outcome::Allowed } else { Outcome::Disallowed };
-        return Judged { outcome, rule: reference(Some(rule)) };
+        return Matched { outcome, rule: reference(Some(rule)) };
     }
     // Many origins resolve dot segments and doubled slashes; where only that makes the path disallowed, the crawler
     // kept to the letter of the RFC and still gets at what the owner closed.
     match target.resolved.and_then(|resolved| rules.find(resolved)) {
-        Some(rule) if !allows(rule) => Judged { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
-        _ => Judged { outcome: Outcome::Allowed, rule: reference(None) },
+        Some(rule) if !allows(rule) => Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
+        _ => Matched { outcome: Outcome::Allowed, rule: reference(None) },
     }
 }
 
-/// What the versions that a crawler may still hold say of a request that the one in force disallows.
-enum Held {
+/// What the versions that a crawler may have cached say of a request that the version in force disallows.
+enum Cached {
     Allows,
     Ambiguous,
     Disallows,
 }
 
-/// The mildest of them.
-fn mildest_held(
-    registry: &Registry,
-    facts: &Facts<'_>,
-    claim: Claim,
-    current: &Site,
-    target: Target<'_>,
-    holdings: &Holdings<'_>,
-) -> Held {
-    if holdings.forgotten {
-        return Held::Allows;
+/// The mildest of them. A version whose rules are no longer known counts as one that allows.
+fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> Cached {
+    if case.holdings.forgotten {
+        return Cached::Allows;
     }
-    let mut mildest = Held::Disallows;
-    for held in holdings.former() {
-        let binding = binding_in(registry, facts, claim, current, &held.former);
-        match judge_by(&held.former.matcher, binding, target).outcome {
+    let mut mildest = Cached::Disallows;
+    for held in case.holdings.former() {
+        match match_rules(&held.former.matcher, binding_in(case, &held.former), target).outcome {
             Outcome::Disallowed => {}
-            Outcome::Ambiguous => mildest = Held::Ambiguous,
-            Outcome::NotACrawler | Outcome::NotBound | Outcome::Allowed => return Held::Allows,
+            Outcome::Ambiguous => mildest = Cached::Ambiguous,
+            Outcome::NotACrawler | Outcome::NotBound | Outcome::Allowed => return Cached::Allows,
         }
     }
     mildest
 }
 
-/// The group of a former version that binds a claim. What binds the crawler at all is what is known of it now.
-fn binding_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Binding {
-    let binds = current.crawler_rules(claim).binds;
-    former.binding(registry, claim_in(registry, facts, claim, current, former), binds)
+/// The group of a superseded version that binds the claimant. Whether anything binds it is what is known of it now.
+fn binding_in(case: &Case<'_>, former: &Former) -> Binding {
+    let binds = case.claimant.entry.site.crawler_rules(case.claimant.claim).binds;
+    former.binding(case.registry, claim_in(case, former), binds)
 }
 
-/// A token's index is its policy's own: the same crawler may have another one, or be known otherwise, in another
-/// version.
-fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site, former: &Former) -> Claim {
-    let theirs = former.tokens.tokens();
+/// The claim as a superseded version knows it. A token's index is its policy's own: the same crawler may have another
+/// one, or be known otherwise, in another version.
+fn claim_in(case: &Case<'_>, former: &Former) -> Claim {
+    let (claim, theirs) = (case.claimant.claim, former.tokens.tokens());
     let token = match claim {
-        Claim::Token(index) => current.tokens.tokens().get(usize::from(index)),
+        Claim::Token(index) => case.claimant.entry.site.tokens.tokens().get(usize::from(index)),
         _ if theirs.is_empty() => return claim,
         _ => None,
     };
@@ -337,45 +353,10 @@ fn claim_in(registry: &Registry, facts: &Facts<'_>, claim: Claim, current: &Site
     if let Some(place) = place.and_then(|place| u16::try_from(place).ok()) {
         return Claim::Token(place);
     }
-    match registry.identify_with(facts.user_agent, &former.tokens) {
+    match case.registry.identify_with(case.facts.user_agent, &former.tokens) {
         found @ Claim::Token(_) => found,
-        // Whom that file does not name follows its `*`.
+        // A crawler that the version does not name follows its `*`.
         _ if matches!(claim, Claim::Token(_)) => Claim::Other,
         _ => claim,
     }
-}
-
-/// What a crawler without a licence token gets where the policy asks for one. The licence itself can always be read.
-fn license_wanted(site: &Site, standing: CrawlerRules, signals: PathSignals, target: Target<'_>) -> Option<Action> {
-    let status = standing.unlicensed?;
-    let group = match standing.binding {
-        Binding::Group(group) => Some(group),
-        Binding::NoRules | Binding::NotBound => None,
-    };
-    site.signals.license(signals, group)?;
-    let open = site.signals.is_terms(target) || target.sent.starts_with(ACME);
-    (!open).then_some(Action::License { status })
-}
-
-/// robots.txt and pauses come before any rule.
-fn action_before_rules(
-    entry: &SiteEntry,
-    standing: CrawlerRules,
-    target: Target<'_>,
-    now: Timestamp,
-) -> Option<Action> {
-    let concerned = entry.pause(now).filter(|pause| pause.audience == Audience::Everyone || standing.pausable);
-    if target.is_robots_txt() {
-        let paused = concerned.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));
-        return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
-    }
-    if entry.site.signals.is_tdmrep(target) {
-        return Some(Action::TdmRep);
-    }
-    concerned.filter(|_| !target.sent.starts_with(ACME)).map(|pause| pause_action(pause, now))
-}
-
-fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
-    let left = u32::try_from(pause.until.since(now).as_secs()).unwrap_or(u32::MAX);
-    Action::Pause { retry_after: pause.retry_after.min(left).max(1) }
 }

@@ -1,8 +1,9 @@
 //! What is decided beyond the rules: identity, exemption, crawlers of the owner's own, traps in robots.txt.
 
 use super::*;
+use crate::crawlers::Claim;
 use crate::crawlers::Registry;
-use crate::policy::compiled::CrawlerRules;
+use crate::policy::site::CrawlerRules;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::Source;
 use std::sync::Arc;
@@ -49,11 +50,10 @@ fn decided(
         now: Timestamp(0),
     };
     let (registry, holdings) = (Registry::builtin(), Holdings { watched: true, ..Holdings::default() });
-    let claimant = Claimant::of(&snapshot, registry, &facts);
-    let scratch = &mut Scratch::default();
-    let decision = decide_for(&snapshot, registry, &facts, claimant, &holdings, behaviour, scratch);
-    let question = Question { facts, status: 200, content_type: None };
-    let told = explain_for(&snapshot, registry, &question, claimant, &holdings, behaviour, &[]);
+    let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
+    let case = Case { registry, facts, claimant, holdings };
+    let decision = decide_for(&case, behaviour, &mut Scratch::default());
+    let told = explain_for(&case, behaviour, &ResponseFacts::default());
     assert_eq!((told.kind, told.action.kind), (decision.kind, decision.action.name()), "explain says the same");
     (decision, site)
 }
@@ -225,7 +225,7 @@ fn a_correction_changes_what_binds_a_crawler_and_whether_it_keeps_a_delay() {
     };
     assert_eq!(corrected("purpose: search").pace, None);
     assert_eq!(corrected("crawl_delay: yes").pace, Some(Duration::from_secs(10)));
-    assert_eq!(corrected("binds: never").binding, crate::policy::compiled::Binding::NotBound);
+    assert_eq!(corrected("binds: never").binding, crate::policy::site::Binding::NotBound);
 }
 
 #[test]

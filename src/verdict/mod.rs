@@ -1,22 +1,31 @@
-//! The judgement: facts of a request in, a decision out. Pure: neither allocates, locks, nor reads a clock.
+//! The decision about one request: [`Facts`] and [`Holdings`] in, a [`Decision`] out, by [`decide`]. `explain` makes the
+//! same decision and says why. Pure: neither allocates (in `decide`), locks, nor reads a clock. Must not know how facts
+//! are gathered, and what is done with a decision.
 
 mod behaviour;
+mod claimant;
 mod decide;
-mod explain;
+mod decision;
+mod explanation;
+mod identity;
+mod labels;
 mod load;
+mod render;
+mod report;
 mod suite;
 
-pub use behaviour::{Behaviour, Claimant, behaviour_counts, identity_by_policy};
-pub use decide::{decide, decide_for, pace};
-pub use explain::{
-    ActionReport, EffectiveReport, Explanation, Question, claim_label, claim_of, claimant_of, explain, explain_for,
-    explain_response, group_place, report, rule_place,
-};
+pub use behaviour::{Behaviour, behaviour_counts};
+pub use claimant::{Case, Claimant};
+pub use decide::{crawl_delay, decide, decide_for};
+pub use decision::{Action, Decision, Kind, RuleRef, Verdict};
+pub use explanation::{ActionReport, CrawlerReport, EffectiveReport, Explanation, ResponseFacts};
+pub use identity::{Identity, identity_by_policy};
+pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place};
 pub use load::{load, load_at, load_with_origin};
+pub use report::{explain, explain_for, report, report_unclaimed};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
-use crate::crawlers::Claim;
-use crate::policy::compiled::{Held, PathRules, PathSignals, SiteEntry};
+use crate::policy::site::{Held, SiteEntry};
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -38,22 +47,6 @@ pub struct Facts<'a> {
     pub identity: Identity,
     /// When it arrived.
     pub now: Timestamp,
-}
-
-/// What is proven about a claim.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Identity {
-    /// Neither way.
-    #[default]
-    Unverified,
-    /// It is who it says it is.
-    Verified,
-    /// It is not.
-    Impostor,
-    /// It would be, but the list of addresses that says so never verified anybody lately: treated as not verified.
-    #[serde(rename = "unverified")]
-    Suspended,
 }
 
 /// What a crawler may hold of a site's robots.txt, besides the version in force: the versions that it was served on
@@ -111,201 +104,6 @@ pub struct Scratch {
     pub target: TargetScratch,
     /// For the decoded path.
     pub decoded: Vec<u8>,
-}
-
-impl Identity {
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Identity::Unverified | Identity::Suspended => "unverified",
-            Identity::Verified => "verified",
-            Identity::Impostor => "impostor",
-        }
-    }
-
-    /// What is counted of it: a finding that is suspended has a name of its own.
-    pub fn outcome(self) -> &'static str {
-        match self {
-            Identity::Suspended => "suspended",
-            _ => self.name(),
-        }
-    }
-}
-
-impl Verdict {
-    /// Its name in reports and tests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Allowed => "allowed",
-            Verdict::Disallowed => "disallowed",
-            Verdict::NotBound => "not_bound",
-            Verdict::NotACrawler => "not_a_crawler",
-        }
-    }
-}
-
-impl Kind {
-    /// Its name in reports, metrics and tests.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::NotACrawler => "not_a_crawler",
-            Kind::Allowed => "allowed",
-            Kind::StaleCopy => "stale_copy",
-            Kind::Violation => "violation",
-            Kind::Unproven => "unproven",
-            Kind::Ambiguous => "ambiguous",
-            Kind::NotBound => "not_bound",
-            Kind::TooFast => "too_fast",
-            Kind::Impostor => "impostor",
-            Kind::Trapped => "trapped",
-            Kind::Unverified => "unverified",
-            Kind::Exempt => "exempt",
-        }
-    }
-}
-
-impl Action {
-    /// Its name in reports, metrics and tests.
-    pub fn name(self) -> &'static str {
-        match self {
-            Action::Pass => "pass",
-            Action::Block(_) => "block",
-            Action::Slow { .. } => "slow",
-            Action::Pause { .. } => "pause",
-            Action::RobotsTxt => "robots_txt",
-            Action::License { .. } => "license",
-            Action::TdmRep => "tdmrep",
-        }
-    }
-}
-
-/// What the rules say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Verdict {
-    Allowed,
-    Disallowed,
-    NotBound,
-    NotACrawler,
-}
-
-/// What the request is, as far as it can be known (see `docs/semantics.md`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Not judged.
-    NotACrawler,
-    /// Allowed by the version in force.
-    Allowed,
-    /// Disallowed now, allowed by a version it may hold.
-    StaleCopy,
-    /// Disallowed by all that it may hold.
-    Violation,
-    /// Disallowed by all that is known of, on a host that was not watched long enough to know all.
-    Unproven,
-    /// Only the resolved path is disallowed.
-    Ambiguous,
-    /// Its operator says the rules do not bind it.
-    NotBound,
-    /// Allowed, and sooner than the crawl delay lets it come.
-    TooFast,
-    /// Proven not to be the crawler that it says it is.
-    Impostor,
-    /// It asks for a trap, or its address did under the same name a while ago.
-    Trapped,
-    /// Allowed, but the policy refuses who is not verified.
-    Unverified,
-    /// Disallowed, and the policy lets it all the same: no violation.
-    Exempt,
-}
-
-/// A rule of the site's document: the group that applied, and the rule that decided, when one did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleRef {
-    /// Index into `document.groups`.
-    pub group: u16,
-    /// Index into its rules.
-    pub rule: Option<u32>,
-}
-
-/// What is done with a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Forwarded.
-    Pass,
-    /// Answered with the site's `answers[index]`.
-    Block(u16),
-    /// The same, and told when to come back.
-    Slow {
-        /// Index of the answer.
-        answer: u16,
-        /// Retry-After in seconds: who waits that long is in time.
-        retry_after: u32,
-    },
-    /// Answered 503.
-    Pause {
-        /// Retry-After in seconds.
-        retry_after: u32,
-    },
-    /// The site's robots.txt.
-    RobotsTxt,
-    /// A licence is asked for.
-    License {
-        /// 401, or 402.
-        status: u16,
-    },
-    /// The site's `/.well-known/tdmrep.json`.
-    TdmRep,
-}
-
-/// The judgement of one request. Indexes point into the snapshot it was made with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// The site; `None` when no site claims the host: forwarded untouched.
-    pub site: Option<usize>,
-    /// Who it says it is.
-    pub claim: Claim,
-    /// What the rules say.
-    pub verdict: Verdict,
-    /// What that makes the request.
-    pub kind: Kind,
-    /// A violation of a crawler that was never served robots.txt here, though it could have been.
-    pub never_fetched: bool,
-    /// Why.
-    pub rule: Option<RuleRef>,
-    /// What is done.
-    pub action: Action,
-    /// What enforce would do, where observe does not.
-    pub would: Option<Action>,
-    /// The request asks for a trap that it could know of: its address and claim are to be marked, unless it is
-    /// verified.
-    pub trap_hit: bool,
-    /// The tag rules that the path selects.
-    pub path_rules: PathRules,
-    /// What the site says about the use of what is at the path.
-    pub signals: PathSignals,
-    /// Whether it asks a site for its robots.txt, however that is spelled.
-    pub robots_txt: bool,
-    /// Whether the policy wants it recorded what a crawler does: not with `mode: off`.
-    pub recorded: bool,
-}
-
-impl Decision {
-    /// What the request was, as far as that is recorded.
-    pub fn recorded_kind(&self) -> &'static str {
-        if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
-    }
-
-    /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
-    /// the licence server: a policy holds no keys.
-    pub fn with_license_token(mut self) -> Decision {
-        if matches!(self.action, Action::License { .. }) {
-            self.action = Action::Pass;
-        }
-        self.would = self.would.filter(|would| !matches!(would, Action::License { .. }));
-        self
-    }
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! A policy's own `tests:`, run against its compiled site.
 
-use super::explain::{Explanation, claim_of, report};
-use super::{
-    Facts, Holdings, Identity, Question, Scratch,
-    behaviour::{Behaviour, Claimant, identity_by_policy},
-    decide::decide_for,
-};
+use super::behaviour::Behaviour;
+use super::claimant::{Case, Claimant};
+use super::explanation::{Explanation, ResponseFacts};
+use super::identity::{Identity, identity_by_policy};
+use super::report::{explain_for, report_unclaimed};
+use super::{Facts, Holdings};
 use crate::crawlers::Registry;
-use crate::policy::compiled::{Former, Held};
 use crate::policy::model::{HeldByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::planned_pause;
+use crate::policy::site::{Former, Held};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
@@ -99,26 +99,25 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     };
     let entry = &snapshot.sites()[0];
     let host = host_of(test, &entry.site.policy);
-    let mut question = Question {
-        facts: Facts {
-            host: host.as_bytes(),
-            target: test.path.value.as_bytes(),
-            method: b"GET",
-            user_agent: test.agent.value.as_bytes(),
-            client: test.ip,
-            identity: Identity::Unverified,
-            now: test.at.unwrap_or_default(),
-        },
-        status: test.status,
-        content_type: Some(test.content_type.as_deref().unwrap_or("text/html")),
+    let mut facts = Facts {
+        host: host.as_bytes(),
+        target: test.path.value.as_bytes(),
+        method: b"GET",
+        user_agent: test.agent.value.as_bytes(),
+        client: test.ip,
+        identity: Identity::Unverified,
+        now: test.at.unwrap_or_default(),
     };
-    let site = snapshot.site_for_host(question.facts.host);
-    let claim = claim_of(&test.agent.value, registry, site.map(|_| &*entry.site));
-    question.facts.identity = match test.identity.as_deref() {
+    let content_type = Some(test.content_type.as_deref().unwrap_or("text/html"));
+    let response = ResponseFacts { status: test.status, content_type, origin_tags: &[] };
+    let Some(claimant) = Claimant::named(snapshot, registry, &facts) else {
+        return report_unclaimed(registry, &facts, &response);
+    };
+    facts.identity = match test.identity.as_deref() {
         Some("verified") => Identity::Verified,
         Some("impostor") => Identity::Impostor,
         Some(_) => Identity::Unverified,
-        None => identity_by_policy(&entry.site, &question.facts, claim, true),
+        None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let former;
     let holdings = match &test.held {
@@ -127,77 +126,73 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         Some(HeldByTest::InForce) => Holdings { watched: true, fetched: true, in_force: true, ..Holdings::default() },
         Some(HeldByTest::Former(text)) => {
             let body = Arc::from(text.as_bytes());
-            let since = question.facts.now;
+            let since = facts.now;
             former = [Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: since }];
             Holdings { versions: &former, held: 1, watched: true, fetched: true, ..Holdings::default() }
         }
     };
-    let (claimant, behaviour) = (Claimant { site, claim }, Behaviour::default());
-    let scratch = &mut Scratch::default();
-    let decision = decide_for(snapshot, registry, &question.facts, claimant, &holdings, behaviour, scratch);
-    report(&decision, snapshot, registry, &question)
+    explain_for(&Case { registry, facts, claimant, holdings }, Behaviour::default(), &response)
+}
+
+/// What a case expects, held against what came.
+struct Comparison<'a> {
+    test: &'a PolicyTest,
+    got: &'a Explanation,
+    failures: Vec<TestFailure>,
+}
+
+impl Comparison<'_> {
+    /// A name or number.
+    fn value(&mut self, expected: Option<&Located<String>>, what: &str, came: &str) {
+        let Some(expected) = expected.filter(|expected| expected.value != came) else { return };
+        let reason = self.got.rule.as_ref().map_or("no rule decided".to_owned(), |rule| {
+            format!("{}: {} decided, from {}", rule.kind, rule.pattern, rule.source)
+        });
+        let message = format!("the {what} is `{came}`, not `{}`", expected.value);
+        self.fail(Diagnostic::error("test-failed", expected.span, message).help(reason));
+    }
+
+    /// Header lines. `none` is what is said where there are none.
+    fn lines(&mut self, expected: &[Located<String>], came: &[String], what: &str, none: &str) {
+        if expected.iter().map(|line| &line.value).eq(came) {
+            return;
+        }
+        let span = expected.first().map_or(self.test.span, |line| line.span);
+        let came = if came.is_empty() { none.to_owned() } else { format!("`{}`", came.join("` and `")) };
+        let diagnostic = Diagnostic::error("test-failed", span, format!("{what} {came}"));
+        self.fail(diagnostic.help("write the lines as they are sent, in their order; `[]` for none"));
+    }
+
+    fn fail(&mut self, diagnostic: Diagnostic) {
+        let asked = format!("{} asks for {}", self.test.agent.value, self.test.path.value);
+        self.failures.push(TestFailure { diagnostic: diagnostic.related(self.test.span, asked) });
+    }
 }
 
 fn run(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Vec<TestFailure> {
     let got = answer(test, snapshot, registry);
-    let action = got.action.would.as_deref().unwrap_or(&got.action);
-    let mut failures = Vec::new();
-    let mut compare = |expected: Option<&Located<String>>, what: &str, came: &str| {
-        let Some(expected) = expected.filter(|expected| expected.value != came) else { return };
-        let reason = got.rule.as_ref().map_or("no rule decided".to_owned(), |rule| {
-            format!("{}: {} decided, from {}", rule.kind, rule.pattern, rule.source)
-        });
-        let diagnostic = Diagnostic::error(
-            "test-failed",
-            expected.span,
-            format!("the {what} is `{came}`, not `{}`", expected.value),
-        )
-        .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
-        .help(reason);
-        failures.push(TestFailure { diagnostic });
-    };
-    let expect = &test.expect;
     if got.site.is_none() {
         let span = test.host.as_ref().map_or(test.span, |host| host.span);
         let diagnostic = Diagnostic::error("test-failed", span, "this host is not one of the site's");
         return vec![TestFailure { diagnostic }];
     }
-    compare(expect.verdict.as_ref(), "verdict", got.verdict.name());
-    compare(expect.kind.as_ref(), "kind", got.kind.name());
-    let never_fetched = expect.never_fetched.as_ref();
-    let never_fetched = never_fetched.map(|mark| Located { value: mark.value.to_string(), span: mark.span });
-    compare(never_fetched.as_ref(), "mark `never_fetched`", &got.never_fetched.to_string());
     // What is done depends on the mode; a test of the answer is about what enforce does.
-    compare(expect.action.as_ref(), "action", action.kind);
-    let status =
-        expect.answer_status.as_ref().map(|status| Located { value: status.value.to_string(), span: status.span });
-    compare(status.as_ref(), "status", &action.status.unwrap_or(test.status).to_string());
+    let action = got.action.would.as_deref().unwrap_or(&got.action);
+    let text = |value: String, span| Located { value, span };
+    let expect = &test.expect;
+    let never_fetched = expect.never_fetched.as_ref().map(|mark| text(mark.value.to_string(), mark.span));
+    let status = expect.answer_status.as_ref().map(|status| text(status.value.to_string(), status.span));
+    let mut comparison = Comparison { test, got: &got, failures: Vec::new() };
+    comparison.value(expect.verdict.as_ref(), "verdict", got.verdict.name());
+    comparison.value(expect.kind.as_ref(), "kind", got.kind.name());
+    comparison.value(never_fetched.as_ref(), "mark `never_fetched`", &got.never_fetched.to_string());
+    comparison.value(expect.action.as_ref(), "action", action.kind);
+    comparison.value(status.as_ref(), "status", &action.status.unwrap_or(test.status).to_string());
     if let Some(lines) = &expect.tag {
-        let expected: Vec<&str> = lines.iter().map(|line| line.value.as_str()).collect();
-        if expected != got.x_robots_tag {
-            let span = lines.first().map_or(test.span, |line| line.span);
-            let came = if got.x_robots_tag.is_empty() {
-                "nothing".to_owned()
-            } else {
-                format!("`{}`", got.x_robots_tag.join("` and `"))
-            };
-            let diagnostic = Diagnostic::error("test-failed", span, format!("X-Robots-Tag is {came}"))
-                .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
-                .help("write the lines as they are sent, in their order; `[]` for none");
-            failures.push(TestFailure { diagnostic });
-        }
+        comparison.lines(lines, &got.x_robots_tag, "X-Robots-Tag is", "nothing");
     }
     if let Some(lines) = &expect.signals {
-        let expected: Vec<&str> = lines.iter().map(|line| line.value.as_str()).collect();
-        if expected != got.signals {
-            let span = lines.first().map_or(test.span, |line| line.span);
-            let came =
-                if got.signals.is_empty() { "none".to_owned() } else { format!("`{}`", got.signals.join("` and `")) };
-            let diagnostic = Diagnostic::error("test-failed", span, format!("the signals of this response: {came}"))
-                .related(test.span, format!("{} asks for {}", test.agent.value, test.path.value))
-                .help("write the header lines as they are sent, in their order; `[]` for none");
-            failures.push(TestFailure { diagnostic });
-        }
+        comparison.lines(lines, &got.signals, "the signals of this response:", "none");
     }
-    failures
+    comparison.failures
 }

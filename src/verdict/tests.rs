@@ -1,7 +1,7 @@
 use super::*;
 use crate::crawlers::Registry;
-use crate::policy::compiled::{ActivePause, Former, Held};
 use crate::policy::model::Audience;
+use crate::policy::site::{ActivePause, Former, Held};
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
@@ -77,6 +77,7 @@ impl World {
         };
         let holdings = Holdings::of_anyone(&self.snapshot.sites()[0], self.now);
         decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default())
+            .expect("a site has the host")
     }
 
     /// Verdict, kind, what is done, what would be.
@@ -528,20 +529,16 @@ fn a_policy_whose_tests_fail_is_refused_and_says_which() {
 fn an_explanation_names_the_line_of_the_policy() {
     let world =
         World::of("purposes:\n  training: disallow\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n");
-    let question = Question {
-        facts: Facts {
-            host: b"shop.example",
-            target: b"/cart/",
-            method: b"GET",
-            user_agent: b"gptbot",
-            client: None,
-            identity: Identity::Unverified,
-            now: Timestamp(0),
-        },
-        status: 200,
-        content_type: None,
+    let facts = Facts {
+        host: b"shop.example",
+        target: b"/cart/",
+        method: b"GET",
+        user_agent: b"gptbot",
+        client: None,
+        identity: Identity::Unverified,
+        now: Timestamp(0),
     };
-    let explanation = explain(&world.snapshot, Registry::builtin(), &question);
+    let explanation = explain(&world.snapshot, Registry::builtin(), &facts, &ResponseFacts::default());
     let json = serde_json::to_value(&explanation).expect("JSON");
     assert_eq!(json["crawler"]["id"], "gptbot");
     assert_eq!(json["rule"]["source"], "policies/shop.yaml:2:13");

@@ -5,31 +5,13 @@
 
 mod decode;
 mod diagnostic;
+mod place;
 mod tree;
 
 pub use decode::{Decoder, Fields, nearest, parse_duration};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
-pub use tree::{Document, Mapping, Node, Span, Value};
-
-use std::sync::Arc;
-
-/// A value and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located<T> {
-    /// The value.
-    pub value: T,
-    /// Its place in the file.
-    pub span: Span,
-}
-
-/// A file as it was read: its name for messages, and its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    /// The path as the person gave it.
-    pub name: Arc<str>,
-    /// The whole text.
-    pub text: Arc<str>,
-}
+pub use place::{Located, Source, Span};
+pub use tree::{Document, Mapping, Node, Value};
 
 #[cfg(test)]
 mod tests;

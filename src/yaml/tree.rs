@@ -3,7 +3,8 @@
 //!
 //! Knows YAML events and text positions; knows nothing of what the fields mean.
 
-use super::{Diagnostic, Diagnostics, Source};
+use super::place::{Source, Span};
+use super::{Diagnostic, Diagnostics};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use std::collections::HashMap;
 
@@ -11,19 +12,6 @@ use std::collections::HashMap;
 const MAX_NODES: usize = 200_000;
 /// Nesting of one file; decoding recurses.
 const MAX_DEPTH: usize = 64;
-
-/// Where something stands, as byte offsets and as a person counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Span {
-    /// First byte.
-    pub start: usize,
-    /// One past the last byte.
-    pub end: usize,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column in characters, from 1.
-    pub column: u32,
-}
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What the demo says: where things are, and commands to try, with the ports they really have.
+//! The guide that the demo prints: commands to try, with the real ports.
 
 use crate::server::Bound;
 use std::fmt::Write as _;
@@ -46,11 +46,11 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
         &[format!("curl -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox http://{site}/")],
     );
     section(
-        "a crawler that the policy keeps out is refused, and told why",
+        "a crawler that the policy disallows is refused, with the reason",
         &[format!("curl -i -A GPTBot http://{site}/")],
     );
     section(
-        "why, with the line of the policy",
+        "the reason, with the line of the policy",
         &[format!("{program} explain --policies {policies} --host {site} --user-agent GPTBot /")],
     );
     section("the rules, as crawlers read them", &[format!("curl -s http://{site}/robots.txt")]);
@@ -62,14 +62,14 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
         ],
     );
     section(
-        "a real crawler that keeps to robots.txt, and the same one told not to",
+        "a real crawler that follows robots.txt, and the same one told to ignore it",
         &[
             format!("wget -r -nv -P /tmp/museum http://{site}/"),
             format!("wget -r -nv -P /tmp/museum -e robots=off http://{site}/"),
         ],
     );
     section(
-        "pause crawling for ten minutes; people do not notice",
+        "pause crawling for ten minutes; people still get pages",
         &[
             format!("{program} pause --control {control} --for 10m"),
             format!("curl -sI -A Googlebot http://{site}/ | head -1"),
@@ -78,7 +78,7 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
     );
     if let Some(admin) = bound.admin {
         section(
-            "who asked for what, and how things stand",
+            "requests by crawler, the status, and the access log",
             &[
                 format!("curl -s http://{admin}/metrics | grep crawlgate_requests_total"),
                 format!("{program} status --control {control}"),
@@ -87,7 +87,7 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
         );
     }
     format!(
-        "\nA sample site, behind the policy in {policies}. Change the file while this runs: it is read again when it is \
-         saved.\nIn another terminal:\n{text}\nCtrl-C ends the demo.\n"
+        "\ncrawlgate runs in front of a sample site, with the policy in {policies}. When you save the policy, crawlgate \
+         reads it again.\nTry this in another terminal:\n{text}\nCtrl-C ends the demo.\n"
     )
 }

@@ -1,4 +1,4 @@
-//! `demo`: the proxy before a built-in sample site, with the example policy, printing what to try.
+//! `demo`: the proxy in front of a built-in sample site, with the example policy. Prints what to try.
 
 mod guide;
 mod origin;
@@ -11,19 +11,19 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
-/// Run the proxy before a built-in sample site, and print what to try
+/// Run the proxy in front of a built-in sample site, and print what to try
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Where to serve [default: 127.0.0.1:8080, or any free port when that is taken]
+    /// The address to listen on [default: 127.0.0.1:8080, or a free port if that is taken]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// Where metrics and status are [default: 127.0.0.1:9090, or any free port when that is taken]
+    /// The address of metrics and status [default: 127.0.0.1:9090, or a free port if that is taken]
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
     /// The policy directory [default: ./policies in a checkout, else a copy of the example policy]
     #[arg(long, value_name = "DIR")]
     policies: Option<PathBuf>,
-    /// For development: a file that moves the clock, like `lived 25h` or `set -2h`
+    /// For development: a file that sets the clock, like `lived 25h` or `set -2h`
     #[arg(long, value_name = "FILE", hide = true)]
     clock: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         threads: None,
         strict: true,
-        // The site came into being with the demo: nobody can have a copy of another robots.txt.
+        // The site is new with the demo: no crawler can have a copy of another robots.txt.
         new_hosts: ["127.0.0.1", "localhost", "::1"].map(String::from).to_vec(),
         clock: arguments.clock.clone(),
     };

@@ -107,21 +107,21 @@ impl<'a> Answer<'a> {
             )?,
             "star" => writeln!(
                 out,
-                "  no group names {}; that for * decides ({})",
+                "  no group names {}; the group for * decides ({})",
                 printable(self.agent),
                 places(name, &self.group_lines)
             )?,
-            _ => writeln!(out, "  no group of {name} is for {}, nor for *", printable(self.agent))?,
+            _ => writeln!(out, "  {name} has no group for {}, nor for *", printable(self.agent))?,
         }
         match self.line {
             Some(line) => context(out, file, &self.group_lines, line)?,
             None if self.group == "nothing" => {}
-            None => writeln!(out, "  no rule of it matches")?,
+            None => writeln!(out, "  no rule of the group matches")?,
         }
         if let Some(other) = &self.differs {
             let (verdict, line) = (if other.allowed { "allow" } else { "deny" }, other.line);
-            let place = line.map_or("no rule of it matches".to_owned(), |line| format!("line {line}"));
-            writeln!(out, "  {} says otherwise: {verdict} ({place})", spoken(other.dialect))?;
+            let place = line.map_or("no rule matches".to_owned(), |line| format!("line {line}"));
+            writeln!(out, "  {} reads this differently: {verdict} ({place})", spoken(other.dialect))?;
         }
         Ok(())
     }

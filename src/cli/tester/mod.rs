@@ -1,4 +1,4 @@
-//! `tester`: what a robots.txt, anybody's, says about URLs.
+//! `tester`: what any robots.txt says about URLs.
 
 mod answer;
 mod batch;
@@ -10,7 +10,7 @@ use crate::robots::{Dialect, File, Reading};
 use answer::Answer;
 use std::io::{Read, Write};
 
-/// Test URLs against any robots.txt: who may fetch what, and by which line
+/// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -20,16 +20,16 @@ pub struct Arguments {
     /// URLs, or paths with their query
     #[arg(value_name = "URL", required_unless_present = "batch")]
     urls: Vec<String>,
-    /// The product token of a crawler, like Googlebot; may be given again
+    /// The product token of a crawler, like Googlebot; may be repeated
     #[arg(long = "agent", value_name = "TOKEN", required_unless_present = "batch")]
     agents: Vec<String>,
-    /// Whose reading counts
+    /// How to read the file: as crawlgate does, or as Google's library does
     #[arg(long, value_parser = dialect, default_value = "rfc9309", value_name = "rfc9309|google")]
     dialect: Dialect,
-    /// Read `file TAB token TAB url` lines from standard input, write `allow|deny TAB line` for each; always exit 0
+    /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for each; always exit 0
     #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
     batch: bool,
-    /// For a program
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -98,10 +98,10 @@ fn answer_by_status(arguments: &Arguments, source: &str, status: u16, allowed: b
         print_json(&answers)?;
     } else {
         let meaning = match allowed {
-            true => "crawlers take that for a site without rules: everything is allowed",
-            false => "crawlers take that for a site that may not be crawled: everything is denied",
+            true => "crawlers treat that as a site without rules: everything is allowed",
+            false => "crawlers treat that as a closed site: everything is denied",
         };
-        writeln!(std::io::stdout().lock(), "{source} answers {status}; {meaning} (RFC 9309 section 2.3.1).")?;
+        writeln!(std::io::stdout().lock(), "{source} answered {status}; {meaning} (RFC 9309 section 2.3.1).")?;
     }
     if allowed { Ok(()) } else { Err(Failure::Findings) }
 }

@@ -57,14 +57,11 @@ impl Moving {
             identity: Identity::Unverified,
             now: Timestamp(self.now),
         };
-        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts);
-        let entry = claimant.site.and_then(|index| self.snapshot.sites().get(index));
-        let moment = moment(self.now, 0);
-        let holdings = entry
-            .map(|entry| self.ledger.holdings(Registry::builtin(), entry, facts.host, claimant.claim, moment))
-            .unwrap_or_default();
-        let scratch = &mut Scratch::default();
-        decide_for(&self.snapshot, Registry::builtin(), &facts, claimant, &holdings, Behaviour::default(), scratch).kind
+        let registry = Registry::builtin();
+        let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
+        let holdings = self.ledger.holdings(registry, claimant.entry, facts.host, claimant.claim, moment(self.now, 0));
+        let case = Case { registry, facts, claimant, holdings };
+        decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::super::hosts::Hosts;
 use super::super::trust;
-use super::FetchResult;
+use super::{FetchFailure, FetchResult};
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
@@ -17,8 +17,7 @@ const TIME: Duration = Duration::from_secs(20);
 /// Servers of an origin that are tried one after the other.
 const SERVERS: usize = 3;
 
-/// What is said of an origin that sends whoever asks to its public name, which is ours.
-pub const LOOP: &str = "redirects lead back to crawlgate itself";
+type Response = ureq::http::Response<ureq::Body>;
 
 /// Which servers are asked for which host.
 pub struct Targets {
@@ -157,61 +156,58 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
         };
         let response = match request(question, &place, &url, deadline) {
             Ok(response) => response,
-            Err(error) => return FetchResult::Unreachable(format!("{url}: {error}")),
+            Err(error) => return unusable(&url, error),
         };
-        let field = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        if place.host.is_none() && field("server").is_some_and(|name| name == "crawlgate") {
-            return FetchResult::Unreachable(format!("{url}: {LOOP}"));
+        if place.host.is_none() && field(&response, "server").is_some_and(|name| name == "crawlgate") {
+            return FetchResult::Unreachable(FetchFailure::LeadsBack { url });
         }
         let status = response.status().as_u16();
         match status {
             304 if question.etag.is_some() || question.last_modified.is_some() => return FetchResult::Unchanged,
-            // Nobody asked for less than all of it: these say nothing about what the file is.
-            206 => return FetchResult::Unreachable(format!("{url}: the answer is 206, a part of the file")),
-            304 => {
-                return FetchResult::Unreachable(format!(
-                    "{url}: the answer is 304, and there is nothing to compare with"
-                ));
-            }
-            200..=299 => {
-                // What cannot be decoded would be read as a file without rules.
-                let known =
-                    |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));
-                if let Some(coding) = field("content-encoding").filter(|coding| !known(coding.trim())) {
-                    return FetchResult::Unreachable(format!(
-                        "{url}: the answer is coded ({coding}), and nobody asked for that"
-                    ));
-                }
-                let (etag, last_modified) = (field("etag"), field("last-modified"));
-                let html =
-                    field("content-type").is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));
-                let mut bytes = Vec::new();
-                let mut body = response.into_body().into_reader().take(MAX_BYTES as u64 + 1);
-                return match body.read_to_end(&mut bytes) {
-                    Ok(_) => FetchResult::File { bytes, url, etag, last_modified, html },
-                    Err(error) => FetchResult::Unreachable(format!("{url}: the answer broke off: {error}")),
-                };
-            }
+            // crawlgate asked for the whole file: these answers do not say what is in it.
+            206 => return unusable(&url, "the answer is 206, a part of the file"),
+            304 => return unusable(&url, "the answer is 304, and there is nothing to compare with"),
+            200..=299 => return file(response, url),
             301 | 302 | 303 | 307 | 308 => {
-                let location = field("location");
+                let location = field(&response, "location");
                 match location.as_deref().and_then(|to| place.redirected(to, server, question.is_own)) {
                     Some(next) => place = next,
                     None => return FetchResult::Nothing { reason: format!("{status} leads nowhere"), url },
                 }
             }
-            429 | 500..=599 => return FetchResult::Unreachable(format!("{url}: the answer is {status}")),
+            429 | 500..=599 => return unusable(&url, format_args!("the answer is {status}")),
             _ => return FetchResult::Nothing { reason: format!("the answer is {status}"), url },
         }
     }
     FetchResult::Nothing { url: place.url(), reason: format!("more than {REDIRECTS} redirects") }
 }
 
-fn request(
-    question: &Question<'_>,
-    place: &Place,
-    url: &str,
-    deadline: Instant,
-) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+fn unusable(url: &str, reason: impl std::fmt::Display) -> FetchResult {
+    FetchResult::Unreachable(format!("{url}: {reason}").into())
+}
+
+fn field(response: &Response, name: &str) -> Option<String> {
+    response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// The file in a response with status 200.
+fn file(response: Response, url: String) -> FetchResult {
+    // A body that cannot be decoded would be read as a file without rules.
+    let is_known = |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));
+    if let Some(coding) = field(&response, "content-encoding").filter(|coding| !is_known(coding.trim())) {
+        return unusable(&url, format_args!("the answer is coded ({coding}), and nobody asked for that"));
+    }
+    let (etag, last_modified) = (field(&response, "etag"), field(&response, "last-modified"));
+    let media = field(&response, "content-type");
+    let html = media.is_some_and(|media| media.to_ascii_lowercase().starts_with("text/html"));
+    let mut bytes = Vec::new();
+    match response.into_body().into_reader().take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes) {
+        Ok(_) => FetchResult::File { bytes, url, etag, last_modified, html },
+        Err(error) => unusable(&url, format_args!("the answer broke off: {error}")),
+    }
+}
+
+fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant) -> Result<Response, ureq::Error> {
     let agent = ureq::Agent::new_with_config(
         ureq::Agent::config_builder()
             .http_status_as_error(false)

@@ -1,5 +1,16 @@
-//! What becomes of the copy of an origin's robots.txt when the origin says something: pure, with the moment as an
-//! argument. The caller asks when it is time, tells what was heard, and whether what is to be used could be used.
+//! What crawlgate knows of an origin's robots.txt, and when it asks for it next: [`FetchState`]. Pure: the moment is an
+//! argument. The caller fetches when it is due, reports the [`FetchResult`], and says whether the new copy could be used.
+//! Must not know policies or HTTP.
+//!
+//! Beside the copy in use, the last answer is remembered as [`LastAnswer`]:
+//!
+//! | from | to | when |
+//! |---|---|---|
+//! | any | `InUse` | the origin's file is the copy, or was accepted as the new copy |
+//! | any but `HeldBack` | `Unasked` | the copy comes from before, and the origin was not asked since |
+//! | any | `Failed` | no usable answer |
+//! | any | `Gone` | there was a file with rules, and now there is none; believed after ten minutes |
+//! | any | `HeldBack` | the new file cannot be used |
 
 use crate::robots::{File, Key, MAX_BYTES, Shape};
 use crate::time::Timestamp;
@@ -14,8 +25,8 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long a file that is gone must stay gone to be believed: a deployment removes files for minutes, not for ten.
 const BELIEVED_AFTER: Duration = Duration::from_secs(600);
 
-/// Why a copy that a site goes on with is not what the origin has for all that is known.
-pub const NOT_ASKED_YET: &str = "this is the copy that was in use before; the origin has not answered since";
+/// What the status says while the origin was not asked since the copy was taken over.
+const UNASKED: &str = "this is the copy that was in use before; the origin has not answered since";
 
 /// A good copy. One without octets stands for an origin that has no such file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +61,7 @@ impl Copy {
     }
 }
 
-/// What came of asking.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchResult {
     /// A 200 with a body.
@@ -76,7 +87,27 @@ pub enum FetchResult {
         reason: String,
     },
     /// 5xx, 429, or no whole answer: crawlers stay away (RFC 9309 section 2.3.1.4).
-    Unreachable(String),
+    Unreachable(FetchFailure),
+}
+
+/// Why an origin gave no usable answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum FetchFailure {
+    /// The origin redirects to its public name, which is crawlgate's.
+    #[error("{url}: redirects lead back to crawlgate itself")]
+    LeadsBack {
+        /// Where the redirects led.
+        url: String,
+    },
+    /// Anything else, for a person.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl<T: Into<String>> From<T> for FetchFailure {
+    fn from(reason: T) -> FetchFailure {
+        FetchFailure::Other(reason.into())
+    }
 }
 
 impl FetchResult {
@@ -95,20 +126,20 @@ impl FetchResult {
     }
 }
 
-/// How it stands.
+/// The state of a copy as metrics and the status show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// There is no copy yet, and it is waited for.
+    /// There is no copy yet, and crawlgate waits for one.
     Awaited,
     /// The copy is what the origin has.
     Current,
     /// The origin has none.
     Absent,
-    /// The last good copy is in use, for the origin says nothing that could be used.
+    /// The last good copy is in use, because the origin gives no usable answer.
     Kept,
-    /// The origin has another file, which would do harm.
+    /// The origin has another file, which is not used because it would do harm.
     HeldBack,
-    /// There was never a copy, and waiting is over.
+    /// There was never a copy, and crawlgate no longer waits.
     Missing,
 }
 
@@ -129,67 +160,102 @@ impl State {
         }
     }
 
-    /// Whether somebody has to look.
+    /// The state of this name.
+    pub fn named(name: &str) -> Option<State> {
+        State::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether an operator has to act.
     pub fn is_alarm(self) -> bool {
         matches!(self, State::HeldBack | State::Missing)
     }
 }
 
-/// The life of one site's copy. What is written down survives a restart.
+/// The origin's last answer, where it says something else than the copy in use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum LastAnswer {
+    /// It said what is in use, or was never asked.
+    #[default]
+    InUse,
+    /// The copy comes from before; the origin was not asked since.
+    Unasked,
+    /// It gave no usable answer.
+    Failed {
+        why: FetchFailure,
+        /// In a row. Not stored: after a restart the origin is asked often again.
+        #[serde(skip)]
+        failures: u32,
+    },
+    /// It says that the file is gone, or that there is nothing in it, and has said nothing else since.
+    Gone { since: Timestamp, why: String },
+    /// It has a file that cannot be used.
+    HeldBack {
+        why: String,
+        /// When it first said that the file is gone, if it is this that cannot be used.
+        gone_since: Option<Timestamp>,
+    },
+}
+
+impl LastAnswer {
+    fn gone_since(&self) -> Option<Timestamp> {
+        match self {
+            LastAnswer::Gone { since, .. } => Some(*since),
+            LastAnswer::HeldBack { gone_since, .. } => *gone_since,
+            LastAnswer::InUse | LastAnswer::Unasked | LastAnswer::Failed { .. } => None,
+        }
+    }
+
+    /// Changes the moment since when the file is gone.
+    fn move_gone_since(&mut self, moved: impl Fn(Timestamp) -> Timestamp) {
+        match self {
+            LastAnswer::Gone { since, .. } => *since = moved(*since),
+            LastAnswer::HeldBack { gone_since, .. } => *gone_since = gone_since.map(moved),
+            LastAnswer::InUse | LastAnswer::Unasked | LastAnswer::Failed { .. } => {}
+        }
+    }
+}
+
+/// What is known of one site's copy. Everything but `next` and the number of failures survives a restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchState {
     wanted_since: Timestamp,
     copy: Option<Copy>,
     last_success: Option<Timestamp>,
-    /// When the origin first said that the file is gone, or that there is nothing in it, if it said nothing else since.
-    gone_since: Option<Timestamp>,
+    #[serde(default)]
+    last_answer: LastAnswer,
     #[serde(skip)]
     next: Timestamp,
-    #[serde(skip)]
-    failures: u32,
-    #[serde(default)]
-    problem: Option<String>,
-    #[serde(default)]
-    held_back: bool,
 }
 
 impl FetchState {
     /// Nothing is known; the first fetch is due.
     pub fn new(now: Timestamp) -> FetchState {
-        FetchState {
-            wanted_since: now,
-            copy: None,
-            last_success: None,
-            gone_since: None,
-            next: now,
-            failures: 0,
-            problem: None,
-            held_back: false,
-        }
+        FetchState { wanted_since: now, copy: None, last_success: None, last_answer: LastAnswer::InUse, next: now }
     }
 
-    /// Goes on with what a site goes by already, of which nothing else is known. The first fetch is due.
+    /// Takes over the copy that a site already uses, of which nothing else is known. The first fetch is due.
     pub fn going_on(url: String, bytes: Arc<[u8]>, now: Timestamp) -> FetchState {
         let exists = !bytes.is_empty();
         let copy = Copy { bytes, url, etag: None, last_modified: None, fetched: now, exists, reason: None };
-        FetchState { copy: Some(copy), problem: Some(NOT_ASKED_YET.into()), ..FetchState::new(now) }
+        FetchState { copy: Some(copy), last_answer: LastAnswer::Unasked, ..FetchState::new(now) }
     }
 
     /// The site was gone for a while, and its origin was not asked.
     pub fn is_back(&mut self) {
-        if self.copy.is_some() && !self.held_back {
-            self.problem = Some(NOT_ASKED_YET.into());
+        if self.copy.is_some() && !matches!(self.last_answer, LastAnswer::HeldBack { .. }) {
+            self.last_answer = LastAnswer::Unasked;
         }
     }
 
-    /// The clock on the wall was set by so many seconds, or the machine slept: what was lived through since is what it
-    /// was. Every moment is told by the clock as it is now, and none is to come but those that are waited for.
+    /// The wall clock was set by so many seconds, or the machine slept. Time spans stay as long as they were: every
+    /// stored moment moves with the clock, and none but the next fetch lies in the future.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         let moved = |moment: Timestamp| Timestamp(moment.0.saturating_add(by));
         self.next = moved(self.next);
         self.wanted_since = moved(self.wanted_since);
-        self.gone_since = self.gone_since.map(moved);
-        // Of a machine that slept they are right as they are.
+        self.last_answer.move_gone_since(moved);
+        // After a sleep of the machine these moments are right as they are.
         if by < 0 {
             self.last_success = self.last_success.map(moved);
             self.copy.iter_mut().for_each(|copy| copy.fetched = moved(copy.fetched));
@@ -197,11 +263,11 @@ impl FetchState {
         self.until(now);
     }
 
-    /// Moments to come are taken for now: they were written by a clock that was wrong, and would be waited for.
+    /// Takes moments in the future as now: they were written by a wrong clock, and crawlgate would wait for them.
     pub(super) fn until(&mut self, now: Timestamp) {
         let past = |moment: Timestamp| moment.min(now);
         self.wanted_since = past(self.wanted_since);
-        self.gone_since = self.gone_since.map(past);
+        self.last_answer.move_gone_since(past);
         self.last_success = self.last_success.map(past);
         self.copy.iter_mut().for_each(|copy| copy.fetched = past(copy.fetched));
     }
@@ -230,16 +296,33 @@ impl FetchState {
 
     /// What is wrong, for a person.
     pub fn problem(&self) -> Option<String> {
-        let problem = self.problem.as_ref()?;
-        Some(match self.believed_at() {
-            Some(moment) => format!("{problem}; believed if it still is so at {moment}"),
-            None => problem.clone(),
-        })
+        match &self.last_answer {
+            LastAnswer::InUse => None,
+            LastAnswer::Unasked => Some(UNASKED.into()),
+            LastAnswer::Failed { why, .. } => Some(why.to_string()),
+            LastAnswer::Gone { since, why } => {
+                Some(format!("{why}; believed if it still is so at {}", since.plus(BELIEVED_AFTER)))
+            }
+            LastAnswer::HeldBack { why, .. } => Some(why.clone()),
+        }
     }
 
-    /// When it is believed that there are no rules any more, while that is what the origin says.
+    /// Whether the copy comes from before, and the origin was not asked since.
+    pub fn is_unasked(&self) -> bool {
+        self.last_answer == LastAnswer::Unasked
+    }
+
+    /// Whether the origin's redirects lead back to crawlgate.
+    pub fn leads_back(&self) -> bool {
+        matches!(self.last_answer, LastAnswer::Failed { why: FetchFailure::LeadsBack { .. }, .. })
+    }
+
+    /// When crawlgate believes that there are no rules any more, while that is what the origin says.
     pub fn believed_at(&self) -> Option<Timestamp> {
-        self.gone_since.filter(|_| !self.held_back).map(|first| first.plus(BELIEVED_AFTER))
+        match self.last_answer {
+            LastAnswer::Gone { since, .. } => Some(since.plus(BELIEVED_AFTER)),
+            _ => None,
+        }
     }
 
     /// When to ask next.
@@ -261,130 +344,130 @@ impl FetchState {
         }
     }
 
-    /// How it stands. `patience` is how long a first copy is waited for.
+    /// The state. `patience` is how long crawlgate waits for a first copy.
     pub fn state(&self, patience: Duration, now: Timestamp) -> State {
-        match &self.copy {
-            _ if self.held_back => State::HeldBack,
-            None if now.since(self.wanted_since) < patience => State::Awaited,
-            None => State::Missing,
-            Some(_) if self.problem.is_some() => State::Kept,
-            Some(copy) if copy.exists => State::Current,
-            Some(_) => State::Absent,
+        match (&self.copy, &self.last_answer) {
+            (_, LastAnswer::HeldBack { .. }) => State::HeldBack,
+            (None, _) if now.since(self.wanted_since) < patience => State::Awaited,
+            (None, _) => State::Missing,
+            (Some(copy), LastAnswer::InUse) if copy.exists => State::Current,
+            (Some(_), LastAnswer::InUse) => State::Absent,
+            (Some(_), LastAnswer::Unasked | LastAnswer::Failed { .. } | LastAnswer::Gone { .. }) => State::Kept,
         }
     }
 
-    /// The origin said something. What is to be put to use, if anything: [`taken`](FetchState::taken) or
-    /// [`held_back`](FetchState::held_back) must follow. `jitter` is a number from 0 to 1, so that many sites do not ask
-    /// together.
-    pub fn heard(&mut self, heard: FetchResult, now: Timestamp, jitter: f64) -> Option<Copy> {
+    /// Takes the result of a fetch. Returns the copy that is to be used from now on, if it changes:
+    /// [`accept`](FetchState::accept) or [`hold_back`](FetchState::hold_back) must follow. `jitter` is a number from 0 to
+    /// 1, so that many sites do not ask together.
+    pub fn answered(&mut self, result: FetchResult, now: Timestamp, jitter: f64) -> Option<Copy> {
         let refresh = REFRESH.mul_f64(0.9 + 0.2 * jitter.clamp(0.0, 1.0));
-        match heard {
-            FetchResult::Unreachable(reason) => self.failed(reason, now, jitter),
+        match result {
+            FetchResult::Unreachable(why) => self.fail(why, now, jitter),
             FetchResult::Unchanged if self.copy.is_none() => {
-                self.failed("the answer is 304, and there is nothing to compare with".into(), now, jitter)
+                self.fail("the answer is 304, and there is nothing to compare with".into(), now, jitter)
             }
             FetchResult::Unchanged => {
-                self.went_well(now, refresh);
+                self.succeed(now, refresh);
                 None
             }
             FetchResult::Nothing { url, reason } => {
-                let none = Copy {
-                    bytes: Arc::default(),
-                    url,
-                    etag: None,
-                    last_modified: None,
-                    fetched: now,
-                    exists: false,
-                    reason: Some(reason.clone()),
-                };
                 self.next = now.plus(refresh);
-                match &self.copy {
-                    Some(copy) if copy.says_something() => self.weigh(none, &reason, now),
-                    _ => Some(none),
-                }
+                let (etag, last_modified) = (None, None);
+                let reason = Some(reason);
+                let none =
+                    Copy { bytes: Arc::default(), url, etag, last_modified, fetched: now, exists: false, reason };
+                self.gone(none, now)
             }
             FetchResult::File { mut bytes, url, etag, last_modified, html } => {
                 cut(&mut bytes);
                 let file = File::parse(bytes);
                 if let Some(reason) = garbage(&file, html) {
-                    return self.failed(format!("{url}: {reason}"), now, jitter);
+                    return self.fail(format!("{url}: {reason}").into(), now, jitter);
                 }
+                self.next = now.plus(refresh);
                 let bytes = file.bytes().clone();
                 let new = Copy { bytes, url, etag, last_modified, fetched: now, exists: true, reason: None };
-                self.next = now.plus(refresh);
-                match &self.copy {
-                    // A new date is no new file. From another URL it is told apart by whoever compiled it.
-                    Some(copy) if copy.exists && copy.bytes == new.bytes && copy.url == new.url => {
-                        self.copy = Some(new);
-                        self.went_well(now, refresh);
-                        None
-                    }
-                    Some(copy) if copy.has_rules() && !has_rules(&file) => {
-                        self.weigh(new, "there is no rule in the file any more", now)
-                    }
-                    // Whatever becomes of it, there is a file: that there was none before says nothing of the next
-                    // time.
-                    _ => {
-                        self.gone_since = None;
-                        Some(new)
-                    }
-                }
+                self.found(new, &file, now, refresh)
             }
         }
     }
 
-    /// What was to be used is in use.
-    pub fn taken(&mut self, copy: Copy, now: Timestamp) {
+    /// The origin has no file.
+    fn gone(&mut self, none: Copy, now: Timestamp) -> Option<Copy> {
+        match &self.copy {
+            Some(copy) if copy.says_something() => {
+                let reason = none.reason.clone().unwrap_or_default();
+                self.weigh(none, &reason, now)
+            }
+            _ => Some(none),
+        }
+    }
+
+    /// The origin has a file.
+    fn found(&mut self, new: Copy, file: &File, now: Timestamp, refresh: Duration) -> Option<Copy> {
+        match &self.copy {
+            // A new date is no new file. A file from another URL is new: the caller compiles it with its URL.
+            Some(copy) if copy.exists && copy.bytes == new.bytes && copy.url == new.url => {
+                self.copy = Some(new);
+                self.succeed(now, refresh);
+                None
+            }
+            Some(copy) if copy.has_rules() && !has_rules(file) => {
+                self.weigh(new, "there is no rule in the file any more", now)
+            }
+            _ => {
+                // There is a file, whether it can be used or not: an earlier absence does not count for the next one.
+                self.last_answer = LastAnswer::InUse;
+                Some(new)
+            }
+        }
+    }
+
+    /// The new copy is in use.
+    pub fn accept(&mut self, copy: Copy, now: Timestamp) {
         let next = self.next.since(now);
         self.copy = Some(copy);
-        self.went_well(now, next);
+        self.succeed(now, next);
     }
 
-    /// What was to be used would do harm: everything stays as it is.
-    pub fn held_back(&mut self, why: String) {
-        self.failures = 0;
-        self.held_back = true;
-        self.problem = Some(bounded(why));
+    /// The new copy would do harm: the copy in use stays.
+    pub fn hold_back(&mut self, why: String) {
+        self.last_answer = LastAnswer::HeldBack { why: bounded(why), gone_since: self.last_answer.gone_since() };
     }
 
-    fn went_well(&mut self, now: Timestamp, refresh: Duration) {
+    fn succeed(&mut self, now: Timestamp, refresh: Duration) {
         self.last_success = Some(now);
-        self.gone_since = None;
-        self.failures = 0;
-        self.problem = None;
-        self.held_back = false;
+        self.last_answer = LastAnswer::InUse;
         self.next = now.plus(refresh);
     }
 
-    fn failed(&mut self, reason: String, now: Timestamp, jitter: f64) -> Option<Copy> {
-        let wait = RETRY.saturating_mul(1 << self.failures.min(16)).min(REFRESH);
-        // A little more and never less, or a second would be lost in counting whole ones.
+    fn fail(&mut self, why: FetchFailure, now: Timestamp, jitter: f64) -> Option<Copy> {
+        let before = if let LastAnswer::Failed { failures, .. } = self.last_answer { failures } else { 0 };
+        let wait = RETRY.saturating_mul(1 << before.min(16)).min(REFRESH);
+        // Moments are whole seconds, so a wait that were a little shorter would lose one.
         self.next = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
-        self.failures = self.failures.saturating_add(1);
-        self.problem = Some(bounded(reason));
-        // What it has now is not known.
-        self.held_back = false;
-        self.gone_since = None;
+        let why = match why {
+            FetchFailure::LeadsBack { url } => FetchFailure::LeadsBack { url: bounded(url) },
+            FetchFailure::Other(reason) => FetchFailure::Other(bounded(reason)),
+        };
+        self.last_answer = LastAnswer::Failed { why, failures: before.saturating_add(1) };
         None
     }
 
-    /// In place of rules there is nothing: believed when it is said again ten minutes later, and nothing else in
-    /// between.
+    /// The rules are gone. Believed if the origin says so again ten minutes later, and nothing else in between.
     fn weigh(&mut self, nothing: Copy, reason: &str, now: Timestamp) -> Option<Copy> {
-        let first = *self.gone_since.get_or_insert(now);
-        self.failures = 0;
-        self.held_back = false;
-        let believed_at = first.plus(BELIEVED_AFTER);
+        let since = self.last_answer.gone_since().unwrap_or(now);
+        self.last_answer = LastAnswer::Gone { since, why: bounded(format!("{}: {reason}", nothing.url)) };
+        let believed_at = since.plus(BELIEVED_AFTER);
         if now >= believed_at {
             return Some(nothing);
         }
         self.next = believed_at;
-        self.problem = Some(bounded(format!("{}: {reason}", nothing.url)));
         None
     }
 }
 
-/// What is said in logs, and kept beside the copy: an origin can make it as long as it likes.
+/// Bounds a text that is logged and stored: an origin can make it as long as it likes.
 fn bounded(mut text: String) -> String {
     const LONGEST: usize = 8 * 1024;
     if text.len() > LONGEST {
@@ -407,7 +490,7 @@ fn is_page(file: &File, html: bool) -> bool {
     }
 }
 
-/// What is no robots.txt, and would be read as one without rules.
+/// Why this is no robots.txt, although it could be read as one without rules.
 fn garbage(file: &File, html: bool) -> Option<&'static str> {
     match file.shape() {
         Shape::Html => Some("this is a page of HTML, not a robots.txt"),

@@ -1,13 +1,12 @@
-//! The origin's own robots.txt: asked for in the background, kept on disk, believed with care.
-//!
-//! `life.rs` decides and is pure, `ask.rs` speaks HTTP, `store.rs` writes files. Nothing here knows a policy.
+//! The origin's own robots.txt: fetched in the background and stored. [`FetchState`] decides what to make of an answer
+//! and is pure, [`ask()`] speaks HTTP, [`Store`] writes files. Must not know policies.
 
 mod ask;
 mod fetch_state;
 mod store;
 
-pub use ask::{LOOP, Question, Target, Targets, ask};
-pub use fetch_state::{Copy, FetchResult, FetchState, NOT_ASKED_YET, State};
+pub use ask::{Question, Target, Targets, ask};
+pub use fetch_state::{Copy, FetchFailure, FetchResult, FetchState, State};
 pub use store::{Kept, Store, Torn};
 
 #[cfg(test)]

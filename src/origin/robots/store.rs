@@ -20,7 +20,7 @@ const MAX_FILE: u64 = MAX_BYTES as u64 + 256 * 1024;
 pub struct Kept {
     /// Its copy.
     #[serde(flatten)]
-    pub life: FetchState,
+    pub fetch: FetchState,
     /// The hosts of a site without a policy, which stand in no file; none for every host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_sites: Option<Vec<String>>,
@@ -32,7 +32,7 @@ pub struct Kept {
 impl Kept {
     /// See [`FetchState::clock_was_set`].
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
-        self.life.clock_was_set(by, now);
+        self.fetch.clock_was_set(by, now);
         self.left_at = self.left_at.map(|moment| Timestamp(moment.0.saturating_add(by)).min(now));
     }
 }
@@ -100,7 +100,7 @@ impl Store {
             let Some(site) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
             match read(path) {
                 Ok(mut kept) => {
-                    kept.life.until(now);
+                    kept.fetch.until(now);
                     kept.left_at = kept.left_at.map(|moment| moment.min(now));
                     copies.insert(site.to_owned(), kept);
                 }
@@ -119,7 +119,7 @@ impl Store {
     pub fn keep(&mut self, site: &str, kept: &Kept) {
         let Some(file) = self.file(site) else { return };
         // No copy is no reason to give up one that may be good.
-        if kept.life.copy().is_none() && self.unread.contains(site) {
+        if kept.fetch.copy().is_none() && self.unread.contains(site) {
             return;
         }
         match write(&file, kept) {
@@ -158,18 +158,18 @@ fn read(file: &Path) -> Result<Kept, Torn> {
         line.map_err(|_| Torn::Damaged("its first line is not what was written"))?;
     let rest = bytes.split_off(end + 1);
     // Octets of no copy: what the line said of it is lost.
-    let is_ownerless = kept.life.copy().is_none() && !rest.is_empty();
+    let is_ownerless = kept.fetch.copy().is_none() && !rest.is_empty();
     if is_ownerless || octets.is_some_and(|octets| octets != Octets::of(&rest)) {
         return Err(Torn::Damaged("it is not what was written"));
     }
-    kept.life.restore(rest);
+    kept.fetch.restore(rest);
     Ok(kept)
 }
 
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
     let directory = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    let bytes = kept.life.copy().map_or(b"".as_slice(), |copy| &copy.bytes);
+    let bytes = kept.fetch.copy().map_or(b"".as_slice(), |copy| &copy.bytes);
     write_whole(file, |out| {
         serde_json::to_writer(&mut *out, &Line { kept, octets: Some(Octets::of(bytes)) })?;
         out.write_all(b"\n")?;

@@ -31,30 +31,30 @@ fn unreachable() -> FetchResult {
 /// next fetch. What is to be used is held back where it closes the site.
 struct Row(i64, FetchResult, State, Option<&'static str>, i64);
 
-fn live_through(life: &mut FetchState, rows: Vec<Row>) {
+fn run(fetch: &mut FetchState, rows: Vec<Row>) {
     for (row, Row(at, heard, state, text, pause)) in rows.into_iter().enumerate() {
         let now = Timestamp(at);
-        if let Some(copy) = life.heard(heard, now, 0.5) {
+        if let Some(copy) = fetch.answered(heard, now, 0.5) {
             match copy.bytes.ends_with(b"Disallow: /\n") {
-                true => life.held_back("it closes the site".into()),
-                false => life.taken(copy, now),
+                true => fetch.hold_back("it closes the site".into()),
+                false => fetch.accept(copy, now),
             }
         }
-        assert_eq!(life.state(HOUR, now), state, "row {row}: {life:?}");
-        let copy = life.copy().map(|copy| String::from_utf8_lossy(&copy.bytes).into_owned());
+        assert_eq!(fetch.state(HOUR, now), state, "row {row}: {fetch:?}");
+        let copy = fetch.copy().map(|copy| String::from_utf8_lossy(&copy.bytes).into_owned());
         assert_eq!(copy.as_deref(), text, "row {row}");
-        assert_eq!(life.due().0 - at, pause, "row {row}: {life:?}");
+        assert_eq!(fetch.due().0 - at, pause, "row {row}: {fetch:?}");
     }
 }
 
 #[test]
 fn the_life_of_a_copy() {
     use State::{Absent, Awaited, Current, HeldBack, Kept};
-    let mut life = FetchState::new(Timestamp(0));
-    assert_eq!((life.due(), life.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
+    let mut fetch = FetchState::new(Timestamp(0));
+    assert_eq!((fetch.due(), fetch.state(HOUR, Timestamp(0))), (Timestamp(0), Awaited));
     let (rules, other) = (Some(RULES), Some(OTHER));
-    live_through(
-        &mut life,
+    run(
+        &mut fetch,
         vec![
             // The origin starts later than we do.
             Row(0, unreachable(), Awaited, None, 5),
@@ -95,29 +95,29 @@ fn the_life_of_a_copy() {
 
 #[test]
 fn what_was_never_there_is_missing_after_an_hour_and_welcome_at_any_time() {
-    let mut life = FetchState::new(Timestamp(0));
-    live_through(
-        &mut life,
+    let mut fetch = FetchState::new(Timestamp(0));
+    run(
+        &mut fetch,
         vec![
             Row(3_599, unreachable(), State::Awaited, None, 5),
             Row(3_600, unreachable(), State::Missing, None, 11),
             Row(900_000, file(RULES), State::Current, Some(RULES), 600),
         ],
     );
-    let mut life = FetchState::new(Timestamp(0));
+    let mut fetch = FetchState::new(Timestamp(0));
     // An origin that has none says so: nothing is waited for.
-    live_through(&mut life, vec![Row(0, gone(), State::Absent, Some(""), 600)]);
+    run(&mut fetch, vec![Row(0, gone(), State::Absent, Some(""), 600)]);
 }
 
 #[test]
 fn failures_are_asked_about_ever_less_often_and_never_less_than_every_ten_minutes() {
-    let mut life = FetchState::new(Timestamp(0));
+    let mut fetch = FetchState::new(Timestamp(0));
     let mut now = Timestamp(0);
     let mut pauses = Vec::new();
     for _ in 0..40 {
-        life.heard(unreachable(), now, 0.0);
-        pauses.push(life.due().0 - now.0);
-        now = life.due();
+        fetch.answered(unreachable(), now, 0.0);
+        pauses.push(fetch.due().0 - now.0);
+        now = fetch.due();
     }
     assert_eq!(&pauses[..9], [5, 10, 20, 40, 80, 160, 320, 600, 600]);
     assert!(pauses[9..].iter().all(|pause| *pause == 600));
@@ -126,10 +126,10 @@ fn failures_are_asked_about_ever_less_often_and_never_less_than_every_ten_minute
 #[test]
 fn sites_do_not_ask_together() {
     let due = |jitter| {
-        let mut life = FetchState::new(Timestamp(0));
-        let copy = life.heard(file(RULES), Timestamp(0), jitter).expect("a copy");
-        life.taken(copy, Timestamp(0));
-        life.due().0
+        let mut fetch = FetchState::new(Timestamp(0));
+        let copy = fetch.answered(file(RULES), Timestamp(0), jitter).expect("a copy");
+        fetch.accept(copy, Timestamp(0));
+        fetch.due().0
     };
     assert_eq!((due(0.0), due(0.5), due(1.0)), (540, 600, 660));
 }
@@ -138,8 +138,8 @@ fn sites_do_not_ask_together() {
 fn of_a_huge_file_whole_lines_of_500_kib_are_read() {
     let line = "Disallow: /aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n";
     let text = format!("User-agent: *\n{}", line.repeat(20_000));
-    let mut life = FetchState::new(Timestamp(0));
-    let copy = life.heard(file(&text), Timestamp(0), 0.0).expect("a copy");
+    let mut fetch = FetchState::new(Timestamp(0));
+    let copy = fetch.answered(file(&text), Timestamp(0), 0.0).expect("a copy");
     assert!(copy.bytes.len() <= 500 * 1024 && copy.bytes.len() > 500 * 1024 - line.len());
     assert!(copy.bytes.ends_with(line.as_bytes()));
 }
@@ -148,25 +148,25 @@ fn of_a_huge_file_whole_lines_of_500_kib_are_read() {
 fn a_copy_survives_a_restart_with_what_was_being_weighed() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = Store::new(Some(directory.path()));
-    let mut life = FetchState::new(Timestamp(7));
-    let copy = life.heard(file(RULES), Timestamp(10), 0.5).expect("a copy");
-    life.taken(copy, Timestamp(10));
-    life.heard(gone(), Timestamp(1_000), 0.5);
-    store.keep("shop", &Kept { life, default_sites: None, left_at: None });
+    let mut fetch = FetchState::new(Timestamp(7));
+    let copy = fetch.answered(file(RULES), Timestamp(10), 0.5).expect("a copy");
+    fetch.accept(copy, Timestamp(10));
+    fetch.answered(gone(), Timestamp(1_000), 0.5);
+    store.keep("shop", &Kept { fetch, default_sites: None, left_at: None });
     std::fs::write(directory.path().join("origin-robots/torn.copy"), "{ torn").expect("written");
     let torn = std::cell::RefCell::new(Vec::new());
     let mut kept = Store::new(Some(directory.path()))
         .load(Timestamp(i64::MAX), |path, _| torn.borrow_mut().extend(path.file_name().map(std::ffi::OsStr::to_owned)));
     assert_eq!(torn.into_inner(), ["torn.copy"]);
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["shop"], "what is torn is as good as not there");
-    let mut life = kept.remove("shop").expect("the site").life;
-    assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
-    assert_eq!((life.wanted_since(), life.last_success()), (Timestamp(7), Some(Timestamp(10))));
-    assert_eq!(life.validators(), (Some("\"1\""), None));
-    assert!(life.heard(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
+    let mut fetch = kept.remove("shop").expect("the site").fetch;
+    assert_eq!(fetch.copy().map(|copy| &*copy.bytes), Some(RULES.as_bytes()));
+    assert_eq!((fetch.wanted_since(), fetch.last_success()), (Timestamp(7), Some(Timestamp(10))));
+    assert_eq!(fetch.validators(), (Some("\"1\""), None));
+    assert!(fetch.answered(gone(), Timestamp(1_600), 0.5).is_some(), "ten minutes after it was first gone");
     store.forget("shop");
     let of_nobody =
-        Kept { life: FetchState::new(Timestamp(0)), default_sites: Some(vec!["*.a.example".into()]), left_at: None };
+        Kept { fetch: FetchState::new(Timestamp(0)), default_sites: Some(vec!["*.a.example".into()]), left_at: None };
     store.keep("origin-any.a.example", &of_nobody);
     let kept = Store::new(Some(directory.path())).load(Timestamp(i64::MAX), |_, _| ());
     assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("origin-any.a.example".to_owned(), of_nobody)]);
@@ -175,9 +175,9 @@ fn a_copy_survives_a_restart_with_what_was_being_weighed() {
 /// Whoever answers that nothing changed to a question that named nothing has said nothing.
 #[test]
 fn unchanged_without_a_copy_is_no_answer() {
-    let mut life = FetchState::new(Timestamp(0));
-    live_through(&mut life, vec![Row(0, FetchResult::Unchanged, State::Awaited, None, 5)]);
-    assert!(life.problem().is_some_and(|problem| problem.contains("304")) && life.last_success().is_none());
+    let mut fetch = FetchState::new(Timestamp(0));
+    run(&mut fetch, vec![Row(0, FetchResult::Unchanged, State::Awaited, None, 5)]);
+    assert!(fetch.problem().is_some_and(|problem| problem.contains("304")) && fetch.last_success().is_none());
 }
 
 #[test]
@@ -225,10 +225,10 @@ fn a_page_of_html_is_a_site_without_rules_to_crawlers() {
 /// From another URL it is to be put to use anew, so that everybody names one place; the octets stay.
 #[test]
 fn the_same_octets_from_another_url_are_told_to_whoever_uses_them() {
-    let mut life = FetchState::new(Timestamp(0));
-    let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
-    life.taken(copy, Timestamp(0));
-    assert_eq!(life.heard(file(RULES), Timestamp(600), 0.5), None, "from the same it is no news");
+    let mut fetch = FetchState::new(Timestamp(0));
+    let copy = fetch.answered(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    fetch.accept(copy, Timestamp(0));
+    assert_eq!(fetch.answered(file(RULES), Timestamp(600), 0.5), None, "from the same it is no news");
     let moved = FetchResult::File {
         bytes: RULES.into(),
         url: "http://origin.test/r1.txt".into(),
@@ -236,30 +236,30 @@ fn the_same_octets_from_another_url_are_told_to_whoever_uses_them() {
         last_modified: None,
         html: false,
     };
-    let copy = life.heard(moved, Timestamp(1_200), 0.5).expect("the same copy");
+    let copy = fetch.answered(moved, Timestamp(1_200), 0.5).expect("the same copy");
     assert_eq!((copy.url.as_str(), &*copy.bytes), ("http://origin.test/r1.txt", RULES.as_bytes()));
-    life.taken(copy, Timestamp(1_200));
-    assert_eq!(life.state(HOUR, Timestamp(1_200)), State::Current);
+    fetch.accept(copy, Timestamp(1_200));
+    assert_eq!(fetch.state(HOUR, Timestamp(1_200)), State::Current);
 }
 
 /// Who goes on with a copy has one: whatever fails then leaves it, and that it is gone is weighed.
 #[test]
 fn a_life_that_goes_on_with_a_copy_does_not_lose_it() {
     for bytes in [RULES, ""] {
-        let mut life = FetchState::going_on(URL.into(), bytes.as_bytes().into(), Timestamp(9));
-        assert_eq!((life.due(), life.state(HOUR, Timestamp(9))), (Timestamp(9), State::Kept), "nobody was asked");
-        assert_eq!((life.last_success(), life.problem().as_deref()), (None, Some(NOT_ASKED_YET)));
-        assert_eq!(life.heard(unreachable(), Timestamp(9), 0.5), None);
-        assert_eq!(life.copy().map(|copy| &*copy.bytes), Some(bytes.as_bytes()));
-        assert_eq!(life.heard(gone(), Timestamp(20), 0.5).is_some(), bytes.is_empty());
+        let mut fetch = FetchState::going_on(URL.into(), bytes.as_bytes().into(), Timestamp(9));
+        assert_eq!((fetch.due(), fetch.state(HOUR, Timestamp(9))), (Timestamp(9), State::Kept), "nobody was asked");
+        assert_eq!((fetch.last_success(), fetch.is_unasked()), (None, true));
+        assert_eq!(fetch.answered(unreachable(), Timestamp(9), 0.5), None);
+        assert_eq!(fetch.copy().map(|copy| &*copy.bytes), Some(bytes.as_bytes()));
+        assert_eq!(fetch.answered(gone(), Timestamp(20), 0.5).is_some(), bytes.is_empty());
     }
 }
 
 #[test]
 fn when_a_file_that_is_gone_is_believed_to_be_is_known_only_while_it_is_gone() {
-    let mut life = FetchState::new(Timestamp(0));
-    let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
-    life.taken(copy, Timestamp(0));
+    let mut fetch = FetchState::new(Timestamp(0));
+    let copy = fetch.answered(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    fetch.accept(copy, Timestamp(0));
     for (at, heard, believed_at) in [
         (600, gone(), Some(1_200)),
         (700, unreachable(), None),
@@ -267,11 +267,11 @@ fn when_a_file_that_is_gone_is_believed_to_be_is_known_only_while_it_is_gone() {
         (900, file(RULES), None),
         (1_500, file(""), Some(2_100)),
     ] {
-        life.heard(heard, Timestamp(at), 0.5);
-        assert_eq!(life.believed_at(), believed_at.map(Timestamp), "at {at}");
+        fetch.answered(heard, Timestamp(at), 0.5);
+        assert_eq!(fetch.believed_at(), believed_at.map(Timestamp), "at {at}");
     }
-    life.held_back("it closes the site".into());
-    assert_eq!(life.believed_at(), None);
+    fetch.hold_back("it closes the site".into());
+    assert_eq!(fetch.believed_at(), None);
 }
 
 /// What is there and cannot be read may be good: no copy does not take its place, and another copy does.
@@ -291,22 +291,22 @@ fn a_copy_that_could_not_be_read_is_not_given_up_for_none() {
     );
     assert_eq!(reasons.into_inner(), [true]);
     std::fs::remove_dir(&place).expect("empty");
-    let mut life = FetchState::new(Timestamp(0));
-    store.keep("shop", &Kept { life: life.clone(), default_sites: None, left_at: None });
+    let mut fetch = FetchState::new(Timestamp(0));
+    store.keep("shop", &Kept { fetch: fetch.clone(), default_sites: None, left_at: None });
     assert!(!place.exists(), "nothing is written");
-    let copy = life.heard(file(RULES), Timestamp(0), 0.5).expect("a copy");
-    life.taken(copy, Timestamp(0));
-    store.keep("shop", &Kept { life, default_sites: None, left_at: None });
+    let copy = fetch.answered(file(RULES), Timestamp(0), 0.5).expect("a copy");
+    fetch.accept(copy, Timestamp(0));
+    store.keep("shop", &Kept { fetch, default_sites: None, left_at: None });
     assert!(std::fs::read(&place).expect("written").ends_with(RULES.as_bytes()));
 }
 
 /// A file was there in between: that it was gone before that file says nothing.
 #[test]
 fn what_is_held_back_in_between_begins_the_ten_minutes_anew() {
-    let mut life = FetchState::new(Timestamp(0));
+    let mut fetch = FetchState::new(Timestamp(0));
     let closed = || file("User-agent: *\nDisallow: /\n");
-    live_through(
-        &mut life,
+    run(
+        &mut fetch,
         vec![
             Row(0, file(RULES), State::Current, Some(RULES), 600),
             Row(600, gone(), State::Kept, Some(RULES), 600),
@@ -315,7 +315,7 @@ fn what_is_held_back_in_between_begins_the_ten_minutes_anew() {
             Row(260_600, gone(), State::Absent, Some(""), 600),
         ],
     );
-    assert_eq!(life.believed_at(), None);
+    assert_eq!(fetch.believed_at(), None);
 }
 
 /// What was lived through counts, whatever the clock on the wall says: it is set back by a day, and ahead.
@@ -323,21 +323,21 @@ fn what_is_held_back_in_between_begins_the_ten_minutes_anew() {
 fn spans_go_on_when_the_clock_is_set() {
     const DAY: i64 = 86_400;
     let gone_at = |by: i64| {
-        let mut life = FetchState::new(Timestamp(100_000));
-        let copy = life.heard(file(RULES), Timestamp(100_000), 0.5).expect("a copy");
-        life.taken(copy, Timestamp(100_000));
-        life.heard(gone(), Timestamp(100_600), 0.5);
-        life.clock_was_set(by, Timestamp(100_700 + by));
-        life
+        let mut fetch = FetchState::new(Timestamp(100_000));
+        let copy = fetch.answered(file(RULES), Timestamp(100_000), 0.5).expect("a copy");
+        fetch.accept(copy, Timestamp(100_000));
+        fetch.answered(gone(), Timestamp(100_600), 0.5);
+        fetch.clock_was_set(by, Timestamp(100_700 + by));
+        fetch
     };
     for by in [-DAY, DAY] {
-        let mut life = gone_at(by);
+        let mut fetch = gone_at(by);
         let moved = |moment: i64| Timestamp(moment + by);
-        assert_eq!((life.due(), life.believed_at()), (moved(101_200), Some(moved(101_200))));
-        assert!(life.problem().is_some_and(|problem| problem.ends_with(&moved(101_200).to_string())));
-        assert!(life.last_success().is_some_and(|moment| moment <= moved(100_700)));
-        assert_eq!(life.heard(gone(), moved(101_199), 0.5), None);
-        assert!(life.heard(gone(), moved(101_200), 0.5).is_some());
+        assert_eq!((fetch.due(), fetch.believed_at()), (moved(101_200), Some(moved(101_200))));
+        assert!(fetch.problem().is_some_and(|problem| problem.ends_with(&moved(101_200).to_string())));
+        assert!(fetch.last_success().is_some_and(|moment| moment <= moved(100_700)));
+        assert_eq!(fetch.answered(gone(), moved(101_199), 0.5), None);
+        assert!(fetch.answered(gone(), moved(101_200), 0.5).is_some());
     }
     let mut waits = FetchState::new(Timestamp(100_000));
     waits.clock_was_set(-DAY, Timestamp(100_100 - DAY));
@@ -350,13 +350,13 @@ fn spans_go_on_when_the_clock_is_set() {
 fn moments_to_come_are_taken_for_now_when_they_are_read() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut store = Store::new(Some(directory.path()));
-    let mut life = FetchState::new(Timestamp(900_000));
-    let copy = life.heard(file(RULES), Timestamp(900_000), 0.5).expect("a copy");
-    life.taken(copy, Timestamp(900_000));
-    life.heard(gone(), Timestamp(900_600), 0.5);
-    store.keep("shop", &Kept { life, default_sites: None, left_at: Some(Timestamp(900_700)) });
+    let mut fetch = FetchState::new(Timestamp(900_000));
+    let copy = fetch.answered(file(RULES), Timestamp(900_000), 0.5).expect("a copy");
+    fetch.accept(copy, Timestamp(900_000));
+    fetch.answered(gone(), Timestamp(900_600), 0.5);
+    store.keep("shop", &Kept { fetch, default_sites: None, left_at: Some(Timestamp(900_700)) });
     let kept = Store::new(Some(directory.path())).load(Timestamp(5_000), |_, _| ()).remove("shop").expect("a copy");
     assert_eq!(kept.left_at, Some(Timestamp(5_000)));
-    assert_eq!((kept.life.wanted_since(), kept.life.last_success()), (Timestamp(5_000), Some(Timestamp(5_000))));
-    assert_eq!(kept.life.believed_at(), Some(Timestamp(5_600)));
+    assert_eq!((kept.fetch.wanted_since(), kept.fetch.last_success()), (Timestamp(5_000), Some(Timestamp(5_000))));
+    assert_eq!(kept.fetch.believed_at(), Some(Timestamp(5_600)));
 }

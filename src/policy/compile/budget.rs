@@ -4,15 +4,12 @@
 //! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would
 //! take more octets than crawlers read is not taken at all.
 
-use super::synthesis::Draft;
-use crate::robots::{Extension, MAX_BYTES, Rule};
+use crate::robots::MAX_BYTES;
 
 /// What one compile may still cost.
 pub struct Bounds {
     /// Octets compared, and what takes as long as comparing some.
     pub comparisons: usize,
-    /// Octets of rules that say a Disallow again: the origin's file has to fit into the 500 KiB as well.
-    pub octets: usize,
     /// Octets of groups that have something of the origin's in them. What is of the policy alone is not counted here.
     size: usize,
     /// Rules of the origin that are held against a group of the policy, whatever comes of it.
@@ -32,22 +29,12 @@ impl Bounds {
     /// `policy` are the octets of the policy's own groups, which come along however many they are.
     pub fn new(policy: usize) -> Bounds {
         // Twice what crawlers read: whether the file passes that exactly is seen when it is written.
-        Bounds {
-            comparisons: 12_000_000,
-            octets: 64 * 1024,
-            size: (2 * MAX_BYTES).saturating_add(policy),
-            rules: 100_000,
-        }
+        Bounds { comparisons: 12_000_000, size: (2 * MAX_BYTES).saturating_add(policy), rules: 100_000 }
     }
 
     /// Takes the cost of comparisons; says whether there was enough left.
     pub fn compare(&mut self, cost: usize) -> bool {
         take(&mut self.comparisons, cost)
-    }
-
-    /// Takes the octets of a line that says a Disallow again.
-    pub fn write(&mut self, octets: usize) -> bool {
-        take(&mut self.octets, octets)
     }
 
     /// Takes the rules of a group of the origin that is put beside one of the policy.
@@ -66,24 +53,4 @@ fn take(left: &mut usize, cost: usize) -> bool {
     let rest = left.checked_sub(cost);
     *left = rest.unwrap_or(0);
     rest.is_some()
-}
-
-/// Octets of a rule's line.
-pub fn octets_of_rule(rule: &Rule) -> usize {
-    if rule.allow {
-        "Allow: \n".len() + rule.pattern.priority()
-    } else {
-        "Disallow: \n".len() + rule.pattern.priority()
-    }
-}
-
-/// Octets of other lines.
-pub fn octets_of_lines(lines: &[Extension]) -> usize {
-    lines.iter().map(|line| line.key.len() + line.value.len() + ": \n".len()).sum()
-}
-
-/// Octets of the rules and the other lines of a group, without its tokens.
-pub fn octets_of(draft: &Draft) -> usize {
-    let rules: usize = draft.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
-    rules + octets_of_lines(&draft.extensions)
 }

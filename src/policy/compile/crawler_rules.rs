@@ -1,27 +1,17 @@
 //! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which
-//! answers.
+//! answers. Makes the table that requests look it up in.
 
 use super::registry_overrides::Corrected;
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, lookalikes};
-use crate::policy::compiled::{Answer, Binding, CrawlerRules};
+use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, browsers, lookalikes, stands_in_browsers};
 use crate::policy::decode::is_token;
-use crate::policy::lint::{browsers, stands_in_browsers};
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
+use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names};
 use crate::robots::{Document, Matcher};
 use std::collections::HashSet;
 use std::time::Duration;
 
 /// For how long a step into a trap is remembered.
 const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
-
-/// One standing per claim.
-#[derive(Clone, Debug)]
-pub struct CrawlerRulesTable {
-    known: Vec<CrawlerRules>,
-    tokens: Vec<CrawlerRules>,
-    other: CrawlerRules,
-    nobody: CrawlerRules,
-}
 
 /// Tokens that the policy names and no record of the registry has as token, id or name: they join identification.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
@@ -73,13 +63,8 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
     tokens.extend(new.take(MAX_ORIGIN_TOKENS).cloned());
 }
 
-/// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
-pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
-    crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
-}
-
 impl CrawlerRulesTable {
-    /// Settles all of them; the answers are those that the standings point at.
+    /// Settles all of them; the answers are those that the rules point at.
     pub fn new(
         policy: &Policy,
         registry: &Registry,
@@ -100,16 +85,6 @@ impl CrawlerRulesTable {
             ..other
         };
         (CrawlerRulesTable { known, tokens, other, nobody }, settle.answers)
-    }
-
-    /// The standing of a claim.
-    pub fn get(&self, claim: Claim) -> CrawlerRules {
-        match claim {
-            Claim::Nobody => self.nobody,
-            Claim::Other => self.other,
-            Claim::Known(index) => self.known.get(usize::from(index.0)).copied().unwrap_or(self.other),
-            Claim::Token(index) => self.tokens.get(usize::from(index)).copied().unwrap_or(self.other),
-        }
     }
 }
 
@@ -144,10 +119,10 @@ impl Settle<'_> {
             honours_crawl_delay: corrected.honours_crawl_delay(crawler),
             described: corrected.record(crawler).is_some(),
         };
-        let standing = self.crawler_rules(&mut names(crawler), &nature);
+        let rules = self.crawler_rules(&mut names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
         let seen = !crawler.marks.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
-        if seen { standing } else { CrawlerRules { mode: Mode::Off, ..standing } }
+        if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 
     /// A token that only the policy knows: whoever sends it is what the owner says it is.
@@ -167,10 +142,9 @@ impl Settle<'_> {
         let names: Vec<&str> = names.collect();
         let (binding, named) = binding(self.matcher, names.iter().copied(), binds);
         let enforcement = &self.policy.enforcement;
-        let agent = names
-            .iter()
-            .find_map(|name| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name)));
-        let agent = agent.map(|(_, fields)| fields);
+        let is = |agent: &str| names.iter().any(|name| agent.eq_ignore_ascii_case(name));
+        let of_name = |name: &&str| enforcement.agents.iter().find(|(agent, _)| agent.value.eq_ignore_ascii_case(name));
+        let agent = names.iter().find_map(of_name).map(|(_, fields)| fields);
         let by_purpose = enforcement.purposes.get(&purpose);
         // Tools and unlisted bots are only held to what they were told when the owner means them.
         let meant = named || agent.is_some() || by_purpose.is_some() || described;
@@ -190,7 +164,6 @@ impl Settle<'_> {
         let trapped = answer(403, |fields| &fields.trapped);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
-        let exempt = &enforcement.exempt;
         // Who never said that it honours Crawl-delay is only held to it when the owner means it.
         let paced = honours_crawl_delay || named || agent.is_some();
         let group = match binding {
@@ -215,7 +188,7 @@ impl Settle<'_> {
             trapped,
             trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
             unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
-            exempt: exempt.iter().any(|agent| names.iter().any(|name| agent.value.eq_ignore_ascii_case(name))),
+            exempt: enforcement.exempt.iter().any(|agent| is(&agent.value)),
             pace,
             unlicensed: match unlicensed.map(|said| said.value) {
                 Some(Unlicensed::Refuse(status)) => Some(status),
@@ -250,19 +223,4 @@ fn field<T>(
     get: impl Fn(&EnforcementFields) -> Option<T>,
 ) -> Option<T> {
     agent.and_then(&get).or_else(|| purpose.and_then(&get)).or_else(|| get(site))
-}
-
-/// Which group binds whoever has these names, and whether it names one of them.
-pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
-    let binding = match (names.find_map(|name| matcher.named(name)), binds) {
-        (Some(group), _) => return (group_binding(group), true),
-        (None, Binds::Star | Binds::Unknown) => matcher.star().map_or(Binding::NoRules, group_binding),
-        (None, Binds::Named | Binds::Never) => Binding::NotBound,
-    };
-    (binding, false)
-}
-
-/// A file below 500 KiB holds far fewer groups than fit; were it not so, nothing would bind, which refuses nobody.
-pub fn group_binding(group: usize) -> Binding {
-    u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
 }

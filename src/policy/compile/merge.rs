@@ -1,30 +1,24 @@
 //! The policy's groups and the origin's made into one file.
 //!
 //! For each token that either side names: the effective rules of both (the group that names it, else the group of a
-//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds (`beside.rs`).
+//! token that its crawler also goes by, else `*`), put together. The policy's Disallow always holds
+//! (`allow_conflicts.rs`).
 //! Nothing that the origin disallows goes away unsaid.
 
-use super::allow_conflicts::{Beside, Ours};
-use super::budget::{Bounds, TooMuch, octets_of};
+use super::allow_conflicts::{Conflict, PolicyRules};
+use super::budget::{Bounds, TooMuch};
+use super::draft::{Draft, Drafts, Heading, ORIGIN, octets_of};
 use super::origin_rules::{OriginGroup, OriginRules};
 use super::signals;
-use super::synthesis::Draft;
 use crate::crawlers::{Binds, Crawler, Registry};
-use crate::policy::compiled::{LeftOut, RuleSource};
+use crate::policy::site::{LeftOut, RuleSource};
 use crate::robots::{Extension, Pattern, Rule};
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// Allow lines of a group that are named when they do not come along as they are; the rest is counted, lest comments
 /// fill the file.
 pub(super) const NOTED: usize = 20;
-
-/// What names rules in comments: the file is public, an address of the origin is not.
-pub(super) const ORIGIN: &str = "the origin's robots.txt";
-
-/// The comment of a `*` that only the site's signals need.
-pub(super) const EVERYBODY_ELSE: &str = "For every crawler that no group names.";
 
 /// The origin's file alone. Tokens that have the same group share one.
 pub fn only(origin: &OriginRules) -> Vec<Draft> {
@@ -33,10 +27,11 @@ pub fn only(origin: &OriginRules) -> Vec<Draft> {
     for (token, group, line) in star.chain(origin.tokens.iter().cloned()) {
         let key = (Pair { policy: None, origin: Some(group) }, token == "*");
         let source = RuleSource::Origin(line);
-        drafts.add(key, token, source, || {
+        let index = drafts.find(key).unwrap_or_else(|| {
             let OriginGroup { rules, crawl_delay, extensions } = origin.groups[group].clone();
-            Draft { rules, crawl_delay, extensions, comments: vec![format!("From {ORIGIN}.")], ..Draft::nothing() }
+            drafts.add(key, Draft { rules, crawl_delay, extensions, ..Draft::new(Heading::Origin, source.clone()) })
         });
+        drafts.join(index, token, source);
     }
     drafts.drafts
 }
@@ -53,32 +48,32 @@ pub fn merge(
     let mut alike = Alike::new(&policy, origin);
     let mut merged = Shared::default();
     for token in sides.tokens() {
-        let (pair, is_star) = (alike.pair(sides.pair(&token)), token == "*");
-        let source = sides.named_by(&token);
-        let mut enough = true;
-        let make = || {
-            let of_policy = pair.policy.map(|index| &policy[index]);
-            let of_origin = pair.origin.map(|index| &origin.groups[index]);
-            if !bounds.look_at(of_origin.map_or(0, |group| group.rules.len())) {
-                enough = false;
-                return Draft::nothing();
+        let pair = sides.pair(&token);
+        let Some(source) = sides.source(&token, pair) else { continue };
+        let (pair, is_star) = (alike.pair(pair), token == "*");
+        let index = match merged.find((pair, is_star)) {
+            Some(index) => index,
+            None => {
+                let of_policy = pair.policy.map(|index| &policy[index]);
+                let of_origin = pair.origin.map(|index| &origin.groups[index]);
+                if !bounds.look_at(of_origin.map_or(0, |group| group.rules.len())) {
+                    return Err(origin.too_much());
+                }
+                let mut draft = of_policy.cloned().unwrap_or_else(|| Draft::new(Heading::Origin, source.clone()));
+                if let Some(of_origin) = of_origin {
+                    join(&mut draft, of_origin, bounds);
+                }
+                if !bounds.grow(octets_of(&draft)) {
+                    return Err(origin.too_much());
+                }
+                // A token that the origin names has the signals of `*`, and is not everybody else any more.
+                if !is_star && draft.heading == Heading::EverybodyElse {
+                    draft.heading = Heading::Policy;
+                }
+                merged.add((pair, is_star), Draft { source: source.clone(), ..draft })
             }
-            let mut draft = together(of_policy, of_origin, bounds);
-            enough = bounds.grow(octets_of(&draft));
-            // Who is named by the origin has the signals of `*`, and is not everybody else any more.
-            if !is_star
-                && let Some(comment) = draft.comments.first_mut().filter(|comment| comment.starts_with(EVERYBODY_ELSE))
-            {
-                *comment = comment.replacen(EVERYBODY_ELSE, "From the site's policy.", 1);
-            }
-            draft
         };
-        // Where the group comes from is where the token is named, not where its rules are.
-        let source = source.or_else(|| pair.policy.map(|index| policy[index].source.clone()));
-        merged.add((pair, is_star), token, source.unwrap_or(RuleSource::Origin(0)), make);
-        if !enough {
-            return Err(origin.too_much());
-        }
+        merged.join(index, token, source);
     }
     Ok(merged.drafts)
 }
@@ -93,12 +88,17 @@ struct Shared {
 }
 
 impl Shared {
-    fn add(&mut self, key: (Pair, bool), token: String, source: RuleSource, make: impl FnOnce() -> Draft) {
-        let index = *self.known.entry(key).or_insert_with(|| {
-            self.drafts.push(Draft { source: source.clone(), ..make() });
-            self.drafts.last_mut().expect("just pushed").agents.clear();
-            self.drafts.len() - 1
-        });
+    fn find(&self, key: (Pair, bool)) -> Option<usize> {
+        self.known.get(&key).copied()
+    }
+
+    fn add(&mut self, key: (Pair, bool), draft: Draft) -> usize {
+        self.drafts.push(Draft { agents: Vec::new(), ..draft });
+        self.known.insert(key, self.drafts.len() - 1);
+        self.drafts.len() - 1
+    }
+
+    fn join(&mut self, index: usize, token: String, source: RuleSource) {
         self.drafts[index].agents.push(token);
         self.drafts[index].places.push((self.tokens, source));
         self.tokens += 1;
@@ -135,36 +135,6 @@ impl<'a> Alike<'a> {
                 Some(*self.beside_closed.entry((rules.is_empty(), *crawl_delay, extensions)).or_insert(index));
         }
         alike
-    }
-}
-
-/// Finds groups that say the same, whoever they are for.
-#[derive(Default)]
-pub struct Drafts(HashMap<u64, Vec<usize>>);
-
-impl Drafts {
-    /// The first of those that were asked for that says the same: this one, if there is no other.
-    pub fn find<'d>(&mut self, index: usize, draft: impl Fn(usize) -> &'d Draft) -> usize {
-        let this = draft(index);
-        let mut hasher = DefaultHasher::new();
-        (&this.rules.len(), this.crawl_delay, &this.comments, this.allowed_by_purpose).hash(&mut hasher);
-        this.rules.iter().for_each(|rule| rule.hash(&mut hasher));
-        this.extensions.hash(&mut hasher);
-        let same = self.0.entry(hasher.finish()).or_default();
-        let says_the_same = |other: &&usize| {
-            let other = draft(**other);
-            other.rules == this.rules
-                && other.crawl_delay == this.crawl_delay
-                && other.extensions == this.extensions
-                && other.signal_keys == this.signal_keys
-                && other.comments == this.comments
-                && other.allowed_by_purpose == this.allowed_by_purpose
-        };
-        let found = same.iter().find(says_the_same).copied();
-        found.unwrap_or_else(|| {
-            same.push(index);
-            index
-        })
     }
 }
 
@@ -250,12 +220,20 @@ impl<'a> Sides<'a> {
         named.or_else(|| side.get("*").copied().filter(|_| follows_star(crawler)))
     }
 
-    fn named_by(&self, token: &str) -> Option<RuleSource> {
+    /// Where the group of a token comes from: where the token is named, else where its rules are. `None` where
+    /// neither side has rules for it.
+    fn source(&self, token: &str, pair: Pair) -> Option<RuleSource> {
         let token_in_lower_case = token.to_ascii_lowercase();
-        let by_policy = self.of_policy.get(&token_in_lower_case).map(|&index| self.policy[index].source.clone());
+        let by_policy = self.of_policy.get(&token_in_lower_case).copied();
+        if let Some(index) = by_policy {
+            return Some(self.policy[index].source.clone());
+        }
         let star = self.origin.star.filter(|_| token == "*").map(|(_, line)| line);
-        let line = star.or_else(|| self.lines.get(&token_in_lower_case).copied());
-        by_policy.or(line.map(RuleSource::Origin))
+        if let Some(line) = star.or_else(|| self.lines.get(&token_in_lower_case).copied()) {
+            return Some(RuleSource::Origin(line));
+        }
+        let of_policy = pair.policy.map(|index| self.policy[index].source.clone());
+        of_policy.or_else(|| self.origin.line_of(pair.origin?).map(RuleSource::Origin))
     }
 }
 
@@ -263,175 +241,127 @@ fn follows_star(crawler: Option<&Crawler>) -> bool {
     crawler.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
 }
 
-/// The rules of both sides for one token.
-fn together(policy: Option<&Draft>, origin: Option<&OriginGroup>, bounds: &mut Bounds) -> Draft {
-    let Some(origin) = origin else { return policy.cloned().unwrap_or_else(Draft::nothing) };
-    let mut draft = policy.cloned().unwrap_or_else(Draft::nothing);
-    let mut notes = Vec::new();
+/// Adds a group of the origin to what the policy says to the same token.
+fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     let closed = is_closed(&draft.rules);
     if closed {
         if !origin.rules.is_empty() {
             // Of whoever it is for: the origin may name none of these, and mean them by its `*`.
-            notes.push(format!("All is disallowed: no rule of {ORIGIN} changes that."));
+            draft.notes.push(format!("All is disallowed: no rule of {ORIGIN} changes that."));
         }
     } else {
-        let added = added(&mut draft, origin, bounds, &mut notes);
-        match draft.comments.first_mut() {
-            Some(comment) if !added.is_empty() => comment.push_str(&format!(" And from {ORIGIN}.")),
-            _ => {}
-        }
+        let added = added(draft, origin, bounds);
+        draft.has_origin_rules = !added.is_empty() && draft.heading != Heading::Origin;
         draft.rules.extend(added);
-    }
-    if draft.comments.is_empty() {
-        draft.comments.push(format!("From {ORIGIN}."));
     }
     match (draft.crawl_delay, origin.crawl_delay) {
         // Who may fetch nothing has nothing to be slow with.
         (None, delay) => draft.crawl_delay = delay.filter(|_| !closed),
         (Some(ours), Some(theirs)) if ours != theirs => {
             let seconds = theirs.as_secs_f64();
-            notes.push(format!("Left out of {ORIGIN}: `Crawl-delay: {seconds}`, for the policy has its own."));
+            draft.notes.push(format!("Left out of {ORIGIN}: `Crawl-delay: {seconds}`, for the policy has its own."));
         }
         _ => {}
     }
-    // Lines with a key that the policy has for the whole site are gone by now (`OriginRules::leave_out`). Nothing is
-    // said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+    join_extensions(draft, origin, closed);
+}
+
+/// Lines with a key that the policy has for the whole site are gone by now (`OriginRules::leave_out`). Nothing is said
+/// about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
+fn join_extensions(draft: &mut Draft, origin: &OriginGroup, closed: bool) {
     let among =
         |keys: &[&'static str], line: &Extension| keys.iter().copied().find(|key| line.key.eq_ignore_ascii_case(key));
-    let (mut kept, mut own) = (Vec::new(), Vec::new());
+    let mut own = Vec::new();
     for line in origin.extensions.iter().filter(|line| !(closed && among(&signals::KEYS, line).is_some())) {
         match among(&draft.signal_keys, line) {
             Some(key) => own.push(key),
-            None => kept.push(line.clone()),
+            None => draft.extensions.push(line.clone()),
         }
     }
     if !own.is_empty() {
         own.sort_unstable();
         own.dedup();
-        notes.push(format!("Left out of {ORIGIN}, for the policy has its own here: {}.", own.join(", ")));
+        draft.notes.push(format!("Left out of {ORIGIN}, for the policy has its own here: {}.", own.join(", ")));
     }
-    draft.comments.append(&mut notes);
-    draft.extensions.extend(kept);
-    draft
 }
 
 /// The origin's rules that join the policy's; of the others a note says why they do not.
-fn added(
-    draft: &mut Draft,
-    origin: &OriginGroup,
-    bounds: &mut Bounds,
-    notes: &mut Vec<String>,
-) -> Vec<(Rule, RuleSource)> {
+fn added(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) -> Vec<(Rule, RuleSource)> {
     let of_policy = draft.rules.clone();
     let ours: HashSet<&Rule> = of_policy.iter().map(|(rule, _)| rule).collect();
     let mut allows = Allows::new(&of_policy, &of_policy);
     let mut added = Vec::new();
     for (rule, source) in origin.rules.iter().filter(|(rule, _)| !ours.contains(rule)) {
         if rule.allow {
-            allows.add(rule, source, bounds, &mut added, &mut draft.left_out, notes);
+            if allows.keeps(rule, source, bounds, draft) {
+                added.push((rule.clone(), source.clone()));
+            }
             continue;
         }
         let opposite = Rule { allow: true, pattern: rule.pattern.clone() };
-        let reason = if draft.allowed_by_purpose && is_blanket(&rule.pattern) {
+        let reason = if matches!(draft.heading, Heading::Purpose { allowed: true, .. }) && is_blanket(&rule.pattern) {
             "for the purpose is allowed".to_owned()
         } else if ours.contains(&opposite) {
             // Of two rules for the same pattern Allow wins: the line would be there and mean nothing.
             format!("which gives way to `{}`", written(&opposite))
         } else {
-            allows.present.insert(rule.clone());
             added.push((rule.clone(), source.clone()));
             continue;
         };
-        notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule)));
+        draft.notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule)));
     }
-    allows.count_the_rest(notes);
+    allows.count_the_rest(&mut draft.notes);
     added
 }
 
-/// Sees to it that no Allow of the origin defeats one of these Disallow rules, whatever group it is in.
+/// Leaves out every Allow of the origin that could defeat one of these Disallow rules, whatever group it is in.
 pub fn hold_against_origin(drafts: &mut [Draft], disallows: &[(Rule, RuleSource)], bounds: &mut Bounds) {
-    let is_allow_of_origin = |rule: &Rule, source: &RuleSource| rule.allow && matches!(source, RuleSource::Origin(_));
-    for Draft { rules, comments, left_out, .. } in drafts {
-        if !rules.iter().any(|(rule, source)| is_allow_of_origin(rule, source)) {
+    let is_of_origin = |source: &RuleSource| matches!(source, RuleSource::Origin(_));
+    for draft in drafts {
+        if !draft.rules.iter().any(|(rule, source)| rule.allow && is_of_origin(source)) {
             continue;
         }
-        let of_policy: Vec<_> =
-            rules.iter().filter(|(_, source)| !matches!(source, RuleSource::Origin(_))).cloned().collect();
+        let rules = std::mem::take(&mut draft.rules);
+        let of_policy: Vec<_> = rules.iter().filter(|(_, source)| !is_of_origin(source)).cloned().collect();
         let mut allows = Allows::new(disallows, &of_policy);
-        let mut held = Vec::with_capacity(rules.len());
-        for (rule, source) in std::mem::take(rules) {
-            match is_allow_of_origin(&rule, &source) {
-                true => allows.add(&rule, &source, bounds, &mut held, left_out, comments),
-                false => {
-                    allows.present.insert(rule.clone());
-                    held.push((rule, source));
-                }
+        for (rule, source) in rules {
+            if !rule.allow || !is_of_origin(&source) || allows.keeps(&rule, &source, bounds, draft) {
+                draft.rules.push((rule, source));
             }
         }
-        *rules = held;
-        allows.count_the_rest(comments);
+        allows.count_the_rest(&mut draft.notes);
     }
 }
 
 /// The Allow rules of the origin that come into one group, one after the other.
 struct Allows<'a> {
-    ours: Ours<'a>,
-    /// Disallow rules that are in the group already: what is said again is said once.
-    present: HashSet<Rule>,
+    ours: PolicyRules<'a>,
     left_out: usize,
-    cut: usize,
 }
 
 impl<'a> Allows<'a> {
     fn new(disallows: &'a [(Rule, RuleSource)], of_policy: &'a [(Rule, RuleSource)]) -> Allows<'a> {
-        Allows { ours: Ours::new(disallows, of_policy), present: HashSet::new(), left_out: 0, cut: 0 }
+        Allows { ours: PolicyRules::new(disallows, of_policy), left_out: 0 }
     }
 
-    fn add(
-        &mut self,
-        rule: &Rule,
-        source: &RuleSource,
-        bounds: &mut Bounds,
-        rules: &mut Vec<(Rule, RuleSource)>,
-        left_out: &mut Vec<LeftOut>,
-        notes: &mut Vec<String>,
-    ) {
-        match self.ours.beside(rule, bounds) {
-            Beside::AsItIs => rules.push((rule.clone(), source.clone())),
-            Beside::Cut { by, held } => {
-                rules.push((rule.clone(), source.clone()));
-                for added in held {
-                    if self.present.insert(added.0.clone()) {
-                        rules.push(added);
-                    }
-                }
-                self.cut += 1;
-                if self.cut <= NOTED {
-                    let (theirs, ours) = (written(rule), written(by));
-                    notes.push(format!("`{theirs}` of {ORIGIN}, but not where it would defeat `{ours}`."));
-                }
-            }
-            Beside::Covered { by } => {
-                self.note(rule, &format!("which could defeat `{}`", written(&by.0)), notes);
-            }
-            Beside::LeftOut { by } => {
-                let reason = format!("which could defeat `{}` in places that no few rules can name", written(&by.0));
-                self.note(rule, &reason, notes);
-                left_out.extend(told(rule, source, &by.1, true));
-            }
-            Beside::NotCompared { by } => {
-                let reason = format!("which could defeat `{}`: there is too much to compare", written(&by.0));
-                self.note(rule, &reason, notes);
-                left_out.extend(told(rule, source, &by.1, false));
-            }
-        }
-    }
-
-    fn note(&mut self, rule: &Rule, reason: &str, notes: &mut Vec<String>) {
+    /// Whether an Allow defeats nothing; otherwise a comment and a lint say that it is left out.
+    fn keeps(&mut self, rule: &Rule, source: &RuleSource, bounds: &mut Bounds, draft: &mut Draft) -> bool {
+        let Some(conflict) = self.ours.conflict(&rule.pattern, bounds) else { return true };
+        let (by, more) = match conflict {
+            Conflict::Covered(by) | Conflict::Defeats(by) => (by, ""),
+            Conflict::NotCompared(by) => (by, ": there is too much to compare"),
+        };
         self.left_out += 1;
         if self.left_out <= NOTED {
-            notes.push(format!("Left out of {ORIGIN}: `{}`, {reason}.", written(rule)));
+            let (theirs, ours) = (written(rule), written(&by.0));
+            draft.notes.push(format!("Left out of {ORIGIN}: `{theirs}`, which could defeat `{ours}`{more}."));
         }
+        match conflict {
+            Conflict::Covered(_) => {}
+            Conflict::Defeats(by) => draft.left_out.extend(told(rule, source, &by.1, true)),
+            Conflict::NotCompared(by) => draft.left_out.extend(told(rule, source, &by.1, false)),
+        }
+        false
     }
 
     fn count_the_rest(&self, notes: &mut Vec<String>) {

@@ -3,10 +3,11 @@
 //!
 //! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
 
-use super::budget::{TooMuch, octets_of_lines, octets_of_rule};
+use super::budget::TooMuch;
+use super::draft::{octets_of_lines, octets_of_rule};
 use crate::crawlers::Registry;
-use crate::policy::compiled::RuleSource;
 use crate::policy::origin::OriginFile;
+use crate::policy::site::RuleSource;
 use crate::robots::{Dialect, Extension, File, Key, MAX_BYTES, Reading, Rule, Spelling};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -81,6 +82,12 @@ impl OriginRules {
     /// Says how much there is of it.
     pub fn too_much(&self) -> TooMuch {
         TooMuch { rules: self.rules, crawlers: self.tokens.len() + usize::from(self.star.is_some()) }
+    }
+
+    /// The first line that names a token of a group.
+    pub fn line_of(&self, group: usize) -> Option<usize> {
+        let tokens = self.tokens.iter().map(|(_, group, line)| (*group, *line));
+        tokens.chain(self.star).filter(|(named, _)| *named == group).map(|(_, line)| line).min()
     }
 
     /// Leaves out the lines of these keys wherever they stand: the policy has its own, here or as headers, and two

@@ -2,8 +2,7 @@
 
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, TokenMarks};
 use crate::policy::model::{OwnCrawler, Policy};
-use ipnet::IpNet;
-use std::net::IpAddr;
+use crate::policy::site::Networks;
 
 /// The registry's crawlers as the owner corrected them.
 #[derive(Clone, Copy)]
@@ -71,38 +70,16 @@ pub fn marks(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> Token
     TokenMarks::with_marks(tokens, marks)
 }
 
-/// The addresses that the owner vouches for, by crawler.
-#[derive(Clone, Debug, Default)]
-pub struct Networks(Vec<(Claim, Vec<IpNet>)>);
-
-impl Networks {
-    pub fn new(policy: &Policy, registry: &Registry, tokens: &TokenMarks) -> Networks {
-        let claim = |name: &str| {
-            let known = registry.crawlers().iter().position(|crawler| is(crawler, name));
-            let token = || tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(name));
-            match known {
-                Some(index) => u16::try_from(index).ok().map(|index| Claim::Known(CrawlerIndex(index))),
-                None => token().and_then(|index| u16::try_from(index).ok()).map(Claim::Token),
-            }
-        };
-        let listed = policy.crawlers.iter().filter(|own| !own.networks.is_empty());
-        Networks(listed.filter_map(|own| Some((claim(&own.token.value)?, own.networks.clone()))).collect())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn each(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
-        self.0.iter().map(|(claim, networks)| (*claim, networks.as_slice()))
-    }
-
-    /// Whether an address is among those of a crawler; nothing where no list says anything about addresses of its kind.
-    pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
-        let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
-        let mut of_its_kind =
-            networks.iter().filter(|network| network.addr().is_ipv4() == address.is_ipv4()).peekable();
-        of_its_kind.peek()?;
-        Some(of_its_kind.any(|network| network.contains(&address)))
-    }
+/// The addresses that the policy lists for crawlers.
+pub fn networks(policy: &Policy, registry: &Registry, tokens: &TokenMarks) -> Networks {
+    let claim = |name: &str| {
+        let known = registry.crawlers().iter().position(|crawler| is(crawler, name));
+        let token = || tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(name));
+        match known {
+            Some(index) => u16::try_from(index).ok().map(|index| Claim::Known(CrawlerIndex(index))),
+            None => token().and_then(|index| u16::try_from(index).ok()).map(Claim::Token),
+        }
+    };
+    let listed = policy.crawlers.iter().filter(|own| !own.networks.is_empty());
+    Networks::new(listed.filter_map(|own| Some((claim(&own.token.value)?, own.networks.clone()))).collect())
 }

@@ -5,24 +5,13 @@
 //! and draft-ietf-aipref-vocab-08 (`Content-Usage`), RSL 1.0 (`License`, `Link`, `WWW-Authenticate`), TDMRep, W3C
 //! Community Group Final Report of 2024-05-10.
 
-use crate::policy::compiled::Version;
 use crate::policy::decode::url_mistake;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, GroupPolicy, GroupSignals, LicensePolicy, Policy, TdmRule,
 };
-use crate::robots::{Document, Extension, Group, Pattern, Rule, RuleSet, Target, TargetScratch};
+use crate::policy::site::{License, ServedFile, SignalPlan, Tdm, Usage, Version, dictionary, path_of};
+use crate::robots::{Document, Extension, Group, Pattern, Rule, RuleSet, TargetScratch};
 use crate::yaml::{Located, Span};
-use std::borrow::Cow;
-use std::sync::Arc;
-use stricter::Reading;
-
-mod stricter;
-pub use stricter::PathSignals;
-
-/// Where TDMRep looks for a site's rules.
-const TDMREP: &[u8] = b"/.well-known/tdmrep.json";
-
-// ---- lines of robots.txt
 
 /// Keys of lines about the use of the content.
 pub const KEYS: [&str; 3] = ["Content-Signal", "Content-Usage", "License"];
@@ -159,11 +148,6 @@ fn usage_value(rule: &ContentUsage) -> String {
     dictionary(rule.said.iter().map(|(category, said)| (category.value.as_str(), *said)))
 }
 
-fn dictionary<'a>(said: impl Iterator<Item = (&'a str, bool)>) -> String {
-    let said = said.map(|(category, said)| format!("{category}={}", if said { "y" } else { "n" }));
-    said.collect::<Vec<_>>().join(", ")
-}
-
 fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
     if paths.is_empty() {
         return vec![None];
@@ -171,179 +155,37 @@ fn patterns_or_whole(paths: &[Located<String>]) -> Vec<Option<Pattern>> {
     paths.iter().map(|path| Some(Pattern::new(&path.value))).collect()
 }
 
-// ---- headers, and the file of TDMRep
-
-/// A file that is served from the policy.
-#[derive(Debug)]
-pub struct ServedFile {
-    /// The bytes.
-    pub body: Arc<[u8]>,
-    /// The strong entity tag, with its quotes.
-    pub etag: String,
-    /// The Cache-Control value.
-    pub cache_control: String,
-}
-
-/// The header lines of a site, ready to be sent.
-#[derive(Debug, Default)]
-pub struct SignalPlan {
-    /// Only where robots.txt does not say it.
-    content_signal: Option<String>,
-    /// The values of Content-Usage, by the index of their path in `usage_paths`.
-    usage: Vec<Usage>,
-    usage_paths: RuleSet,
-    /// The value for what no path matches.
-    usage_of_all: Option<Usage>,
-    licenses: Vec<License>,
-    /// The first that each group of the document is told, by the group's index.
-    group_licenses: Vec<Option<License>>,
-    /// The first that stands before all groups and is not the policy's: the origin's, for the whole site.
-    origin_license: Option<License>,
-    tdm: Vec<Tdm>,
-    tdmrep: Option<ServedFile>,
-    /// Paths of licences and policies: without them nobody would know what to ask for.
-    terms: Vec<Box<[u8]>>,
-}
-
-/// An RSL licence, ready to be named.
-#[derive(Debug)]
-pub struct License {
-    paths: Vec<Pattern>,
-    /// Where it is.
-    pub url: String,
-    /// The value of Link.
-    pub link: String,
-}
-
-/// What is said of the use of some paths.
-#[derive(Debug)]
-struct Usage {
-    said: Vec<(String, bool)>,
-    /// The value of Content-Usage.
-    value: String,
-}
-
-#[derive(Debug)]
-struct Tdm {
-    paths: Vec<Pattern>,
-    reserved: bool,
-    policy: Option<String>,
-}
-
-impl SignalPlan {
-    /// Compiles what a policy says, and what the groups of the document that is served are told.
-    pub fn new(policy: &Policy, document: &Document) -> SignalPlan {
-        let signals = &policy.robots.signals;
-        let headers_only = signals.emission.value == Emission::HeadersOnly;
-        let of_all = signals.content_usage.iter().find(|rule| rule.paths.is_empty());
-        let by_path = signals.content_usage.iter().flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
-        let (usage_paths, usage) = by_path
-            .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, Usage::new(rule)))
-            .unzip();
-        let mut scratch = TargetScratch::default();
-        let urls = signals.licenses.iter().map(|license| &license.url);
-        let urls = urls.chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
-        let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()));
-        let urls = urls.map(|url| url.value.as_str());
-        let group_licenses: Vec<_> = document.groups.iter().map(told_license).collect();
-        let ours = |url: &str| signals.licenses.iter().any(|license| license.url.value == url);
-        let origin_license = told_licenses(&document.extensions).find(|url| !ours(url));
-        let origin_license = origin_license.map(|url| License::at(url, Vec::new()));
-        let told = group_licenses.iter().flatten().chain(&origin_license).map(|license| license.url.as_str());
-        let terms = urls.chain(told).map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into()).collect();
-        SignalPlan {
-            content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
-            usage,
-            usage_paths: RuleSet::new(usage_paths),
-            usage_of_all: of_all.map(Usage::new),
-            licenses: signals.licenses.iter().map(License::new).collect(),
-            group_licenses,
-            origin_license,
-            tdm: policy.tdm.iter().map(Tdm::new).collect(),
-            tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep(policy)),
-            terms,
-        }
-    }
-
-    /// What is said about a path. Does not allocate.
-    pub fn for_path(&self, target: Target<'_>) -> PathSignals {
-        let sent = self.read(target.sent);
-        // What the origin resolves the path to is what it answers with.
-        let resolved = target.resolved.map(|path| self.read(path)).filter(|resolved| *resolved != sent);
-        PathSignals { sent, resolved }
-    }
-
-    fn read(&self, path: &[u8]) -> Reading {
-        let matches = |paths: &[Pattern]| paths.is_empty() || paths.iter().any(|pattern| pattern.matches(path));
-        let place = |index: usize| u16::try_from(index).ok();
-        Reading {
-            // The longest path decides, as with Allow and Disallow (draft-ietf-aipref-attach-05 section 3.1).
-            usage: self.usage_paths.find(path).and_then(place),
-            license: self.licenses.iter().position(|license| matches(&license.paths)).and_then(place),
-            // The first match is the one that counts in the file of the site (TDMRep section 5.2); headers say the
-            // same.
-            tdm: self.tdm.iter().position(|rule| matches(&rule.paths)).and_then(place),
-        }
-    }
-
-    /// The header lines of a page: names as their drafts spell them, and values.
-    pub fn fields(&self, said: PathSignals) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
-        let tdm_of = |reading: Reading| self.tdm.get(usize::from(reading.tdm?));
-        let usage_of = |reading: Reading| match reading.usage {
-            Some(index) => self.usage.get(usize::from(index)),
-            None => self.usage_of_all.as_ref(),
-        };
-        let (tdm, usage) = match said.resolved {
-            None => (tdm_of(said.sent), usage_of(said.sent).map(|usage| Cow::Borrowed(usage.value.as_str()))),
-            Some(resolved) => (
-                stricter::tdm(tdm_of(said.sent), tdm_of(resolved)),
-                stricter::usage(usage_of(said.sent), usage_of(resolved)),
-            ),
-        };
-        let license = said.license().and_then(|index| self.licenses.get(usize::from(index)));
-        [
-            self.content_signal.as_deref().map(|value| ("Content-Signal", value.into())),
-            usage.map(|value| ("Content-Usage", value)),
-            license.map(|license| ("Link", license.link.as_str().into())),
-            tdm.map(|rule| ("tdm-reservation", if rule.reserved { "1" } else { "0" }.into())),
-            tdm.and_then(|rule| rule.policy.as_deref()).map(|value| ("tdm-policy", value.into())),
-        ]
-        .into_iter()
-        .flatten()
-    }
-
-    /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the
-    /// path, else the policy's that covers the path, else the one that the origin has for the whole site. An answer for
-    /// one crawler need not be the same for all, as a page is.
-    pub fn license(&self, said: PathSignals, group: Option<u16>) -> Option<&License> {
-        let told = group.and_then(|group| self.group_licenses.get(usize::from(group))).and_then(Option::as_ref);
-        let of_path = || self.licenses.get(usize::from(said.license()?));
-        told.or_else(of_path).or(self.origin_license.as_ref())
-    }
-
-    /// Whether there is any licence that somebody could be asked for.
-    pub fn names_license(&self) -> bool {
-        !self.licenses.is_empty() || self.origin_license.is_some() || self.group_licenses.iter().any(Option::is_some)
-    }
-
-    /// The file of TDMRep, where the policy speaks of it.
-    pub fn tdmrep(&self) -> Option<&ServedFile> {
-        self.tdmrep.as_ref()
-    }
-
-    /// Whether a request is for the file of TDMRep, with any query, and there is one.
-    pub fn is_tdmrep(&self, target: Target<'_>) -> bool {
-        self.has_at(path_of(target.sent))
-    }
-
-    /// The same of a path as it came.
-    pub fn has_at(&self, path: &[u8]) -> bool {
-        self.tdmrep.is_some() && path == TDMREP
-    }
-
-    /// Whether a request is for the terms themselves.
-    pub fn is_terms(&self, target: Target<'_>) -> bool {
-        self.terms.iter().any(|path| **path == *path_of(target.sent))
+/// Compiles what a policy says, and what the groups of the document that is served are told.
+pub fn signal_plan(policy: &Policy, document: &Document) -> SignalPlan {
+    let signals = &policy.robots.signals;
+    let headers_only = signals.emission.value == Emission::HeadersOnly;
+    let of_all = signals.content_usage.iter().find(|rule| rule.paths.is_empty());
+    let by_path = signals.content_usage.iter().flat_map(|rule| rule.paths.iter().map(move |path| (path, rule)));
+    let (usage_paths, usage) = by_path
+        .map(|(path, rule)| (Rule { allow: true, pattern: Pattern::new(&path.value) }, Usage::new(rule)))
+        .unzip();
+    let mut scratch = TargetScratch::default();
+    let urls = signals.licenses.iter().map(|license| &license.url);
+    let urls = urls.chain(policy.robots.groups.iter().flat_map(|group| &group.signals.licenses));
+    let urls = urls.chain(policy.tdm.iter().filter_map(|rule| rule.policy.as_ref()));
+    let urls = urls.map(|url| url.value.as_str());
+    let group_licenses: Vec<_> = document.groups.iter().map(told_license).collect();
+    let ours = |url: &str| signals.licenses.iter().any(|license| license.url.value == url);
+    let origin_license = told_licenses(&document.extensions).find(|url| !ours(url));
+    let origin_license = origin_license.map(|url| License::at(url, Vec::new()));
+    let told = group_licenses.iter().flatten().chain(&origin_license).map(|license| license.url.as_str());
+    let terms = urls.chain(told).map(|url| path_of(scratch.normalise(url.as_bytes()).sent).into()).collect();
+    SignalPlan {
+        content_signal: signals.content_signal.as_ref().filter(|_| headers_only).map(signal_value),
+        usage,
+        usage_paths: RuleSet::new(usage_paths),
+        usage_of_all: of_all.map(Usage::new),
+        licenses: signals.licenses.iter().map(License::new).collect(),
+        group_licenses,
+        origin_license,
+        tdm: policy.tdm.iter().map(Tdm::new).collect(),
+        tdmrep: (!policy.tdm.is_empty()).then(|| tdmrep(policy)),
+        terms,
     }
 }
 
@@ -386,11 +228,6 @@ impl Tdm {
             policy: rule.policy.as_ref().map(|url| url.value.clone()),
         }
     }
-}
-
-/// A normalised target without its query.
-fn path_of(target: &[u8]) -> &[u8] {
-    target.split(|octet| *octet == b'?').next().unwrap_or(target)
 }
 
 /// One object per path, in the order of the policy.

@@ -1,16 +1,17 @@
 //! The robots.txt that follows from a policy: groups with what they extend, purposes, staging, and the origin's own.
 
-use super::budget::{Bounds, TooMuch, octets_of, octets_of_rule};
-use super::merge::{self, Drafts, is_blanket};
+use super::budget::{Bounds, TooMuch};
+use super::draft::{Draft, Drafts, Heading, ORIGIN, octets_of, octets_of_rule};
+use super::merge::{self, is_blanket};
 use super::origin_rules::OriginRules;
 use super::registry_overrides::Corrected;
 use super::signals::{group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
-use crate::policy::compiled::{LeftOut, RuleSource};
 use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
 use crate::policy::origin::OriginFile;
 use crate::policy::retire::RetireStage;
-use crate::robots::{Document, Extension, Group, Pattern, Rule, render};
+use crate::policy::site::{LeftOut, RuleSource};
+use crate::robots::{Document, Group, Pattern, Rule, render};
 use crate::time::Timestamp;
 use crate::yaml::Located;
 use std::collections::HashSet;
@@ -29,44 +30,6 @@ pub struct Synthesis {
     pub body: String,
     pub group_sources: Vec<RuleSource>,
     pub rule_sources: Vec<Vec<RuleSource>>,
-}
-
-/// A group before it is decided whether it shares its rules with others.
-#[derive(Clone)]
-pub struct Draft {
-    pub agents: Vec<String>,
-    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose
-    /// place is that of the group.
-    pub places: Vec<(usize, RuleSource)>,
-    pub rules: Vec<(Rule, RuleSource)>,
-    pub crawl_delay: Option<Duration>,
-    pub extensions: Vec<Extension>,
-    /// Keys of signals that the policy says to this group, here or as headers.
-    pub signal_keys: Vec<&'static str>,
-    pub comments: Vec<String>,
-    pub source: RuleSource,
-    /// Follows from a purpose that is allowed.
-    pub allowed_by_purpose: bool,
-    /// Allow lines of the origin that could not be kept.
-    pub left_out: Vec<LeftOut>,
-}
-
-impl Draft {
-    /// A group that says nothing about anybody.
-    pub fn nothing() -> Draft {
-        Draft {
-            agents: Vec::new(),
-            places: Vec::new(),
-            rules: Vec::new(),
-            crawl_delay: None,
-            extensions: Vec::new(),
-            signal_keys: Vec::new(),
-            comments: Vec::new(),
-            source: RuleSource::Origin(0),
-            allowed_by_purpose: false,
-            left_out: Vec::new(),
-        }
-    }
 }
 
 /// The document of a policy, together with the origin's file if that is to be in it.
@@ -176,11 +139,7 @@ fn staging(policy: &Policy) -> Draft {
         agents: vec!["*".into()],
         rules: vec![(Rule { allow, pattern: Pattern::new("/") }, RuleSource::Staging)],
         extensions: group_lines_of_site(policy),
-        comments: vec![
-            if allow { "A staging site: crawlable, so that its noindex is seen." } else { "A staging site." }.into(),
-        ],
-        source: RuleSource::Staging,
-        ..Draft::nothing()
+        ..Draft::new(Heading::Staging { crawlable: allow }, RuleSource::Staging)
     }
 }
 
@@ -196,32 +155,33 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 crawl_delay,
                 extensions: group_lines(policy, index),
                 signal_keys: group_keys(policy, index),
-                comments: vec!["From robots.groups.".into()],
-                source: RuleSource::Policy(agent.span),
-                ..Draft::nothing()
+                ..Draft::new(Heading::Groups, RuleSource::Policy(agent.span))
             });
         }
     }
     if let Some(span) = star_without_group(policy) {
         drafts.push(Draft {
             agents: vec!["*".into()],
-            rules: Vec::new(),
-            crawl_delay: None,
             extensions: group_lines_of_site(policy),
-            comments: vec![merge::EVERYBODY_ELSE.into()],
-            source: RuleSource::Policy(span),
-            ..Draft::nothing()
+            ..Draft::new(Heading::EverybodyElse, RuleSource::Policy(span))
         });
     }
+    add_purposes(policy, registry, &mut drafts);
+    drafts
+}
+
+/// Groups for the crawlers of the purposes that the policy has a stance towards.
+fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
     let star = drafts.iter().find(|draft| draft.agents[0] == "*").cloned();
     for (purpose, stance) in &policy.purposes {
         let source = RuleSource::Purpose(stance.span);
-        let (rules, crawl_delay, extensions, signal_keys, word) = match stance.value {
+        let heading = Heading::Purpose { purpose: *purpose, allowed: stance.value == Stance::Allow };
+        let (rules, crawl_delay, extensions, signal_keys) = match stance.value {
             Stance::Inherit => continue,
             Stance::Disallow => {
                 // Nothing is said about the use of what may not be fetched (draft-ietf-aipref-attach-05 section 3.1).
                 let blanket = Rule { allow: false, pattern: Pattern::new("/") };
-                (vec![(blanket, source.clone())], None, Vec::new(), Vec::new(), "disallow")
+                (vec![(blanket, source.clone())], None, Vec::new(), Vec::new())
             }
             Stance::Allow => {
                 let star = star.as_ref();
@@ -230,7 +190,7 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                     .unwrap_or_default();
                 let extensions = star.map_or_else(|| group_lines_of_site(policy), |star| star.extensions.clone());
                 let signal_keys = star.map(|star| star.signal_keys.clone()).unwrap_or_default();
-                (rules, star.and_then(|star| star.crawl_delay), extensions, signal_keys, "allow")
+                (rules, star.and_then(|star| star.crawl_delay), extensions, signal_keys)
             }
         };
         let corrected = Corrected::new(policy);
@@ -252,14 +212,10 @@ fn production(policy: &Policy, registry: &Registry) -> Vec<Draft> {
                 crawl_delay,
                 extensions: extensions.clone(),
                 signal_keys: signal_keys.clone(),
-                comments: vec![format!("From purposes: {} {word}.", purpose.name())],
-                source: source.clone(),
-                allowed_by_purpose: stance.value == Stance::Allow,
-                ..Draft::nothing()
+                ..Draft::new(heading, source.clone())
             });
         }
     }
-    drafts
 }
 
 /// Traps are published to everybody: a group that names a crawler replaces `*`, so each has them; and where there is no
@@ -271,9 +227,7 @@ fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>, bounds: &mut Bounds) {
         drafts.push(Draft {
             agents: vec!["*".into()],
             extensions: group_lines_of_site(policy),
-            comments: vec!["From enforcement.traps.".into()],
-            source: source.clone(),
-            ..Draft::nothing()
+            ..Draft::new(Heading::Traps, source.clone())
         });
     }
     merge::hold_against_origin(drafts, &rules, bounds);
@@ -311,11 +265,8 @@ fn disallow_retired(policy: &Policy, at: Timestamp, drafts: &mut Vec<Draft>, bou
     if !drafts.iter().any(|draft| draft.agents.iter().any(|agent| agent == "*")) {
         drafts.push(Draft {
             agents: vec!["*".into()],
-            rules: Vec::new(),
             extensions: group_lines_of_site(policy),
-            comments: vec!["From retire.".into()],
-            source,
-            ..Draft::nothing()
+            ..Draft::new(Heading::Retire, source)
         });
     }
     for draft in drafts {
@@ -371,22 +322,23 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
     };
     if !origin.left_out.is_empty() {
         let keys = origin.left_out.join(", ");
-        document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", merge::ORIGIN));
+        document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", ORIGIN));
     }
     let relative = &origin.relative_sitemaps;
     for sitemap in relative.iter().take(merge::NOTED) {
         let shown: String = sitemap.chars().take(200).collect();
-        document.comments.push(format!("Left out of {}: `Sitemap: {shown}`, which is no whole URL.", merge::ORIGIN));
+        document.comments.push(format!("Left out of {}: `Sitemap: {shown}`, which is no whole URL.", ORIGIN));
     }
     if let Some(more) = relative.len().checked_sub(merge::NOTED).filter(|more| *more > 0) {
-        document.comments.push(format!("Left out of {}, for the same reason: {more} more sitemaps.", merge::ORIGIN));
+        document.comments.push(format!("Left out of {}, for the same reason: {more} more sitemaps.", ORIGIN));
     }
     let (mut group_sources, mut rule_sources) = (Vec::new(), Vec::new());
     let mut last_comments = Vec::new();
     for draft in drafts {
-        // Comments once for a run of groups of the same origin.
-        let comments = if draft.comments == last_comments { Vec::new() } else { draft.comments.clone() };
-        last_comments = draft.comments;
+        // Comments once for a run of groups that have the same.
+        let all = draft.comments();
+        let comments = if all == last_comments { Vec::new() } else { all.clone() };
+        last_comments = all;
         let (rules, sources) = draft.rules.into_iter().unzip();
         document.groups.push(Group {
             comments,

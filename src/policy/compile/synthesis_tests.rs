@@ -45,10 +45,10 @@ fn no_allow_of_the_origin_defeats_the_disallow_of_a_retired_path() {
                 assert!(!allows(&after, token, path), "{token}, {path}, {mode}:\n{after}");
             }
         }
-        assert!(allows(&after, "*", "/other.html") && allows(&after, "*", "/o"), "what is elsewhere stays:\n{after}");
-        assert!(after.contains("`Allow: /old/catalogue`, which could defeat `Disallow: /old/`"), "{after}");
-        assert!(after.contains("`Allow: /*.html` of the origin's robots.txt, but not where it would"), "{after}");
-        assert!(after.contains("Disallow: /old/*.html\n"), "{after}");
+        assert!(allows(&after, "*", "/o"), "what is elsewhere stays:\n{after}");
+        for allow in ["/old/catalogue", "/*.html"] {
+            assert!(after.contains(&format!("`Allow: {allow}`, which could defeat `Disallow: /old/`")), "{after}");
+        }
     }
 }
 

@@ -1,367 +1,72 @@
-//! Which X-Robots-Tag lines a response gets: decided by the path when the request comes, by status and type when the
-//! response does.
+//! The `indexing` rules of a policy into the plan that tags are attached by.
 
 use crate::indexing::{Directives, Scope, Tags};
 use crate::policy::decode::compile_path_regex;
-use crate::policy::model::{Conditions, Environment, OriginTags, Policy, StatusCondition};
+use crate::policy::model::{Conditions, Environment, OriginTags, Policy};
 use crate::policy::retire::RetireStage;
-use crate::robots::{self, LITERAL_STAR, Pattern, RuleSet, Target};
+use crate::policy::site::{TagConditions, TagLines, TagPlan, TagRule};
+use crate::robots::Pattern;
 use crate::time::Timestamp;
 use crate::yaml::Located;
 use sha2::{Digest, Sha256};
-use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
 
-mod media;
-use media::{Extent, Media};
-
-/// Combinations of rules whose lines are remembered.
-const MAX_COMBINATIONS: usize = 1_024;
-
-/// The compiled `indexing` rules of a site.
-#[derive(Debug, Default)]
-pub struct TagPlan {
-    rules: Vec<Rule>,
-    /// The patterns of all rules that have some, found without trying each; and by their index, whose they are.
-    patterns: RuleSet,
-    owners: Box<[u16]>,
-    /// The rules without patterns.
-    anywhere: Box<[u16]>,
-    has_path_regex: bool,
-    /// What becomes of the origin's lines where no rule says it.
-    origin_tags: OriginTags,
-    /// Lines of several rules together, made when first needed. Bounded: beyond, they are made anew.
-    combinations: RwLock<HashMap<SmallVec<[u16; 8]>, Arc<TagLines>>>,
+/// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else,
+/// and so does what is being retired.
+pub fn tag_plan(policy: &Policy, at: Timestamp) -> TagPlan {
+    let mut rules: Vec<TagRule> = Vec::with_capacity(policy.indexing.len() + 1);
+    let mut noindex = Tags::default();
+    noindex.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
+    let site = policy.origin_tags;
+    if policy.environment == Environment::Staging {
+        rules.push(tag_rule(&Conditions::default(), None, noindex.clone(), None, site));
+    }
+    for retired in policy.retiring().iter().filter(|retired| retired.stage(at) != RetireStage::Planned) {
+        let when = Conditions { paths: retired.paths.clone(), ..Conditions::default() };
+        rules.push(tag_rule(&when, None, noindex.clone(), None, site));
+    }
+    let written = policy.indexing.iter();
+    rules.extend(
+        written.map(|rule| tag_rule(&rule.when, rule.unless.as_ref(), rule.tags.clone(), rule.origin_tags, site)),
+    );
+    TagPlan::new(rules, site)
 }
 
-/// A rule that the path selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathRule {
-    /// Its index in the plan.
-    pub rule: u16,
-    /// The path conditions of its `not` hold: status and type decide whether it is excluded.
-    excludable: bool,
-}
-
-/// What the path of a request already decides: the rules that can still match once status and type are known.
-pub type PathRules = SmallVec<[PathRule; 8]>;
-
-/// What a response gets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TagLines {
-    /// As data, to be merged with what the origin says.
-    pub tags: Tags,
-    /// Ready field values in the order of emission.
-    pub lines: Vec<String>,
-    /// What becomes of the origin's, where a rule says it: of several, the one that passes least of it on.
-    pub origin_tags: Option<OriginTags>,
-}
-
-impl TagLines {
-    fn new(tags: Tags, origin_tags: Option<OriginTags>) -> Arc<TagLines> {
-        let lines = tags.lines();
-        Arc::new(TagLines { tags, lines, origin_tags })
+/// `site` is what becomes of the origin's lines where the rule does not say it: it is a part of what is said there.
+fn tag_rule(
+    when: &Conditions,
+    unless: Option<&Conditions>,
+    tags: Tags,
+    origin_tags: Option<OriginTags>,
+    site: OriginTags,
+) -> TagRule {
+    let lines = TagLines::new(tags, origin_tags);
+    let (mut asked, mut said) = (Sha256::new(), Sha256::new());
+    for conditions in std::iter::once(when).chain(unless) {
+        let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
+        let status: Vec<_> = conditions.status.iter().map(|status| status.value).collect();
+        let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
+        asked.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
+    }
+    let half = |digest: Sha256| {
+        let mut half = [0; 4];
+        half.copy_from_slice(&digest.finalize()[..4]);
+        u64::from(u32::from_be_bytes(half))
+    };
+    said.update(format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site)));
+    TagRule {
+        identity: half(asked) << 32 | half(said),
+        when: conditions(when),
+        unless: unless.map(conditions),
+        said: lines,
     }
 }
 
-#[derive(Debug)]
-struct Rule {
-    /// What tells it apart, whatever stands around it in the file: the upper half for which responses, the lower what
-    /// is said of them.
-    identity: u64,
-    when: Compiled,
-    unless: Option<Compiled>,
-    said: Arc<TagLines>,
-}
-
-impl Rule {
-    /// `site` is what becomes of the origin's lines where the rule does not say it: it is a part of what is said there.
-    fn new(
-        when: &Conditions,
-        unless: Option<&Conditions>,
-        tags: Tags,
-        origin_tags: Option<OriginTags>,
-        site: OriginTags,
-    ) -> Rule {
-        let lines = TagLines::new(tags, origin_tags);
-        let (mut asked, mut said) = (Sha256::new(), Sha256::new());
-        for conditions in std::iter::once(when).chain(unless) {
-            let texts = |list: &[Located<String>]| list.iter().map(|item| item.value.clone()).collect::<Vec<_>>();
-            let status: Vec<_> = conditions.status.iter().map(|status| status.value).collect();
-            let regex = conditions.path_regex.as_ref().map(|regex| &regex.value);
-            asked.update(format!("{:?}", (texts(&conditions.paths), regex, texts(&conditions.types), status)));
-        }
-        let half = |digest: Sha256| {
-            let mut half = [0; 4];
-            half.copy_from_slice(&digest.finalize()[..4]);
-            u64::from(u32::from_be_bytes(half))
-        };
-        said.update(format!("{:?}{:?}", lines.lines, origin_tags.unwrap_or(site)));
-        Rule {
-            identity: half(asked) << 32 | half(said),
-            when: Compiled::new(when),
-            unless: unless.map(Compiled::new),
-            said: lines,
-        }
-    }
-
-    /// Whether it holds for a response: for what its type may be, or for all that it may be.
-    fn holds(&self, excludable: bool, status: u16, media: Media<'_>, extent: Extent) -> bool {
-        let excluded = || {
-            let unless = self.unless.as_ref().filter(|_| excludable);
-            unless.is_some_and(|unless| unless.response(status, media, extent.opposite()))
-        };
-        self.when.response(status, media, extent) && !excluded()
-    }
-}
-
-#[derive(Debug)]
-struct Compiled {
-    paths: Vec<Pattern>,
-    path_regex: Option<regex::bytes::Regex>,
-    types: Vec<String>,
-    status: Vec<StatusCondition>,
-}
-
-impl Compiled {
-    fn new(conditions: &Conditions) -> Compiled {
-        Compiled {
-            paths: conditions.paths.iter().map(|path| Pattern::new(&path.value)).collect(),
-            // Checking has compiled it once already.
-            path_regex: conditions.path_regex.as_ref().and_then(|text| compile_path_regex(&text.value).ok()),
-            types: conditions.types.iter().map(|media| media.value.clone()).collect(),
-            status: conditions.status.iter().map(|status| status.value).collect(),
-        }
-    }
-
-    fn path(&self, target: Target<'_>, decoded: &[u8]) -> bool {
-        let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(target.sent));
-        listed && self.regex(decoded)
-    }
-
-    fn regex(&self, decoded: &[u8]) -> bool {
-        self.path_regex.as_ref().is_none_or(|regex| regex.is_match(decoded))
-    }
-
-    fn response(&self, status: u16, media: Media<'_>, extent: Extent) -> bool {
-        let listed = self.status.is_empty()
-            || self.status.iter().any(|condition| match condition {
-                // A part of a page is tagged as the page.
-                StatusCondition::Code(code) => *code == status || (*code, status) == (200, 206),
-                StatusCondition::Class(class) => u16::from(*class) == status / 100,
-            });
-        listed && (self.types.is_empty() || media.is(&self.types, extent))
-    }
-
-    fn asks_response(&self) -> bool {
-        !self.types.is_empty() || !self.status.is_empty()
-    }
-}
-
-impl TagPlan {
-    /// Compiles a policy's rules as they are at a moment; a staging site says noindex on everything before all else,
-    /// and so does what is being retired.
-    pub fn new(policy: &Policy, at: Timestamp) -> TagPlan {
-        let mut rules: Vec<Rule> = Vec::with_capacity(policy.indexing.len() + 1);
-        let mut noindex = Tags::default();
-        noindex.add(Scope::All, &Directives::parse("noindex").unwrap_or_default());
-        let site = policy.origin_tags;
-        if policy.environment == Environment::Staging {
-            rules.push(Rule::new(&Conditions::default(), None, noindex.clone(), None, site));
-        }
-        for retired in policy.retiring().iter().filter(|retired| retired.stage(at) != RetireStage::Planned) {
-            let when = Conditions { paths: retired.paths.clone(), ..Conditions::default() };
-            rules.push(Rule::new(&when, None, noindex.clone(), None, site));
-        }
-        let written = policy.indexing.iter();
-        rules.extend(
-            written.map(|rule| Rule::new(&rule.when, rule.unless.as_ref(), rule.tags.clone(), rule.origin_tags, site)),
-        );
-        // Nobody writes as many; the file would be larger than a policy may be.
-        rules.truncate(usize::from(u16::MAX));
-        let asks = |conditions: &Compiled| conditions.path_regex.is_some();
-        let has_path_regex = rules.iter().any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));
-        let numbered = || (0u16..).zip(&rules);
-        let (mut patterns, mut owners) = (Vec::new(), Vec::new());
-        for (owner, rule) in numbered() {
-            for pattern in &rule.when.paths {
-                patterns.push(robots::Rule { allow: false, pattern: pattern.clone() });
-                owners.push(owner);
-            }
-        }
-        let anywhere = numbered().filter(|(_, rule)| rule.when.paths.is_empty()).map(|(index, _)| index).collect();
-        TagPlan {
-            patterns: RuleSet::new(patterns),
-            owners: owners.into(),
-            anywhere,
-            rules,
-            has_path_regex,
-            origin_tags: site,
-            combinations: RwLock::default(),
-        }
-    }
-
-    /// What tells the rules apart, by their index: equal rules of two versions of a policy have the same identity.
-    pub fn identities(&self) -> impl Iterator<Item = u64> + '_ {
-        self.rules.iter().map(|rule| rule.identity)
-    }
-
-    /// Whether two rules, of which these are the identities, are for the very same responses, whatever they say of
-    /// them.
-    pub fn are_for_the_same(one: u64, other: u64) -> bool {
-        one >> 32 == other >> 32
-    }
-
-    /// Whether the origin's lines are taken away from every response: what else may become of them becomes of them only
-    /// where a rule matches, and is a part of the rule's identity.
-    pub fn strips(&self) -> bool {
-        self.origin_tags == OriginTags::Strip
-    }
-
-    /// The rules whose conditions on the path hold. `decoded` is memory to be used again; with room for the path in it,
-    /// nothing is allocated for up to eight rules.
-    pub fn for_path(&self, target: Target<'_>, decoded: &mut Vec<u8>) -> PathRules {
-        let mut selected = PathRules::new();
-        if self.rules.is_empty() {
-            return selected;
-        }
-        // What the origin resolves the path to is what it answers with: `//drafts/` is `/drafts/` to many.
-        let resolved = target.resolved.map(|resolved| Target { sent: resolved, resolved: None });
-        for reading in [Some(target), resolved].into_iter().flatten() {
-            if self.has_path_regex {
-                decode_path(reading.sent, decoded);
-            }
-            self.select(reading, decoded, &mut selected);
-        }
-        // Combinations are remembered by the rules in their order; a rule of several patterns may be here twice.
-        if selected.len() > 1 {
-            selected.sort_unstable_by_key(|selected| (selected.rule, selected.excludable));
-            selected.dedup_by_key(|selected| selected.rule);
-        }
-        selected
-    }
-
-    /// Adds the rules whose conditions on the path hold for one reading of it.
-    fn select(&self, target: Target<'_>, decoded: &[u8], selected: &mut PathRules) {
-        let mut select = |index: u16| {
-            let rule = &self.rules[usize::from(index)];
-            if !rule.when.regex(decoded) {
-                return;
-            }
-            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target, decoded));
-            // A `not` that asks for nothing but the path is decided here.
-            if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
-                return;
-            }
-            // What is here already would take the room of others, as long as there is some.
-            let room = !selected.spilled();
-            match selected.iter_mut().find(|known: &&mut PathRule| room && known.rule == index) {
-                Some(known) => known.excludable &= excludable,
-                None => selected.push(PathRule { rule: index, excludable }),
-            }
-        };
-        self.anywhere.iter().for_each(|rule| select(*rule));
-        self.patterns.each(target.sent, |pattern| select(self.owners[pattern]));
-    }
-
-    /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of
-    /// what it confirms. Then there must be none at all: they would stand in the place of the stored ones.
-    pub fn is_hidden(&self, rules: &PathRules, status: u16) -> bool {
-        let typed = |rule: &Rule| {
-            !rule.when.types.is_empty() || rule.unless.as_ref().is_some_and(|unless| !unless.types.is_empty())
-        };
-        status == 304 && rules.iter().any(|selected| typed(&self.rules[usize::from(selected.rule)]))
-    }
-
-    /// What the rules selected by the path say about a response; `None` where none matches. On 304 only when no rule
-    /// with a type could match: a partial field would replace the stored one (RFC 9111 section 3.2). Never on 1xx.
-    ///
-    /// `content_type` may hold several types, joined with commas as lines of one field are (RFC 9110 section 5.3).
-    pub fn tags(&self, rules: &PathRules, status: u16, content_type: Option<&[u8]>) -> Option<Arc<TagLines>> {
-        if rules.is_empty() || status < 200 {
-            return None;
-        }
-        if self.is_hidden(rules, status) {
-            return None;
-        }
-        // A 304 speaks of the stored 200.
-        let status = if status == 304 { 200 } else { status };
-        let media = Media::of(status, content_type);
-        let matching = self.matching(rules, status, media, Extent::Any);
-        if !media.is_one() {
-            let certain = self.matching(rules, status, media, Extent::Each);
-            if certain != matching {
-                return self.perhaps(matching, certain);
-            }
-        }
-        self.together(matching)
-    }
-
-    fn matching(&self, rules: &PathRules, status: u16, media: Media<'_>, extent: Extent) -> SmallVec<[u16; 8]> {
-        let holds = |selected: &&PathRule| {
-            self.rules[usize::from(selected.rule)].holds(selected.excludable, status, media, extent)
-        };
-        rules.iter().filter(holds).map(|selected| selected.rule).collect()
-    }
-
-    fn together(&self, matching: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
-        match matching.as_slice() {
-            [] => None,
-            [only] => Some(self.rules[usize::from(*only)].said.clone()),
-            _ => Some(self.combined(matching)),
-        }
-    }
-
-    /// Where some of the rules may hold and may not: all that they say is said, and of the origin's lines what passes
-    /// with them or without them. A restriction that is said too often does less harm than one that is missing.
-    fn perhaps(&self, matching: SmallVec<[u16; 8]>, certain: SmallVec<[u16; 8]>) -> Option<Arc<TagLines>> {
-        let passes =
-            |lines: Option<&Arc<TagLines>>| lines.and_then(|lines| lines.origin_tags).unwrap_or(self.origin_tags);
-        let without = passes(self.together(certain).as_ref());
-        let with = self.together(matching)?;
-        let origin_tags = Some(passes(Some(&with)).min(without));
-        Some(Arc::new(TagLines { origin_tags, ..TagLines::clone(&with) }))
-    }
-
-    fn combined(&self, rules: SmallVec<[u16; 8]>) -> Arc<TagLines> {
-        // A poisoned lock holds a map that is whole all the same: insertion is the only change.
-        let remembered = self.combinations.read().unwrap_or_else(|poisoned| poisoned.into_inner()).get(&rules).cloned();
-        if let Some(lines) = remembered {
-            return lines;
-        }
-        let mut tags = Tags::default();
-        let mut origin_tags = None;
-        for rule in &rules {
-            let said = &self.rules[usize::from(*rule)].said;
-            tags.merge(&said.tags);
-            origin_tags = origin_tags.max(said.origin_tags);
-        }
-        let lines = TagLines::new(tags, origin_tags);
-        let mut combinations = self.combinations.write().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if combinations.len() < MAX_COMBINATIONS {
-            combinations.insert(rules, lines.clone());
-        }
-        lines
-    }
-}
-
-/// Writes the path without the query, its escapes decoded: what a person writes an expression for.
-fn decode_path(target: &[u8], path: &mut Vec<u8>) {
-    path.clear();
-    let end = target.iter().position(|byte| *byte == b'?').unwrap_or(target.len());
-    let mut rest = &target[..end];
-    while let Some((first, after)) = rest.split_first() {
-        let hex = |index: usize| after.get(index).and_then(|digit| char::from(*digit).to_digit(16));
-        match (first, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                path.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                path.push(if *first == LITERAL_STAR { b'*' } else { *first });
-                rest = after;
-            }
-        }
+fn conditions(conditions: &Conditions) -> TagConditions {
+    TagConditions {
+        paths: conditions.paths.iter().map(|path| Pattern::new(&path.value)).collect(),
+        // Checking has compiled it once already.
+        path_regex: conditions.path_regex.as_ref().and_then(|text| compile_path_regex(&text.value).ok()),
+        types: conditions.types.iter().map(|media| media.value.clone()).collect(),
+        status: conditions.status.iter().map(|status| status.value).collect(),
     }
 }

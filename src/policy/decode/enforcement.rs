@@ -1,6 +1,6 @@
 //! `enforcement`: how far, with which answers, for whom.
 
-use super::robots::check_pattern;
+use super::patterns::check_pattern;
 use super::signals::unlicensed;
 use crate::crawlers::Purpose;
 use crate::policy::model::{AnswerPolicy, BehindCache, Defaulted, Enforcement, EnforcementFields, Mode, Unverified};
@@ -64,41 +64,46 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
         enforcement.grace = Defaulted { value: grace, span: Some(node.span) };
     }
     enforcement.behind_cache = fields.take("behind_cache").and_then(|node| behind_cache(node, decoder));
-    if let Some(mut purposes) = fields
-        .take("purposes")
-        .and_then(|node| decoder.fields(node, "a map of purposes, like `seo: { mode: enforce }`"))
-    {
-        for purpose in Purpose::ALL {
-            if let Some(node) = purposes.take(purpose.name()) {
-                enforcement.purposes.insert(purpose, nested(node, decoder));
-            }
-        }
-        purposes.finish(&Purpose::ALL.map(Purpose::name), decoder);
+    if let Some(node) = fields.take("purposes") {
+        enforcement.purposes = purposes(node, decoder);
     }
-    if let Some(entries) = fields
-        .take("agents")
-        .and_then(|node| decoder.entries(node, "a map of crawlers, like `Bytespider: { mode: enforce }`"))
-    {
-        for (key, value) in entries {
-            let Some(agent) = decoder.located(key, "the token of a crawler") else { continue };
-            if let Some((first, _)) =
-                enforcement.agents.iter().find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value))
-            {
-                let diagnostic =
-                    Diagnostic::error("duplicate-key", agent.span, format!("`{}` is written twice", agent.value))
-                        .related(first.span, "first here");
-                decoder.diagnostics.push(diagnostic);
-                continue;
-            }
-            if !is_name(&agent, "write the field directly under `enforcement`: it is for all", decoder) {
-                continue;
-            }
-            let fields = nested(value, decoder);
-            enforcement.agents.push((agent, fields));
-        }
+    if let Some(node) = fields.take("agents") {
+        enforcement.agents = agents(node, decoder);
     }
     fields.finish(&SITE_FIELDS, decoder);
     enforcement
+}
+
+fn purposes(node: &Node, decoder: &mut Decoder<'_>) -> BTreeMap<Purpose, EnforcementFields> {
+    let mut said = BTreeMap::new();
+    let Some(mut fields) = decoder.fields(node, "a map of purposes, like `seo: { mode: enforce }`") else {
+        return said;
+    };
+    for purpose in Purpose::ALL {
+        if let Some(node) = fields.take(purpose.name()) {
+            said.insert(purpose, nested(node, decoder));
+        }
+    }
+    fields.finish(&Purpose::ALL.map(Purpose::name), decoder);
+    said
+}
+
+fn agents(node: &Node, decoder: &mut Decoder<'_>) -> Vec<(Located<String>, EnforcementFields)> {
+    let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
+    let entries = decoder.entries(node, "a map of crawlers, like `Bytespider: { mode: enforce }`");
+    for (key, value) in entries.into_iter().flatten() {
+        let Some(agent) = decoder.located(key, "the token of a crawler") else { continue };
+        if let Some((first, _)) = agents.iter().find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value)) {
+            let message = format!("`{}` is written twice", agent.value);
+            let diagnostic = Diagnostic::error("duplicate-key", agent.span, message).related(first.span, "first here");
+            decoder.diagnostics.push(diagnostic);
+            continue;
+        }
+        if is_name(&agent, "write the field directly under `enforcement`: it is for all", decoder) {
+            agents.push((agent, nested(value, decoder)));
+        }
+    }
+    agents
 }
 
 /// Whether this may name one crawler; complains otherwise.

@@ -23,47 +23,48 @@ pub fn hosts(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<HostPattern>
                 }
                 hosts.push(Located { value, span: written.span });
             }
-            Err((message, help)) => decoder.error("bad-host", written.span, message).help = Some(help),
+            Err(HostError { message, help }) => decoder.error("bad-host", written.span, message).help = Some(help),
         }
     }
     hosts
+}
+
+/// A text that is no host pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
 }
 
 /// Reads a host pattern: a name or address, with `*.` for its subdomains and an optional port.
 ///
 /// # Errors
 /// What is wrong, and what to write instead.
-pub fn parse_host(written: &str) -> Result<HostPattern, (String, String)> {
-    let example = || {
-        "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`".to_owned()
-    };
-    let wrong = |why: &str| (format!("`{written}` is not a host: {why}"), example());
+pub fn parse_host(written: &str) -> Result<HostPattern, HostError> {
+    const EXAMPLE: &str =
+        "write a name as it stands in the address bar: `shop.example`, `*.shop.example`, `shop.example:8443`";
+    let error = |message: String, help: &str| HostError { message, help: help.to_owned() };
+    let wrong = |why: &str| error(format!("`{written}` is not a host: {why}"), EXAMPLE);
     if written.contains("://") || written.contains('/') {
         let host = written.split("://").last().unwrap_or("").split('/').next().unwrap_or("");
-        return Err((format!("`{written}` is a URL, not a host"), format!("write only the host: `{host}`")));
+        let help = format!("write only the host: `{host}`");
+        return Err(error(format!("`{written}` is a URL, not a host"), &help));
     }
     if written == "*" {
-        return Err((
-            "`*` is not a host".into(),
-            "leave out `hosts`: a policy without hosts is for every other host".into(),
-        ));
+        let help = "leave out `hosts`: a policy without hosts is for every other host";
+        return Err(error("`*` is not a host".into(), help));
     }
     let (wildcard, rest) = match written.strip_prefix("*.") {
         Some(rest) => (true, rest),
         None => (false, written),
     };
     if let Some(inner) = rest.strip_prefix('[') {
-        let (address, port) = inner.split_once(']').ok_or_else(|| wrong("`[` without `]`"))?;
-        let address: Ipv6Addr = address.parse().map_err(|_| wrong("what stands in the brackets is no IPv6 address"))?;
-        let port = match port.strip_prefix(':') {
-            Some(port) => Some(port.parse().map_err(|_| wrong("the port is not a number from 1 to 65535"))?),
-            None if port.is_empty() => None,
-            None => return Err(wrong("something follows the brackets that is no port")),
-        };
-        return if wildcard {
-            Err(wrong("an address has no subdomains"))
-        } else {
-            Ok(HostPattern { wildcard, name: address.to_string(), port })
+        let (address, port) = in_brackets(inner).map_err(wrong)?;
+        return match wildcard {
+            true => Err(wrong("an address has no subdomains")),
+            false => Ok(HostPattern { wildcard, name: address.to_string(), port }),
         };
     }
     if rest.matches(':').count() > 1 {
@@ -93,6 +94,17 @@ pub fn parse_host(written: &str) -> Result<HostPattern, (String, String)> {
         return Err(wrong("an address has no subdomains"));
     }
     Ok(HostPattern { wildcard, name: ascii, port })
+}
+
+/// What follows `[`: an address, and a port where there is one.
+fn in_brackets(inner: &str) -> Result<(Ipv6Addr, Option<u16>), &'static str> {
+    let (address, port) = inner.split_once(']').ok_or("`[` without `]`")?;
+    let address = address.parse().map_err(|_| "what stands in the brackets is no IPv6 address")?;
+    match port.strip_prefix(':') {
+        Some(port) => Ok((address, Some(port.parse().map_err(|_| "the port is not a number from 1 to 65535")?))),
+        None if port.is_empty() => Ok((address, None)),
+        None => Err("something follows the brackets that is no port"),
+    }
 }
 
 /// Names with an underscore are no host names by RFC 952, and clients send them all the same.

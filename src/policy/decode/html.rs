@@ -1,7 +1,7 @@
 //! `html`: what is written into pages, and into which.
 
 use super::indexing::listed;
-use super::robots::patterns;
+use super::patterns::patterns;
 use crate::policy::model::{HtmlPolicy, LinkPolicy, LinkRel};
 use crate::yaml::{Decoder, Located, Node, Value};
 

@@ -1,6 +1,6 @@
 //! `indexing`: conditions, and what is then said.
 
-use super::robots::patterns;
+use super::patterns::patterns;
 use crate::indexing::{Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
@@ -43,51 +43,8 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
     if let Some(node) = tag {
         said.add(Scope::All, node, decoder);
     }
-    if let Some((node, entries)) =
-        scoped.and_then(|node| Some((node, decoder.entries(node, "a map of crawlers, like `googlebot: noindex`")?)))
-    {
-        if entries.is_empty() {
-            decoder.error("rule-without-tags", node.span, "nothing is said here");
-        }
-        let mut told: Vec<(Scope, Span)> = Vec::new();
-        for (key, value) in entries {
-            let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
-            if is_directive_name(&name.value) {
-                decoder
-                    .error(
-                        "bad-token",
-                        name.span,
-                        format!("`{}` is a directive, not the name of a crawler", name.value),
-                    )
-                    .help = Some(
-                    "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`"
-                        .into(),
-                );
-                continue;
-            }
-            if let Some(scope) = scope(&name, decoder) {
-                // The same text twice is an error of every map; case does not matter in the name of a crawler.
-                if let Some((_, first)) = told.iter().find(|(known, first)| *known == scope && *first != name.span) {
-                    let diagnostic = Diagnostic::error(
-                        "duplicate-key",
-                        name.span,
-                        format!("`{}` is told something twice", name.value),
-                    )
-                    .related(*first, "first here, in other letters")
-                    .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
-                    decoder.diagnostics.push(diagnostic);
-                }
-                told.push((scope.clone(), name.span));
-                if value.is_null() {
-                    decoder.error("wrong-type", key.span, format!("`{}` is told nothing", name.value)).help = Some(
-                        "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`"
-                            .into(),
-                    );
-                    continue;
-                }
-                said.add(scope, value, decoder);
-            }
-        }
+    if let Some(node) = scoped {
+        add_scoped(node, &mut said, decoder);
     }
     fields.finish(&["paths", "path_regex", "types", "status", "not", "tag", "tags", "origin_tags"], decoder);
     if (tag, scoped, origin_tags) == (None, None, Some(OriginTags::Replace)) {
@@ -101,6 +58,45 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
     }
     let Said { tags, written } = said;
     Some(IndexingRule { when, unless, tags, written, origin_tags, span: node.span })
+}
+
+/// What `tags` says to each crawler.
+fn add_scoped(node: &Node, said: &mut Said, decoder: &mut Decoder<'_>) {
+    let Some(entries) = decoder.entries(node, "a map of crawlers, like `googlebot: noindex`") else { return };
+    if entries.is_empty() {
+        decoder.error("rule-without-tags", node.span, "nothing is said here");
+    }
+    let mut told: Vec<(Scope, Span)> = Vec::new();
+    for (key, value) in entries {
+        let Some(name) = decoder.located(key, "the name of a crawler, or \"*\"") else { continue };
+        if is_directive_name(&name.value) {
+            decoder
+                .error("bad-token", name.span, format!("`{}` is a directive, not the name of a crawler", name.value))
+                .help = Some(
+                "`tags` says who is told what (`googlebot: noindex`); what everybody is told stands in `tag`".into(),
+            );
+            continue;
+        }
+        if let Some(scope) = scope(&name, decoder) {
+            // The same text twice is an error of every map; case does not matter in the name of a crawler.
+            if let Some((_, first)) = told.iter().find(|(known, first)| *known == scope && *first != name.span) {
+                let diagnostic =
+                    Diagnostic::error("duplicate-key", name.span, format!("`{}` is told something twice", name.value))
+                        .related(*first, "first here, in other letters")
+                        .help("write it once, with all that it is told: `googlebot: [noindex, nofollow]`");
+                decoder.diagnostics.push(diagnostic);
+            }
+            told.push((scope.clone(), name.span));
+            if value.is_null() {
+                decoder.error("wrong-type", key.span, format!("`{}` is told nothing", name.value)).help = Some(
+                    "inside `{ }` a comma begins the next crawler: write a list, `googlebot: [noindex, nofollow]`"
+                        .into(),
+                );
+                continue;
+            }
+            said.add(scope, value, decoder);
+        }
+    }
 }
 
 /// What is to be done with the origin's own lines.

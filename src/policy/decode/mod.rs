@@ -7,6 +7,7 @@ mod enforcement;
 mod hosts;
 mod html;
 mod indexing;
+mod patterns;
 mod pause;
 mod retire;
 mod robots;
@@ -14,7 +15,8 @@ mod signals;
 
 pub use hosts::parse_host;
 pub use indexing::compile_path_regex;
-pub use robots::{MAX_PATTERN, is_token};
+pub use patterns::MAX_PATTERN;
+pub use robots::is_token;
 pub use signals::{is_category, url_mistake};
 
 use super::model::{Acknowledgement, Environment, OriginRobots, Policy, Stance};

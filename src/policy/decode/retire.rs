@@ -1,6 +1,6 @@
 //! `retire`: paths that go out of search engines, and when.
 
-use super::robots::patterns;
+use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};
 use crate::yaml::{Decoder, Located, Node, Value};
 use std::time::Duration;

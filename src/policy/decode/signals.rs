@@ -1,7 +1,7 @@
 //! `content_signal`, `content_usage`, `license`, `signals` and `unlicensed`, and the section `tdm`. What is accepted
 //! here can leave neither its line of robots.txt nor its header.
 
-use super::robots::patterns;
+use super::patterns::patterns;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Defaulted, Emission, GroupSignals, LicensePolicy, OriginRobots, Policy,
     SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,

@@ -3,11 +3,19 @@
 use super::content;
 use super::signals::Signals;
 use super::yaml::one_line;
-use crate::crawlers::{Purpose, Registry};
+use crate::crawlers::{Purpose, Registry, stands_in_browsers};
 use crate::policy::decode::{MAX_PATTERN, is_token};
-use crate::policy::lint;
 use crate::robots::{File, FileGroup, Key, Reading, Shape};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a path of the file cannot stand in a policy.
+#[derive(Debug, thiserror::Error)]
+enum UnwritablePath {
+    #[error("`{0}` matches nothing and is left out: a path begins with `/` or `*`")]
+    MatchesNothing(String),
+    #[error("a path of {0} octets is left out: no URL is as long")]
+    TooLong(usize),
+}
 
 /// A group of the policy: tokens with the same rules.
 pub struct Draft {
@@ -119,7 +127,7 @@ impl Groups<'_> {
                         text,
                         line: rule.line,
                     }),
-                    Err(why) => self.note(rule.line, why),
+                    Err(unwritable) => self.note(rule.line, unwritable.to_string()),
                 }
             }
             for &line in &group.others {
@@ -130,16 +138,16 @@ impl Groups<'_> {
     }
 
     /// How a rule is written in a policy: as in the file where that says the same.
-    fn written(&self, line: usize, pattern: &str) -> Result<String, String> {
+    fn written(&self, line: usize, pattern: &str) -> Result<String, UnwritablePath> {
         if !pattern.starts_with(['/', '*']) {
-            return Err(format!("`{pattern}` matches nothing and is left out: a path begins with `/` or `*`"));
+            return Err(UnwritablePath::MatchesNothing(pattern.to_owned()));
         }
         let record = self.file.line(line).and_then(|line| line.record.as_ref());
         let written = record.and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
         let text = written.filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
         let text = text.filter(|text| text.len() <= MAX_PATTERN).unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
-            return Err(format!("a path of {} octets is left out: no URL is as long", text.len()));
+            return Err(UnwritablePath::TooLong(text.len()));
         }
         Ok(text.to_owned())
     }
@@ -198,7 +206,7 @@ fn unfit(token: &str, registry: &'static Registry) -> Option<&'static str> {
         None
     } else if !is_token(token) {
         Some("that is no product token, and no crawler is called so")
-    } else if lint::stands_in_browsers(token, registry) {
+    } else if stands_in_browsers(token, registry) {
         Some("it stands in the user agents of people's browsers, who would be taken for a crawler")
     } else {
         None

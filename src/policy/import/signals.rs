@@ -41,6 +41,29 @@ struct Usage {
     said: BTreeMap<String, bool>,
 }
 
+/// The categories that a policy can name, of the members of a dictionary.
+fn categories(members: &[&str], outcome: &mut Outcome) -> BTreeMap<String, bool> {
+    let mut said = BTreeMap::new();
+    for member in members {
+        let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
+        let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
+        let word = ["n", "y"].into_iter().position(|known| known == word);
+        match word.filter(|_| is_category(category)) {
+            Some(word) => drop(said.insert(category.to_owned(), word == 1)),
+            None => {
+                outcome
+                    .left_out
+                    .push(((*member).to_owned(), "a policy knows categories in small letters, each y or n"));
+                continue;
+            }
+        }
+        if !parameters.is_empty() {
+            outcome.left_out.push((format!(";{parameters}"), "a policy has no parameters of categories"));
+        }
+    }
+    said
+}
+
 impl Signals {
     /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
@@ -111,24 +134,7 @@ impl Signals {
             return whole("it is no dictionary of categories, and counts for nothing");
         }
         let mut outcome = Outcome::default();
-        let mut said = BTreeMap::new();
-        for member in members {
-            let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
-            let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
-            let word = ["n", "y"].into_iter().position(|known| known == word);
-            match word.filter(|_| is_category(category)) {
-                Some(word) => drop(said.insert(category.to_owned(), word == 1)),
-                None => {
-                    outcome
-                        .left_out
-                        .push((member.to_owned(), "a policy knows categories in small letters, each y or n"));
-                    continue;
-                }
-            }
-            if !parameters.is_empty() {
-                outcome.left_out.push((format!(";{parameters}"), "a policy has no parameters of categories"));
-            }
-        }
+        let said = categories(&members, &mut outcome);
         if said.is_empty() {
             return outcome;
         }

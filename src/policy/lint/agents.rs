@@ -1,9 +1,8 @@
 //! Lints of User-agent lines.
 
 use super::catalogue as lints;
-use super::site::stands_in_browsers;
 use super::subject::Subject;
-use crate::crawlers::{Binds, Purpose, Registry};
+use crate::crawlers::{Binds, Purpose, Registry, stands_in_browsers};
 use crate::robots::{Agent, Dialect, TargetScratch};
 use crate::yaml::{Diagnostics, Severity, Span};
 use strsim::damerau_levenshtein;

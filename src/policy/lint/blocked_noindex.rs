@@ -1,14 +1,13 @@
 //! A noindex that nobody sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
 
 use super::catalogue as lints;
-use super::reach::{self, Among, Searches, Wanted};
 use super::site::span_of;
 use crate::crawlers::{Binds, Purpose, Registry};
 use crate::indexing::Scope;
-use crate::policy::compile::crawler_rules::binding;
-use crate::policy::compiled::{Binding, RuleSource, Site};
 use crate::policy::model::{Environment, IndexingRule};
 use crate::policy::retire::RetireStage;
+use crate::policy::site::binding;
+use crate::policy::site::{Binding, RuleSource, Site};
 use crate::robots::{Pattern, Rule};
 use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::collections::{HashMap, HashSet};
@@ -16,14 +15,16 @@ use std::time::Duration;
 
 /// Less than that, and most pages have not been visited.
 const SOON: Duration = Duration::from_secs(7 * 86_400);
+/// Comparisons of octets where patterns are held against each other, in all of a policy.
+const OVERLAPS_OF_A_POLICY: usize = 500_000;
 
-pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Staging {
         return;
     }
-    let mut looking = Looking::new(site, registry, searches);
+    let mut looking = Looking::new(site, registry);
     for rule in &site.policy.indexing {
-        if looking.searches.overlaps == 0 {
+        if looking.overlaps == 0 {
             break;
         }
         let scopes = rule.tags.iter().filter(|(_, said)| said.forbids_indexing()).map(|(scope, _)| scope);
@@ -36,15 +37,12 @@ pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnosti
             }
             _ => "this noindex is never seen: robots.txt keeps",
         };
-        let mut message = match who {
+        let message = match who {
             Unseen::ByAll => format!("{never} crawlers off these pages"),
             Unseen::ByStar => never.to_owned(),
             Unseen::By(bot) => format!("{never} {bot} off these pages"),
             Unseen::BySome(engines) => format!("{never} {engines} off these pages"),
         };
-        if found.spelled_plainly {
-            message.push_str(", unless their URLs are spelled with escapes that they do not need");
-        }
         let finding = lints::NOINDEX_UNSEEN
             .at(place, message)
             .help("allow crawling until the pages have left the index, or let `retire` do both in their order");
@@ -68,8 +66,6 @@ enum Unseen {
 /// What keeps crawlers off.
 struct KeptOff {
     source: RuleSource,
-    /// It keeps off those URLs that have no escape which could be left out.
-    spelled_plainly: bool,
     /// It is for the whole site: whoever wrote it wants this crawler nowhere, whatever these pages say.
     whole_site: bool,
 }
@@ -84,40 +80,24 @@ fn unseen_by(scope: &Scope, rule: &IndexingRule, looking: &mut Looking<'_>) -> O
         Some(bot) => Some(looking.group_of(bot)?),
         None => looking.site.matcher.star(),
     };
-    let path_regex = rule.when.path_regex.as_ref();
-    let text = path_regex.map(|regex| regex.value.as_str());
-    // A `not` that asks for status or type takes no path out.
-    let unless = rule.unless.as_ref().filter(|unless| unless.types.is_empty() && unless.status.is_empty());
-    let excluded =
-        unless.map(|unless| (reach::patterns(unless), unless.path_regex.as_ref().map(|regex| &*regex.value)));
-    let everywhere = path_regex.map_or(rule.span, |regex| regex.span);
+    let everywhere = rule.when.path_regex.as_ref().map_or(rule.span, |regex| regex.span);
     let mut places: Vec<(Pattern, Span)> =
         rule.when.paths.iter().map(|path| (Pattern::new(&path.value), path.span)).collect();
     if places.is_empty() {
         places.push((Pattern::new("/"), everywhere));
     }
     places.iter().find_map(|(path, span)| {
-        let paths = std::slice::from_ref(path);
-        let unless = excluded.as_ref().map(|(paths, regex)| (paths.as_slice(), *regex));
-        let wanted = Wanted { paths, path_regex: text, unless };
-        let of_group = group.and_then(|group| Some((group, looking.keeping_off(group, path, wanted)?)));
-        let Some((group, mut found)) = of_group else {
-            let (found, engines) = looking.engines_kept_off(path, wanted).filter(|_| bot.is_none())?;
+        let of_group = group.and_then(|group| Some((group, looking.keeping_off(group, path)?)));
+        let Some((group, found)) = of_group else {
+            let (found, engines) = looking.engines_kept_off(path).filter(|_| bot.is_none())?;
             return Some((*span, found, Unseen::BySome(engines)));
         };
         let who = match bot {
             Some(bot) => Unseen::By(bot.clone()),
-            None => {
-                let by_others = looking.others(group).into_iter().map(|other| looking.keeping_off(other, path, wanted));
-                let by_others: Option<Vec<_>> = by_others.collect();
-                match by_others {
-                    Some(others) => {
-                        found.spelled_plainly |= others.iter().any(|other| other.spelled_plainly);
-                        Unseen::ByAll
-                    }
-                    None => Unseen::ByStar,
-                }
+            None if looking.others(group).into_iter().all(|other| looking.keeping_off(other, path).is_some()) => {
+                Unseen::ByAll
             }
+            None => Unseen::ByStar,
         };
         Some((*span, found, who))
     })
@@ -127,7 +107,8 @@ fn unseen_by(scope: &Scope, rule: &IndexingRule, looking: &mut Looking<'_>) -> O
 struct Looking<'s> {
     site: &'s Site,
     registry: &'s Registry,
-    searches: &'s mut Searches,
+    /// Comparisons that are left.
+    overlaps: usize,
     /// Groups that search engines go by, and the tokens that they have there.
     of_engines: Vec<(usize, Vec<&'s str>)>,
     /// Groups of which no two have the same rules.
@@ -135,7 +116,7 @@ struct Looking<'s> {
 }
 
 impl<'s> Looking<'s> {
-    fn new(site: &'s Site, registry: &'s Registry, searches: &'s mut Searches) -> Looking<'s> {
+    fn new(site: &'s Site, registry: &'s Registry) -> Looking<'s> {
         let mut seen = HashSet::new();
         let rules = |group: usize| site.matcher.rules(group).rules();
         let distinct = (0..site.rule_sources.len()).filter(|group| seen.insert(rules(*group))).collect();
@@ -151,7 +132,7 @@ impl<'s> Looking<'s> {
                 None => of_engines.push((group, vec![token])),
             }
         }
-        Looking { site, registry, searches, of_engines, distinct }
+        Looking { site, registry, overlaps: OVERLAPS_OF_A_POLICY, of_engines, distinct }
     }
 
     /// The group that a crawler goes by: of its tokens the first that has one, as Googlebot-Image goes by Googlebot's.
@@ -168,16 +149,13 @@ impl<'s> Looking<'s> {
 
     /// What keeps search engines off by groups that name them, and who they are. Other crawlers have no results that a
     /// page could be left out of.
-    fn engines_kept_off(&mut self, path: &Pattern, wanted: Wanted<'_>) -> Option<(KeptOff, String)> {
+    fn engines_kept_off(&mut self, path: &Pattern) -> Option<(KeptOff, String)> {
         let (mut first, mut names): (Option<KeptOff>, Vec<&str>) = (None, Vec::new());
         for (group, tokens) in self.of_engines.clone() {
-            let kept_off = self.keeping_off(group, path, wanted);
+            let kept_off = self.keeping_off(group, path);
             let Some(found) = kept_off.filter(|found| !found.whole_site) else { continue };
             names.extend(tokens);
-            match &mut first {
-                Some(first) => first.spelled_plainly |= found.spelled_plainly,
-                None => first = Some(found),
-            }
+            first.get_or_insert(found);
         }
         let names = match names.as_slice() {
             [one, other, _, ..] => format!("{one}, {other} and others"),
@@ -192,37 +170,25 @@ impl<'s> Looking<'s> {
         self.distinct.iter().copied().filter(|other| rules(*other) != rules(group)).collect()
     }
 
-    /// The Disallow that keeps a group off all URLs that are wanted, which are of this path: `None` where one of them
-    /// may be fetched, and where that takes too long to find out. What was retired does not count, it was seen before.
-    fn keeping_off(&mut self, group: usize, path: &Pattern, wanted: Wanted<'_>) -> Option<KeptOff> {
-        let (rules, sources) = (self.site.matcher.rules(group).rules(), &self.site.rule_sources[group]);
-        let overlaps = &mut self.searches.overlaps;
-        let all = rules.iter().zip(sources);
+    /// The Disallow that keeps a group off all URLs of a path: it covers the path and outranks every Allow that meets
+    /// it. `None` also where it takes several rules, and where comparing takes too long. What was retired does not
+    /// count: its noindex was seen before.
+    fn keeping_off(&mut self, group: usize, path: &Pattern) -> Option<KeptOff> {
+        let site = self.site;
+        let overlaps = &mut self.overlaps;
+        let rules = site.matcher.rules(group).rules().iter().zip(&site.rule_sources[group]);
         let meeting: Vec<(&Rule, &RuleSource)> =
-            all.filter(|(rule, _)| *overlaps > 0 && rule.pattern.overlaps(path, overlaps)).collect();
+            rules.filter(|(rule, _)| *overlaps > 0 && rule.pattern.overlaps(path, overlaps)).collect();
         if *overlaps == 0 {
             return None;
         }
-        let site = self.site;
-        let meeting: Vec<_> =
-            meeting.into_iter().filter(|(rule, source)| rule.allow || !is_of_retire(site, source)).collect();
-        let found = |(rule, source): &(&Rule, &RuleSource), spelled_plainly| {
-            let whole_site = rule.pattern.covers(&Pattern::new("/"));
-            Some(KeptOff { source: (*source).clone(), spelled_plainly, whole_site })
-        };
-        // A Disallow for all of it, where no Allow takes anything back, needs no search.
         let allowed = meeting.iter().filter(|(rule, _)| rule.allow).map(|(rule, _)| rule.pattern.priority()).max();
-        let covering = |rule: &Rule| rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
-        let covering = meeting.iter().find(|(rule, _)| !rule.allow && covering(rule));
-        if let Some(covering) = covering {
-            return found(covering, false);
-        }
-        let rules: Vec<&Rule> = meeting.iter().map(|(rule, _)| *rule).collect();
-        let plainly = reach::kept_off(wanted, &rules, Among::Plain, self.searches)?;
-        let always = reach::kept_off(wanted, &rules, Among::All, self.searches);
-        let by = always.unwrap_or(plainly);
-        let by = meeting.iter().find(|(rule, _)| std::ptr::eq(*rule, by))?;
-        found(by, always.is_none())
+        let (rule, source) = meeting.iter().find(|(rule, source)| {
+            let covers = !rule.allow && rule.pattern.covers(path) && Some(rule.pattern.priority()) > allowed;
+            covers && !is_of_retire(site, source)
+        })?;
+        let whole_site = rule.pattern.covers(&Pattern::new("/"));
+        Some(KeptOff { source: (*source).clone(), whole_site })
     }
 }
 
@@ -279,7 +245,7 @@ fn retired_twice(site: &Site, diagnostics: &mut Diagnostics) {
 /// A plan for a path within another one's, which disallows it before the noindex begins. Where an Allow may keep some
 /// of it open nothing is said.
 fn retired_within_another(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics) {
-    let overlaps = &mut looking.searches.overlaps;
+    let overlaps = &mut looking.overlaps;
     let plans = &site.policy.retire;
     let all = || plans.iter().flat_map(|plan| plan.paths.iter().map(move |path| (plan, path)));
     let patterns: Vec<_> = all().map(|(plan, path)| (plan, path.span, Pattern::new(&path.value))).collect();
@@ -336,11 +302,7 @@ fn retired(site: &Site, looking: &mut Looking<'_>, diagnostics: &mut Diagnostics
         let Some(star) = site.matcher.star() else { continue };
         for path in &retired.paths {
             let pattern = Pattern::new(&path.value);
-            let wanted = Wanted { paths: std::slice::from_ref(&pattern), ..Wanted::default() };
-            let Some(found) = looking.keeping_off(star, &pattern, wanted) else { continue };
-            if found.spelled_plainly {
-                continue;
-            }
+            let Some(found) = looking.keeping_off(star, &pattern) else { continue };
             let finding = lints::RETIRED_UNSEEN
                 .at(path.span, "this path is disallowed already: its noindex is never seen")
                 .help("remove the Disallow: `retire` writes one when its time has come");

@@ -3,8 +3,8 @@
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};
-use crate::policy::compiled::Site;
 use crate::policy::model::OwnCrawler;
+use crate::policy::site::Site;
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostics, Located};
 use ipnet::IpNet;

@@ -31,7 +31,7 @@ impl<'c> Extent<'c> {
     }
 
     /// The same of status and type alone.
-    pub fn lists_cover(&self, narrower: &Extent<'_>, budget: &mut usize) -> bool {
+    fn lists_cover(&self, narrower: &Extent<'_>, budget: &mut usize) -> bool {
         let (wider, narrower) = (self.conditions, narrower.conditions);
         list_covers(&wider.types, &narrower.types, budget, |wider, narrower| {
             let (wider, narrower) = (&wider.value, &narrower.value);

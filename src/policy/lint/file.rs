@@ -149,6 +149,10 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
             Oddity::NoRecord | Oddity::Typo => {}
         }
     }
+    each_record(file, line, found);
+}
+
+fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     let Some(record) = &line.record else { return };
     let (name, key) = (file.text(&record.name), span(file, line, &record.name));
     let proper = match record.key {

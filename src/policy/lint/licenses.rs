@@ -3,8 +3,8 @@
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::compile::signals::covers_all;
-use crate::policy::compiled::{Binding, PathSignals, Site};
 use crate::policy::model::{OriginRobots, Unlicensed};
+use crate::policy::site::{Binding, PathSignals, Site};
 use crate::yaml::Diagnostics;
 
 /// Of several licences robots.txt names all of them, and pages and refusals the first that covers the path.

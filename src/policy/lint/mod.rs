@@ -8,11 +8,11 @@ mod agents;
 mod blocked_noindex;
 mod catalogue;
 mod described_crawlers;
+mod expression;
 mod extent;
 mod file;
 mod licenses;
 mod passed_on;
-mod reach;
 mod redundant_rules;
 mod rules;
 mod selectors;
@@ -25,15 +25,14 @@ mod tags;
 mod words;
 
 #[cfg(test)]
-mod reach_tests;
+mod never_false_tests;
 #[cfg(test)]
 mod tests;
 
 pub use catalogue::{LINTS, Lint};
 pub use file::{FileLints, lint_file};
-pub use site::{browsers, stands_in_browsers};
 
-use super::compiled::Site;
+use super::site::Site;
 use crate::crawlers::Registry;
 use crate::yaml::{Diagnostics, Severity};
 use subject::Subject;
@@ -44,10 +43,9 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     site::lint(site, registry, diagnostics);
     described_crawlers::lint(site, registry, diagnostics);
     signals::lint(site, registry, diagnostics);
-    let mut searches = reach::Searches::of_a_policy();
-    blocked_noindex::lint(site, registry, &mut searches, diagnostics);
+    blocked_noindex::lint(site, registry, diagnostics);
     surroundings::lint(site, diagnostics);
-    tags::lint(site, registry, &mut searches, diagnostics);
+    tags::lint(site, registry, diagnostics);
     passed_on::lint(site, diagnostics);
     selectors::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);

@@ -3,7 +3,7 @@
 
 use super::catalogue as lints;
 use crate::indexing::Directives;
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::robots::{Key, MAX_BYTES, TargetScratch};
 use crate::yaml::Diagnostics;
 

@@ -1,7 +1,7 @@
 //! Lints of the selectors of `html`: what they say of a tree is said of tags as they are written.
 
 use super::catalogue as lints;
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::yaml::Diagnostics;
 
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {

@@ -8,11 +8,11 @@ use super::catalogue as lints;
 use super::licenses;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::compile::signals::covers_all;
-use crate::policy::compiled::{Binding, Site};
 use crate::policy::model::{
     ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
     USAGE_CATEGORIES,
 };
+use crate::policy::site::{Binding, Site};
 use crate::robots::TargetScratch;
 use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
 
@@ -272,8 +272,8 @@ fn unreachable_reservations(site: &Site, diagnostics: &mut Diagnostics) {
 /// A search engine buys no licence; it drops the pages.
 fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find("googlebot") else { return };
-    let standing = site.crawler_rules(Claim::Known(index));
-    let Some(status) = standing.unlicensed.filter(|_| standing.mode != Mode::Off) else { return };
+    let rules = site.crawler_rules(Claim::Known(index));
+    let Some(status) = rules.unlicensed.filter(|_| rules.mode != Mode::Off) else { return };
     let enforcement = &site.policy.enforcement;
     let by_purpose = enforcement.purposes.get(&Purpose::Search).and_then(|fields| fields.unlicensed.as_ref());
     let said = by_purpose.or(enforcement.site.unlicensed.as_ref());

@@ -2,10 +2,10 @@
 //! answers.
 
 use super::catalogue as lints;
-use crate::crawlers::{Claim, Purpose, Registry, TokenMarks};
+use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
 use crate::indexing::Tags;
-use crate::policy::compiled::{Binding, RuleSource, Site};
 use crate::policy::model::{Acknowledgement, Conditions, Environment, GroupPolicy, Mode, Unverified};
+use crate::policy::site::{Binding, RuleSource, Site};
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Span};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     allows_left_out(site, diagnostics);
 }
 
-/// What the origin opens and a rule of the policy closes on the way.
+/// What the origin opens and a rule of the policy closes.
 fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
     let mut found = Diagnostics::default();
     for left_out in &site.left_out {
@@ -39,8 +39,8 @@ fn allows_left_out(site: &Site, diagnostics: &mut Diagnostics) {
         found.push(
             finding
                 .label(match left_out.compared {
-                    true => "it could defeat this rule in places that no few rules can name",
-                    false => "it could defeat this rule, and that file has too many rules to compare them all",
+                    true => "it could defeat this rule",
+                    false => "it could defeat this rule: that file has too many rules to compare them all",
                 })
                 .help(format!("what is to stay open belongs into the policy: `allow: [{allow:?}]`")),
         );
@@ -181,9 +181,9 @@ fn groups_that_drop_star_rules(site: &Site, diagnostics: &mut Diagnostics) {
 /// A search engine that gets 5xx or 429 for good slows down for the whole host and drops the URLs after two days.
 fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(index) = registry.find(SEARCH_ENGINES[0]) else { return };
-    let standing = site.crawler_rules(Claim::Known(index));
-    let status = site.answers.get(usize::from(standing.disallowed)).map_or(403, |answer| answer.status);
-    if standing.mode == Mode::Enforce && (status >= 500 || status == 429) {
+    let rules = site.crawler_rules(Claim::Known(index));
+    let status = site.answers.get(usize::from(rules.disallowed)).map_or(403, |answer| answer.status);
+    if rules.mode == Mode::Enforce && (status >= 500 || status == 429) {
         let enforcement = &site.policy.enforcement;
         let by_purpose = enforcement.purposes.get(&Purpose::Search).is_some_and(|fields| fields.disallowed.is_some());
         let span = if by_purpose { site.policy.purposes.get(&Purpose::Search).map(|stance| stance.span) } else { None };
@@ -193,16 +193,6 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
         diagnostics.push(if span.is_none() { Diagnostic { span: None, ..diagnostic } } else { diagnostic });
     }
 }
-
-/// What people's browsers say of themselves.
-const BROWSERS: [&str; 6] = [
-    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0",
-    "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Safari/605.1.15",
-    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1",
-    "Mozilla/5.0 (Linux; Android 10; K; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/141.0.0.0 Mobile Safari/537.36 OPR/90.0",
-    "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; Trident/6.0; SamsungBrowser/28.0; CrOS x86_64)",
-];
 
 /// An interlock: a token that stands in the user agents of people would have people judged as crawlers.
 fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
@@ -234,17 +224,6 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
             );
         }
     }
-}
-
-/// What people's browsers say of themselves, by examples.
-pub fn browsers() -> impl Iterator<Item = &'static str> {
-    BROWSERS.into_iter()
-}
-
-/// Whether people would be taken for the crawler of a token.
-pub fn stands_in_browsers(token: &str, registry: &Registry) -> bool {
-    let alone = TokenMarks::new(vec![token.to_owned()]);
-    BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0))
 }
 
 /// A crawler looks for its token; a group for what people call it is read by nobody.

@@ -2,12 +2,12 @@
 //! file.
 
 use super::site::span_of;
-use crate::policy::compiled::{RuleSource, Site};
 use crate::policy::model::HostPattern;
+use crate::policy::site::{RuleSource, Site};
 use crate::robots::Pattern;
 use crate::yaml::Span;
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 
 /// A robots.txt.
 pub struct Subject {
@@ -41,9 +41,6 @@ impl Subject {
             let written = matches!(source, RuleSource::Policy(_));
             let agents = group.agents.iter().filter(|_| written).map(|agent| (agent.clone(), span_of(source)));
             let rules = group.rules.iter().zip(sources).filter(|(_, source)| matches!(source, RuleSource::Policy(_)));
-            // A rule that is said again, longer, against an Allow of the origin was written once.
-            let mut seen = HashSet::new();
-            let rules = rules.filter(|(_, source)| seen.insert(span_of(source)));
             let rules = rules.map(|(rule, source)| SubjectRule {
                 allow: rule.allow,
                 pattern: rule.pattern.clone(),

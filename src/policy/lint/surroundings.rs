@@ -2,8 +2,8 @@
 //! search.
 
 use super::catalogue as lints;
-use crate::policy::compiled::Site;
 use crate::policy::model::{Environment, HostPattern};
+use crate::policy::site::Site;
 use crate::yaml::Diagnostics;
 
 /// Parts of host names by which people tell a test site from the site itself.

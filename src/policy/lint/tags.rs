@@ -2,20 +2,19 @@
 //! nothing can match.
 
 use super::extent::Extent;
-use super::reach::{self, Among, Searches, Wanted};
-use super::{agents, catalogue as lints, redundant_rules, words};
+use super::{agents, catalogue as lints, expression, redundant_rules, words};
 use crate::crawlers::Registry;
 use crate::indexing::engines::{self, Reads, Support};
 use crate::indexing::{Directive, Directives, Flag, Scope, is_bots_name};
-use crate::policy::compiled::Site;
 use crate::policy::model::IndexingRule;
+use crate::policy::site::Site;
 use crate::time::Timestamp;
-use crate::yaml::{Diagnostics, nearest};
+use crate::yaml::{Diagnostics, Located, nearest};
 
-pub fn lint(site: &Site, registry: &Registry, searches: &mut Searches, diagnostics: &mut Diagnostics) {
+pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let mut comparisons = redundant_rules::COMPARISONS;
     for rule in &site.policy.indexing {
-        never_matches(rule, searches, &mut comparisons, diagnostics);
+        never_matches(rule, &mut comparisons, diagnostics);
         unknown_names(rule, registry, diagnostics);
         for (scope, said) in rule.tags.iter() {
             each_scope(rule, scope, said, site.at, diagnostics);
@@ -158,7 +157,7 @@ fn each_directive(
     }
 }
 
-fn never_matches(rule: &IndexingRule, searches: &mut Searches, comparisons: &mut usize, diagnostics: &mut Diagnostics) {
+fn never_matches(rule: &IndexingRule, comparisons: &mut usize, diagnostics: &mut Diagnostics) {
     if let Some(path) = rule.when.paths.iter().find(|path| path.value.contains('#')) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
@@ -166,71 +165,21 @@ fn never_matches(rule: &IndexingRule, searches: &mut Searches, comparisons: &mut
                 .help("write `%23` if it is a part of the path, or leave out what begins with `#`"),
         );
     }
-    if searches.left == 0 {
-        return;
-    }
-    let paths = reach::patterns(&rule.when);
-    let path_regex = rule.when.path_regex.as_ref();
-    let when = Wanted { paths: &paths, path_regex: path_regex.map(|regex| regex.value.as_str()), unless: None };
-    let matches = reach::any(when, Among::All, searches);
-    if let (Some(regex), Some(text)) = (path_regex, when.path_regex)
-        && let Some((message, help)) = of_expression(text, when, matches, searches)
+    if let Some(regex) = &rule.when.path_regex
+        && let Some((message, help)) = expression::finding(&regex.value, &rule.when)
     {
         diagnostics.push(lints::RULE_NEVER_MATCHES.at(regex.span, message).help(help));
     }
-    let Some(unless) = rule.unless.as_ref().filter(|_| matches != Some(false)) else { return };
-    let (excluding, extent) = (Extent::of(unless), Extent::of(&rule.when));
-    let excludes = excluding.lists_cover(&extent, comparisons) && {
-        let excluded = reach::patterns(unless);
-        let expression = unless.path_regex.as_ref().map(|regex| regex.value.as_str());
-        let left = reach::any(Wanted { unless: Some((&excluded, expression)), ..when }, Among::All, searches);
-        // What was not found out their text may tell.
-        left.map_or_else(|| excluding.covers(&extent, comparisons), |left| !left)
-    };
-    if excludes {
+    let Some(unless) = &rule.unless else { return };
+    let mut when = rule.when.clone();
+    if when.paths.is_empty() {
+        when.paths.push(Located { value: "/".into(), span: rule.span });
+    }
+    if Extent::of(unless).covers(&Extent::of(&when), comparisons) {
         diagnostics.push(
             lints::RULE_NEVER_MATCHES
                 .at(rule.span, "this rule matches nothing: its `not` holds wherever its conditions do")
                 .help("make `not` narrower than the rule"),
         );
     }
-}
-
-/// What is wrong with an expression that holds for no path, or only for such as nobody means, and what to do. `matches`
-/// is whether the rule does.
-fn of_expression(
-    regex: &str,
-    when: Wanted<'_>,
-    matches: Option<bool>,
-    searches: &mut Searches,
-) -> Option<(String, String)> {
-    let alone = Wanted { path_regex: Some(regex), ..Wanted::default() };
-    let mut is_none = |among| reach::any(alone, among, searches) == Some(false);
-    if matches == Some(false) && is_none(Among::All) {
-        if is_none(Among::AnyText) {
-            return Some((
-                "this expression matches nothing: what stands around its `^` or `$` cannot be there".into(),
-                "write `\\$` or `\\^` for the signs themselves".into(),
-            ));
-        }
-        let help = format!("write `^/{}`", regex.trim_start_matches('^'));
-        return Some(("this expression matches nothing: a path begins with `/`".into(), help));
-    }
-    // What has no such sign hardly asks for one, and need not be searched for it.
-    if regex.contains('?') && is_none(Among::WithoutQuestionMark) {
-        return Some((
-            "the query is no part of the path: this matches only where the path itself has a `?`, as `%3F`".into(),
-            "use `paths`, whose `*` reaches the query: `/*?id=`".into(),
-        ));
-    }
-    if regex.contains('%') && is_none(Among::WithoutDoubleEscape) {
-        return Some((
-            "the path is read with its escapes decoded: this matches only where an escape is escaped once more, like \
-             `%2541` for `%41`"
-                .into(),
-            "write the character itself: `é` for `%C3%A9`, `A` for `%41`".into(),
-        ));
-    }
-    (matches == Some(false) && !when.paths.is_empty())
-        .then(|| ("no path of `paths` is one that this expression matches".into(), "write two rules".into()))
 }

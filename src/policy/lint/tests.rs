@@ -2,7 +2,7 @@
 
 use super::{LINTS, lint_file};
 use crate::crawlers::Registry;
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::policy::{compile_at, read};
 use crate::robots::File;
 use crate::time::Timestamp;
@@ -246,8 +246,6 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\ncrawlers:\n  - { token: Googlebot-Image, networks: 66.249.64.0/19 }\n  - { token: Googlebot, networks: 66.249.64.0/19 }\n"),
     ("trap-in-the-way", 2, "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/acme-challenge/'] }\n",
         "robots: { origin: replace }\nenforcement: { traps: ['/no-crawlers-here/', '/.well-known/no-crawlers-here/'] }\n"),
-    ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /p/ }]\nindexing:\n  - { path_regex: '^/p/x', tag: noindex }\n",
-        "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: /p/ }]\nindexing:\n  - { path_regex: '^/p/?x', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf$', tag: noindex }\n",
         "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: '/*.pdf$' }]\nindexing:\n  - { paths: '/d/*.pdf', tag: noindex }\n"),
     ("noindex-unseen", 5, "robots:\n  origin: replace\n  groups: [{ agents: Googlebot, disallow: /g/ }, { agents: Bingbot, disallow: /g/ }]\nindexing:\n  - { paths: /g/, tag: noindex }\n",

@@ -9,7 +9,7 @@ async fn pair() -> (TcpStream, Stream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let client = TcpStream::connect(listener.local_addr().expect("its address")).await.expect("a connection");
     let (stream, peer) = listener.accept().await.expect("a connection");
-    (client, Box::new(Connection::new(stream, peer)))
+    (client, Box::new(Connection::new(stream, peer, None)))
 }
 
 #[tokio::test]

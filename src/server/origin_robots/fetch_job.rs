@@ -1,11 +1,12 @@
-//! One question to one origin, and what is heard: run in a thread of its own, knows no other site.
+//! One fetch from one origin: [`FetchJob`], and its result, [`FinishedJob`]. It runs in a thread of its own. Must not know
+//! other sites.
 
 use crate::origin::robots::{FetchResult, Question, Target, ask};
 use crate::policy::Policy;
 use std::sync::Arc;
 
-/// One site to be asked for.
-pub struct Errand {
+/// One fetch.
+pub struct FetchJob {
     pub(super) site: String,
     pub(super) target: Option<Target>,
     pub(super) etag: Option<String>,
@@ -13,18 +14,18 @@ pub struct Errand {
     pub(super) policy: Arc<Policy>,
 }
 
-/// What came of it.
-pub struct Answer {
+/// A fetch that is done.
+pub struct FinishedJob {
     pub(super) site: String,
-    pub(super) heard: FetchResult,
-    /// The policy that it was asked for.
+    pub(super) result: FetchResult,
+    /// The policy in force when the fetch began.
     pub(super) policy: Arc<str>,
 }
 
-impl Errand {
-    /// Asks. Blocks until there is an answer, for 20 seconds at most.
-    pub fn run(self) -> Answer {
-        let heard = match &self.target {
+impl FetchJob {
+    /// Fetches. Blocks for 20 seconds at most.
+    pub fn run(self) -> FinishedJob {
+        let result = match &self.target {
             None => FetchResult::Unreachable("no origin of the settings is for this site".into()),
             Some(target) => ask(&Question {
                 target,
@@ -33,11 +34,11 @@ impl Errand {
                 is_own: &|host| is_own(&self.policy, target, host),
             }),
         };
-        Answer { site: self.site, heard, policy: self.policy.source.text.clone() }
+        FinishedJob { site: self.site, result, policy: self.policy.source.text.clone() }
     }
 }
 
-/// Whether a host that a redirect names is the site itself. A site for every host has the one that was asked for.
+/// Whether a host that a redirect names is the site's own. For a site for every host, that is the host of the request.
 fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     host.eq_ignore_ascii_case(&target.host)

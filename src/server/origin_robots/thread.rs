@@ -1,6 +1,7 @@
-//! The thread that has the origins asked, a few at a time, when they are due.
+//! The thread that runs [`OriginRobots`]: it starts the fetches that are due, each in a thread of its own, and waits for
+//! their ends and for changed policies.
 
-use super::fetch_job::Answer;
+use super::fetch_job::FinishedJob;
 use super::{AT_ONCE, OriginRobots};
 use crate::clock::Clock;
 use crate::origin::robots::FetchResult;
@@ -8,22 +9,22 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How long the start waits for copies that were never there, so that the first crawler finds a file.
+/// How long the start waits for the first round of fetches, so that the first crawler finds a file.
 const START_LIMIT: Duration = Duration::from_secs(2);
 
 enum Message {
     Changed,
-    Answered(Answer),
+    Finished(FinishedJob),
 }
 
-/// Runs in a thread of its own from now on. Waits a little for what was never there.
+/// Starts the thread, and waits a little for sites that have no copy yet.
 ///
 /// # Errors
 /// No thread can be started.
 pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
     let (sender, messages) = sync_channel(AT_ONCE * 2);
     let changed = sender.clone();
-    // One message that waits says as much as many.
+    // A message that waits already stands for this one too.
     robots.live.on_change(move || drop(changed.try_send(Message::Changed)));
     let (first_round, is_over) = sync_channel(1);
     std::thread::Builder::new()
@@ -43,24 +44,24 @@ fn run(
     let (random, began) = (RandomState::new(), Instant::now());
     let mut ready = Some(ready);
     loop {
-        for errand in robots.due(clock.moment()) {
-            let (site, policy) = (errand.site.clone(), errand.policy.source.text.clone());
-            let answers = sender.clone();
+        for job in robots.due(clock.moment()) {
+            let (site, policy) = (job.site.clone(), job.policy.source.text.clone());
+            let finished = sender.clone();
             let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
-            let started = thread.spawn(move || drop(answers.send(Message::Answered(errand.run()))));
+            let started = thread.spawn(move || drop(finished.send(Message::Finished(job.run()))));
             if let Err(error) = started {
-                let heard = FetchResult::Unreachable(format!("no thread can be started: {error}"));
-                robots.answered(Answer { site, heard, policy }, clock.moment(), 1.0);
+                let result = FetchResult::Unreachable(format!("no thread can be started: {error}").into());
+                robots.finished(FinishedJob { site, result, policy }, clock.moment(), 1.0);
             }
         }
-        if robots.sites.values().all(|watched| !watched.asked || watched.life.copy().is_some())
+        if robots.first_round_is_over()
             && let Some(ready) = ready.take()
         {
             let _ = ready.try_send(());
         }
-        if let Ok(Message::Answered(answer)) = messages.recv_timeout(robots.rest(clock.now().into())) {
-            let jitter = (random.hash_one((&answer.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
-            robots.answered(answer, clock.moment(), jitter);
+        if let Ok(Message::Finished(job)) = messages.recv_timeout(robots.rest(clock.now().into())) {
+            let jitter = (random.hash_one((&job.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
+            robots.finished(job, clock.moment(), jitter);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The counters read back, by crawler: what the read API shows.
+//! The counters by crawler, as the read API shows them: [`CrawlerCounts`].
 
 use super::{Metrics, UNCLAIMED};
 use prometheus::core::Collector as _;
 use std::collections::BTreeMap;
 
-/// What was counted of a crawler on a site since the start.
+/// The counts of a crawler on a site since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct CrawlerCounts {
@@ -21,7 +21,7 @@ pub struct CrawlerCounts {
 }
 
 impl Metrics {
-    /// What was counted of each crawler on each site, in the order of their names. People are no crawlers.
+    /// The counts of each crawler on each site, in the order of their names. Browsers are left out.
     pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
         let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();
         let mut of = |site: &str, crawler: &str, count: &dyn Fn(&mut CrawlerCounts)| {
@@ -30,23 +30,23 @@ impl Metrics {
                 count(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new));
             }
         };
-        self.requests.each(|labels, requests| {
-            let [site, crawler, verdict, action] = labels else { return };
+        self.counts.requests.each(|labels, requests| {
+            let [site, crawler, kind, action] = labels else { return };
             of(site, crawler, &|counts| {
                 counts.requests += requests;
-                *counts.kinds.entry(verdict.to_string()).or_default() += requests;
+                *counts.kinds.entry(kind.to_string()).or_default() += requests;
                 *counts.actions.entry(action.to_string()).or_default() += requests;
             });
         });
-        self.violations.each(|labels, violations| {
+        self.counts.violations.each(|labels, violations| {
             let [site, crawler, kind] = labels else { return };
             of(site, crawler, &|counts| *counts.violations.entry(kind.to_string()).or_default() += violations);
         });
-        self.robots_txt.each(|labels, answers| {
+        self.counts.robots_txt.each(|labels, answers| {
             let [site, crawler, _] = labels else { return };
             of(site, crawler, &|counts| counts.robots_txt += answers);
         });
-        for family in self.last_fetch.collect() {
+        for family in self.sites.last_fetch.collect() {
             for metric in family.get_metric() {
                 let value = |name: &str| {
                     metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())

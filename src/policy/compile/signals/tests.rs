@@ -1,8 +1,8 @@
 //! What is published about use, where, and that it changes no verdict.
 
-use super::PathSignals;
 use crate::crawlers::Registry;
 use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::site::PathSignals;
 use crate::policy::{Site, compile, compile_with_origin, read};
 use crate::robots::{Dialect, File, Key, Reading, TargetScratch};
 use crate::time::Timestamp;

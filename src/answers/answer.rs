@@ -1,0 +1,137 @@
+//! [`Answer`]: a complete response that crawlgate makes itself. Its head lines are prepared: what many answers share is
+//! made once, as octets for HTTP/1.1 and as fields for every other way. Knows HTTP; must not know why it is sent.
+
+use super::field::Field;
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The value of the Server field.
+const SERVER: HeaderValue = HeaderValue::from_static("crawlgate");
+
+/// A status, head lines and a body. Cloning copies no octets of the body and of the shared lines.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    status: StatusCode,
+    shared: Arc<Lines>,
+    /// Lines of this answer alone, after the shared ones.
+    own: SmallVec<[(Field, HeaderValue); 4]>,
+    body: Bytes,
+    closes: bool,
+}
+
+/// Head lines made once, from the status line on.
+#[derive(Debug)]
+struct Lines {
+    octets: Vec<u8>,
+    fields: Vec<(Field, HeaderValue)>,
+}
+
+impl Answer {
+    /// An answer with these lines after Server. Content-Length is one of them, except in a 304.
+    pub(super) fn new(
+        status: StatusCode,
+        fields: impl IntoIterator<Item = (Field, HeaderValue)>,
+        body: Bytes,
+    ) -> Answer {
+        let mut lines = Lines { octets: Vec::with_capacity(256), fields: Vec::with_capacity(8) };
+        write_status_line(status, &mut lines.octets);
+        for (field, value) in [(Field::Server, SERVER)].into_iter().chain(fields) {
+            write_line(field, &value, &mut lines.octets);
+            lines.fields.push((field, value));
+        }
+        Answer { status, shared: Arc::new(lines), own: SmallVec::new(), body, closes: false }
+    }
+
+    /// With a line more.
+    pub(super) fn with(mut self, field: Field, value: HeaderValue) -> Answer {
+        self.own.push((field, value));
+        self
+    }
+
+    /// The connection ends with this answer.
+    pub(super) fn closing(mut self) -> Answer {
+        self.closes = true;
+        self
+    }
+
+    /// As it is sent in reply to this method: HEAD gets the head alone.
+    pub(super) fn in_reply_to(mut self, method: &Method) -> Answer {
+        if method == Method::HEAD {
+            self.body = Bytes::new();
+        }
+        self
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The body. Empty in reply to HEAD, where Content-Length stays that of the answer to GET.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Whether the connection has to end with this answer.
+    pub fn closes(&self) -> bool {
+        self.closes
+    }
+
+    /// The head lines in the order in which they are sent.
+    pub fn fields(&self) -> impl Iterator<Item = (Field, &HeaderValue)> {
+        self.shared.fields.iter().chain(&self.own).map(|(field, value)| (*field, value))
+    }
+
+    /// The first line of this field.
+    pub fn field(&self, wanted: Field) -> Option<&HeaderValue> {
+        self.fields().find(|(field, _)| *field == wanted).map(|(_, value)| value)
+    }
+
+    /// Writes the whole answer as HTTP/1.1. `date` is the value of Date; `keeps_alive` says whether the connection goes
+    /// on, which an answer that [`closes`](Answer::closes) outranks.
+    pub fn write_http1(&self, date: &[u8], keeps_alive: bool, out: &mut Vec<u8>) {
+        out.reserve(self.shared.octets.len() + self.body.len() + 256);
+        out.extend_from_slice(&self.shared.octets);
+        for (field, value) in &self.own {
+            write_line(*field, value, out);
+        }
+        out.extend_from_slice(b"Date: ");
+        out.extend_from_slice(date);
+        let connection: &[u8] = if keeps_alive && !self.closes {
+            b"\r\nConnection: keep-alive\r\n\r\n"
+        } else {
+            b"\r\nConnection: close\r\n\r\n"
+        };
+        out.extend_from_slice(connection);
+        out.extend_from_slice(&self.body);
+    }
+}
+
+impl From<Answer> for Response<Bytes> {
+    fn from(answer: Answer) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = answer.status;
+        for (field, value) in answer.fields() {
+            response.headers_mut().append(field.name(), value.clone());
+        }
+        *response.body_mut() = answer.body;
+        response
+    }
+}
+
+fn write_status_line(status: StatusCode, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_line(field: Field, value: &HeaderValue, out: &mut Vec<u8>) {
+    out.extend_from_slice(field.written().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}

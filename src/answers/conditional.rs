@@ -1,0 +1,90 @@
+//! Whether a copy that the client has is still good (RFC 9110 section 13).
+
+use crate::time::Timestamp;
+use http::{HeaderMap, header};
+
+/// Whether GET or HEAD is answered 304. `If-None-Match` outranks `If-Modified-Since` (RFC 9110 section 13.2.2).
+///
+/// `since` is the date that the client can only have from the version in force; `None` where it can have it from
+/// another. A later date proves nothing: it is that of another site's file, or of a clock that was set back since. So
+/// the date must be the same, as section 13.1.3 lets an origin server ask.
+pub(super) fn not_modified(headers: &HeaderMap, etag: &str, since: Option<Timestamp>) -> bool {
+    if headers.contains_key(header::IF_NONE_MATCH) {
+        return same_entity(headers, etag);
+    }
+    headers
+        .get(header::IF_MODIFIED_SINCE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| Timestamp::from_http_date(value.trim()))
+        .is_some_and(|copy| since == Some(copy))
+}
+
+/// Whether `If-None-Match` has this entity tag: the whole condition for what has no date.
+pub(super) fn same_entity(headers: &HeaderMap, etag: &str) -> bool {
+    headers.get_all(header::IF_NONE_MATCH).iter().any(|line| matches(line.as_bytes(), etag))
+}
+
+/// Weak comparison (RFC 9110 section 8.8.3.2) with each member of a list. What is no entity tag ends the list.
+fn matches(line: &[u8], etag: &str) -> bool {
+    let mut rest = line.trim_ascii();
+    if rest == b"*" {
+        return true;
+    }
+    loop {
+        rest = rest.strip_prefix(b"W/").unwrap_or(rest);
+        let Some(inner) = rest.strip_prefix(b"\"") else { return false };
+        let Some(end) = inner.iter().position(|byte| *byte == b'"') else { return false };
+        // With its quotes, as ours has them.
+        if rest[..end + 2] == *etag.as_bytes() {
+            return true;
+        }
+        let Some(next) = inner[end + 1..].trim_ascii_start().strip_prefix(b",") else { return false };
+        rest = next.trim_ascii_start();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    const ETAG: &str = "\"abc\"";
+
+    fn is_fresh(fields: &[(header::HeaderName, &'static str)]) -> bool {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        not_modified(&headers, ETAG, Some(Timestamp(784_111_777)))
+    }
+
+    #[test]
+    fn entity_tag_matches_weakly_in_a_list_and_by_asterisk() {
+        for value in ["\"abc\"", "W/\"abc\"", "\"x\", W/\"abc\"", "\"a,b\" , \"abc\"", "*", " * "] {
+            assert!(is_fresh(&[(header::IF_NONE_MATCH, value)]), "{value}");
+        }
+        for value in ["\"abd\"", "abc", "\"abc", "", "\"x\" \"abc\"", "W/", "\"x\",", "w/\"abc\""] {
+            assert!(!is_fresh(&[(header::IF_NONE_MATCH, value)]), "{value}");
+        }
+    }
+
+    #[test]
+    fn lists_over_several_lines_are_one_list() {
+        assert!(is_fresh(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_NONE_MATCH, "\"abc\"")]));
+    }
+
+    #[test]
+    fn the_date_counts_only_without_an_entity_tag() {
+        let (same, earlier) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:36 GMT");
+        let later = "Sun, 06 Nov 1994 08:49:38 GMT";
+        assert!(is_fresh(&[(header::IF_MODIFIED_SINCE, same)]));
+        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, earlier)]));
+        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, later)]), "it is another file's");
+        assert!(!is_fresh(&[(header::IF_MODIFIED_SINCE, "yesterday")]));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_MODIFIED_SINCE, HeaderValue::from_static(same));
+        assert!(!not_modified(&headers, ETAG, None), "the date is that of several versions");
+        assert!(!is_fresh(&[(header::IF_NONE_MATCH, "\"x\""), (header::IF_MODIFIED_SINCE, same)]));
+        assert!(!is_fresh(&[]));
+    }
+}

@@ -1,0 +1,107 @@
+//! Answers that no policy asks for: to a request that is none, to a wrong method, and in place of an origin that does
+//! not answer. Each is made once per form.
+
+use super::answer::Answer;
+use super::field::Field;
+use super::negotiate::{Form, form};
+use super::page::Page;
+use super::ruling::Asked;
+use super::tags::with_tags;
+use crate::policy::SiteEntry;
+use crate::verdict::Decision;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use std::sync::LazyLock;
+
+/// Why a request is rejected before it is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// RFC 9112 section 3.2: a server must answer 400.
+    NoHost,
+    /// TRACE shows a client the fields that proxies added to its request.
+    Trace,
+    /// The target is longer than the settings let it be.
+    TargetTooLong,
+    /// The header fields are larger than the settings let them be.
+    HeadersTooLarge,
+}
+
+/// One answer in each form, in the order of [`Form::ALL`].
+type Forms = [Answer; 3];
+
+static NO_HOST: LazyLock<Forms> =
+    LazyLock::new(|| rejected(StatusCode::BAD_REQUEST, "no_host", "The request does not say which host it is for."));
+static TARGET_TOO_LONG: LazyLock<Forms> =
+    LazyLock::new(|| rejected(StatusCode::URI_TOO_LONG, "target_too_long", "The URL is too long."));
+static HEADERS_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    rejected(status, "headers_too_large", "The header fields are too large.")
+});
+static TRACE: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
+static NOT_TO_BE_WRITTEN: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD"));
+static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_REQUEST));
+static BAD_GATEWAY: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_GATEWAY));
+static GATEWAY_TIMEOUT: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::GATEWAY_TIMEOUT));
+
+/// The answer to a request that is rejected before it is judged.
+pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
+    let forms = match rejection {
+        Rejection::NoHost => &NO_HOST,
+        Rejection::TargetTooLong => &TARGET_TOO_LONG,
+        Rejection::HeadersTooLarge => &HEADERS_TOO_LARGE,
+        Rejection::Trace => &TRACE,
+    };
+    choose(forms, asked.headers).in_reply_to(asked.method)
+}
+
+/// The answer to a request that could not be forwarded, with the tags that the policy has for its status.
+pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    let answer = match status {
+        400 => choose(&BAD_REQUEST, asked.headers),
+        502 => choose(&BAD_GATEWAY, asked.headers),
+        504 => choose(&GATEWAY_TIMEOUT, asked.headers),
+        other => {
+            let status = StatusCode::from_u16(other).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            failure_page(status).answer(form(asked.headers)).closing()
+        }
+    };
+    let answer = match judged {
+        Some((decision, entry)) => with_tags(answer, entry, decision),
+        None => answer,
+    };
+    answer.in_reply_to(asked.method)
+}
+
+/// The answer to a method other than GET and HEAD, for what can only be read.
+pub(super) fn only_to_be_read(headers: &HeaderMap) -> Answer {
+    choose(&NOT_TO_BE_WRITTEN, headers)
+}
+
+fn choose(forms: &Forms, headers: &HeaderMap) -> Answer {
+    forms[form(headers) as usize].clone()
+}
+
+fn rejected(status: StatusCode, error: &'static str, message: &'static str) -> Forms {
+    let page = Page::new(status, error, message);
+    Form::ALL.map(|form| page.answer(form).closing())
+}
+
+fn wrong_method(allowed: &'static str) -> Forms {
+    let message = format!("This cannot be done here. Methods that can: {allowed}.");
+    let page = Page::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message);
+    Form::ALL.map(|form| page.answer(form).with(Field::Allow, HeaderValue::from_static(allowed)))
+}
+
+fn failed(status: StatusCode) -> Forms {
+    let page = failure_page(status);
+    Form::ALL.map(|form| page.answer(form).closing())
+}
+
+fn failure_page(status: StatusCode) -> Page<'static> {
+    let (error, message) = match status {
+        StatusCode::BAD_REQUEST => ("bad_request", "The request could not be understood."),
+        StatusCode::BAD_GATEWAY => ("bad_gateway", "The server behind this one does not answer as it should."),
+        StatusCode::GATEWAY_TIMEOUT => ("gateway_timeout", "The server behind this one did not answer in time."),
+        _ => ("internal_error", "Something went wrong here."),
+    };
+    Page::new(status, error, message)
+}

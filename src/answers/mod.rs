@@ -1,0 +1,24 @@
+//! Everything that crawlgate answers itself: robots.txt, refusals, slow-downs, pauses, requests for a licence, the file
+//! of TDMRep, errors. [`Answers`] turns a decision into a complete [`Answer`]; every door sends it as it is. Must not
+//! know how a decision is made, nor through which door the answer leaves.
+
+mod answer;
+mod conditional;
+mod errors;
+mod field;
+mod negotiate;
+mod page;
+mod prepared;
+mod refusal;
+mod ruling;
+mod served_file;
+mod tags;
+
+pub use answer::Answer;
+pub use errors::{Rejection, failure, rejection};
+pub use field::Field;
+pub use prepared::Answers;
+pub use ruling::{Asked, Ruling};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! [`Page`]: a short explanation of what happened and where the rules are, as text, HTML or JSON. Nothing in it is
+//! secret, and nothing from outside gets into HTML unescaped.
+
+use super::answer::Answer;
+use super::field::Field;
+use super::negotiate::Form;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// What the body of an answer says.
+pub(super) struct Page<'a> {
+    pub(super) status: StatusCode,
+    /// A fixed word for programs.
+    pub(super) error: &'static str,
+    pub(super) message: String,
+    pub(super) crawler: Option<&'a str>,
+    pub(super) rule: Option<&'a str>,
+    pub(super) group: Option<&'a str>,
+    pub(super) retry_after: Option<u32>,
+}
+
+impl Page<'_> {
+    pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Page<'static> {
+        Page { status, error, message: message.into(), crawler: None, rule: None, group: None, retry_after: None }
+    }
+
+    /// The answer in this form.
+    pub(super) fn answer(&self, form: Form) -> Answer {
+        self.answer_with(form, self.render(form).into())
+    }
+
+    /// The answer with a body that somebody else wrote.
+    pub(super) fn answer_with(&self, form: Form, body: Bytes) -> Answer {
+        let fields = [
+            (Field::ContentType, HeaderValue::from_static(form.content_type())),
+            (Field::ContentLength, body.len().into()),
+            (Field::CacheControl, NO_STORE),
+        ];
+        let retry_after = self.retry_after.map(|seconds| (Field::RetryAfter, seconds.into()));
+        Answer::new(self.status, fields.into_iter().chain(retry_after), body)
+    }
+
+    fn render(&self, form: Form) -> String {
+        match form {
+            Form::Text => self.text(),
+            Form::Html => self.html(),
+            Form::Json => self.json(),
+        }
+    }
+
+    fn write_title(&self, out: &mut String) {
+        out.push_str(self.status.as_str());
+        out.push(' ');
+        out.push_str(self.status.canonical_reason().unwrap_or("Refused"));
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::with_capacity(256 + self.message.len());
+        self.write_title(&mut text);
+        write(&mut text, &["\n\n", &self.message, "\n"]);
+        if let Some(rule) = self.rule {
+            write(&mut text, &["\nRule:  ", rule, "\n"]);
+            if let Some(group) = self.group {
+                write(&mut text, &["Group: ", group, "\n"]);
+            }
+        }
+        text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
+        text
+    }
+
+    fn html(&self) -> String {
+        let mut title = String::with_capacity(32);
+        self.write_title(&mut title);
+        let title = escape(&title);
+        let mut html = String::with_capacity(512 + self.message.len());
+        write(
+            &mut html,
+            &[
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+                 content=\"width=device-width\">\n<title>",
+                &title,
+                "</title>\n<h1>",
+                &title,
+                "</h1>\n<p>",
+                &escape(&self.message),
+                "</p>\n",
+            ],
+        );
+        if let Some(rule) = self.rule {
+            write(&mut html, &["<p>Rule: <code>", &escape(rule), "</code>"]);
+            if let Some(group) = self.group {
+                write(&mut html, &[" for <code>", &escape(group), "</code>"]);
+            }
+            html.push_str("</p>\n");
+        }
+        html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n</html>\n");
+        html
+    }
+
+    fn json(&self) -> String {
+        let mut json = serde_json::json!({
+            "status": self.status.as_u16(), "error": self.error, "message": self.message, "robots_txt": "/robots.txt",
+        });
+        let optional = [("crawler", self.crawler), ("rule", self.rule), ("group", self.group)];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                json[name] = value.into();
+            }
+        }
+        if let Some(seconds) = self.retry_after {
+            json["retry_after"] = seconds.into();
+        }
+        format!("{json}\n")
+    }
+}
+
+fn write(out: &mut String, parts: &[&str]) {
+    parts.iter().for_each(|part| out.push_str(part));
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_into_html_unescaped() {
+        let rule = "Disallow: /<script>alert(1)</script>&'\"";
+        let page = Page {
+            rule: Some(rule),
+            group: Some("GPTBot, <b>"),
+            ..Page::new(StatusCode::FORBIDDEN, "disallowed_by_robots_txt", "<i>No</i>")
+        };
+        let html = page.html();
+        assert!(!html.contains("<script>") && !html.contains("<b>") && !html.contains("<i>"), "{html}");
+        assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;&amp;&#39;&quot;"), "{html}");
+        assert!(page.text().contains(rule));
+    }
+}

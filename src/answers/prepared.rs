@@ -1,0 +1,161 @@
+//! [`Answers`]: turns a decision into an answer, and keeps what can be sent again: the files of each site, and refusals
+//! by their reason. What is kept belongs to one snapshot and is made when it is first asked for. Two states: prepared
+//! for the snapshot in force, or for an older one; the first request of a new snapshot replaces the latter.
+
+use super::answer::Answer;
+use super::conditional::{not_modified, same_entity};
+use super::errors::only_to_be_read;
+use super::field::Field;
+use super::negotiate::{Form, form};
+use super::refusal;
+use super::ruling::{Asked, Ruling};
+use super::served_file::FileAnswers;
+use super::tags::with_tags;
+use crate::crawlers::Claim;
+use crate::policy::Snapshot;
+use crate::policy::site::{self, ServedFile, SiteEntry};
+use crate::verdict::{Action, Kind};
+use arc_swap::ArcSwap;
+use http::Method;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+
+/// The longest Retry-After while the origin's own file is awaited: crawlers that hear 503 stay away and come again (RFC
+/// 9309 section 2.3.1.4).
+const AWAITED_RETRY: u32 = 60;
+/// Refusals that are kept; beyond, each is made anew.
+const MAX_REFUSALS: usize = 4_096;
+
+/// The answers that crawlgate makes itself. Doors share one.
+#[derive(Default)]
+pub struct Answers {
+    prepared: ArcSwap<Prepared>,
+}
+
+/// What is kept of one snapshot.
+#[derive(Default)]
+struct Prepared {
+    /// Not to keep it alive, but to know it again.
+    snapshot: Weak<Snapshot>,
+    sites: Box<[SiteFiles]>,
+    refusals: RwLock<HashMap<RefusalKey, Answer, ahash::RandomState>>,
+}
+
+/// The files of a site.
+#[derive(Default)]
+struct SiteFiles {
+    robots_txt: OnceLock<FileAnswers>,
+    tdmrep: OnceLock<FileAnswers>,
+}
+
+/// Everything that a refusal depends on which is not told how long to wait.
+#[derive(PartialEq, Eq, Hash)]
+struct RefusalKey {
+    site: usize,
+    answer: u16,
+    claim: Claim,
+    rule: Option<(u16, Option<u32>)>,
+    kind: Kind,
+    form: Form,
+}
+
+impl Answers {
+    /// The answer that a decision asks for, complete; `None` where the request passes.
+    pub fn answer(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Option<Answer> {
+        let Ruling { entry, decision, .. } = *ruling;
+        let answer = match decision.action {
+            Action::Pass => return None,
+            Action::RobotsTxt => self.robots_txt(ruling, asked),
+            Action::Pause { retry_after } => refusal::paused(retry_after, form(asked.headers)),
+            Action::License { status } => refusal::unlicensed(status, ruling, form(asked.headers)),
+            Action::TdmRep => self.tdmrep(ruling, entry.site.signals.tdmrep()?, asked),
+            Action::Block(answer) | Action::Slow { answer, .. } => {
+                let place = answer;
+                self.refused(place, entry.site.answers.get(usize::from(place))?, ruling, form(asked.headers))
+            }
+        };
+        Some(with_tags(answer, entry, decision).in_reply_to(asked.method))
+    }
+
+    fn robots_txt(&self, ruling: &Ruling<'_>, asked: &Asked<'_>) -> Answer {
+        let Ruling { entry, now, .. } = *ruling;
+        if !only_reads(asked.method) {
+            return only_to_be_read(asked.headers);
+        }
+        let file = &entry.site.robots_txt;
+        if let Some(seconds) = file.awaits_origin(now) {
+            let retry_after = u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, AWAITED_RETRY);
+            return refusal::awaited(retry_after, form(asked.headers));
+        }
+        let date = Some(entry.since).filter(|_| ruling.has_version_in_force && entry.is_told_by_its_date());
+        let is_fresh = not_modified(asked.headers, &file.etag, date);
+        let prepared = self.prepared(ruling.snapshot);
+        prepared.sites[ruling.decision.site].robots_txt.get_or_init(|| robots_txt(entry)).answer(is_fresh)
+    }
+
+    /// The file of TDMRep: for everybody, as robots.txt is.
+    fn tdmrep(&self, ruling: &Ruling<'_>, file: &ServedFile, asked: &Asked<'_>) -> Answer {
+        if !only_reads(asked.method) {
+            return only_to_be_read(asked.headers);
+        }
+        let is_fresh = same_entity(asked.headers, &file.etag);
+        let prepared = self.prepared(ruling.snapshot);
+        prepared.sites[ruling.decision.site].tdmrep.get_or_init(|| tdmrep(file)).answer(is_fresh)
+    }
+
+    fn refused(&self, place: u16, answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
+        let decision = ruling.decision;
+        if !matches!(decision.action, Action::Block(_)) {
+            return refusal::refused(answer, ruling, form);
+        }
+        let key = RefusalKey {
+            site: decision.site,
+            answer: place,
+            claim: decision.claim,
+            rule: decision.rule.map(|rule| (rule.group, rule.rule)),
+            kind: refusal::kind(decision),
+            form,
+        };
+        let prepared = self.prepared(ruling.snapshot);
+        if let Some(kept) = prepared.refusals.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return kept.clone();
+        }
+        let made = refusal::refused(answer, ruling, form);
+        let mut refusals = prepared.refusals.write().unwrap_or_else(PoisonError::into_inner);
+        if refusals.len() < MAX_REFUSALS {
+            refusals.insert(key, made.clone());
+        }
+        made
+    }
+
+    /// What is kept of this snapshot.
+    fn prepared(&self, snapshot: &Arc<Snapshot>) -> Arc<Prepared> {
+        let prepared = self.prepared.load();
+        if Weak::as_ptr(&prepared.snapshot) == Arc::as_ptr(snapshot) {
+            return Arc::clone(&prepared);
+        }
+        let sites = snapshot.sites().iter().map(|_| SiteFiles::default()).collect();
+        let made = Arc::new(Prepared { snapshot: Arc::downgrade(snapshot), sites, refusals: RwLock::default() });
+        self.prepared.store(made.clone());
+        made
+    }
+}
+
+fn only_reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+fn robots_txt(entry: &SiteEntry) -> FileAnswers {
+    let file = &entry.site.robots_txt;
+    let validators = [
+        (Field::ETag, file.etag.as_str()),
+        (Field::LastModified, &entry.since.to_http_date()),
+        (Field::CacheControl, &file.cache_control),
+    ];
+    FileAnswers::new(&validators, Form::Text.content_type(), file.body.clone())
+}
+
+fn tdmrep(file: &ServedFile) -> FileAnswers {
+    let validators = [(Field::ETag, file.etag.as_str()), (Field::CacheControl, file.cache_control.as_str())];
+    FileAnswers::new(&validators, Form::Json.content_type(), file.body.clone())
+}

@@ -1,0 +1,149 @@
+//! Refusals of crawlers: by the rules, too fast, for want of a licence, during a pause. Each names its reason, in words
+//! that robots.txt itself makes public.
+
+use super::answer::Answer;
+use super::field::Field;
+use super::negotiate::Form;
+use super::page::Page;
+use super::ruling::Ruling;
+use crate::policy::site;
+use crate::robots::seconds;
+use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+
+/// RFC 6750's word for a request that lacks the token, which RSL 1.0 (section 6.3.4) takes over.
+const CHALLENGE: HeaderValue = HeaderValue::from_static(
+    "License error=\"invalid_request\", error_description=\"Access to this resource requires a valid license\"",
+);
+
+/// Why a crawler is refused.
+struct Reason {
+    crawler: String,
+    rule: Option<String>,
+    group: Option<String>,
+    kind: Kind,
+    /// In seconds, where it is not the policy that says it.
+    retry_after: Option<u32>,
+}
+
+impl Reason {
+    fn new(ruling: &Ruling<'_>) -> Reason {
+        let Ruling { registry, entry, decision, .. } = *ruling;
+        let group = decision.rule.and_then(|rule| entry.site.document.groups.get(usize::from(rule.group)));
+        let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+        let kind = kind(decision);
+        let written = match kind {
+            Kind::TooFast => {
+                group.and_then(|group| group.crawl_delay).map(|delay| format!("Crawl-delay: {}", seconds(delay)))
+            }
+            // No rule is the reason.
+            Kind::Impostor | Kind::Unverified => None,
+            Kind::Trapped => rule.filter(|rule| !rule.allow).map(rule_line),
+            _ => rule.map(rule_line),
+        };
+        Reason {
+            crawler: crawler_name(registry, entry, decision.claim),
+            group: group.filter(|_| written.is_some()).map(|group| group.agents.join(", ")),
+            rule: written,
+            kind,
+            retry_after: match decision.action {
+                Action::Slow { retry_after, .. } => Some(retry_after),
+                _ => None,
+            },
+        }
+    }
+
+    /// The word for programs, and the sentence for people.
+    fn words(&self, retry_after: Option<u32>) -> (&'static str, String) {
+        let crawler = &self.crawler;
+        match self.kind {
+            Kind::Ambiguous => (
+                "disallowed_by_robots_txt",
+                format!("The rules of this site do not let {crawler} fetch the path that this URL resolves to."),
+            ),
+            Kind::TooFast => (
+                "too_fast",
+                format!(
+                    "{crawler} fetches faster than the rules of this site let it. Try again in {} seconds.",
+                    retry_after.unwrap_or(1)
+                ),
+            ),
+            Kind::Impostor => ("impostor", format!("This address is not one of {crawler}.")),
+            Kind::Trapped => (
+                "trapped",
+                "From this address a URL was asked for that robots.txt closes to every crawler. Try again later."
+                    .to_owned(),
+            ),
+            Kind::Unverified => ("unverified", format!("This site only answers {crawler} where it proves who it is.")),
+            _ => ("disallowed_by_robots_txt", format!("The rules of this site do not let {crawler} fetch this URL.")),
+        }
+    }
+}
+
+/// The kind that the answer names: too fast also where that is not called a violation.
+pub(super) fn kind(decision: &Decision) -> Kind {
+    if matches!(decision.action, Action::Slow { .. }) { Kind::TooFast } else { decision.kind }
+}
+
+/// The answer to a crawler that is held to the rules.
+pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
+    let reason = Reason::new(ruling);
+    explained(answer, &reason, form)
+}
+
+fn explained(answer: &site::Answer, reason: &Reason, form: Form) -> Answer {
+    let retry_after = reason.retry_after.or(answer.retry_after);
+    let (error, message) = reason.words(retry_after);
+    let page = Page {
+        crawler: Some(&reason.crawler),
+        rule: reason.rule.as_deref(),
+        group: reason.group.as_deref(),
+        retry_after,
+        ..Page::new(status(answer.status), error, message)
+    };
+    match &answer.body {
+        Some(body) => {
+            let form = if body.trim_start().starts_with('<') { Form::Html } else { Form::Text };
+            page.answer_with(form, Bytes::copy_from_slice(body.as_bytes()))
+        }
+        None => page.answer(form),
+    }
+}
+
+/// The site is paused.
+pub(super) fn paused(retry_after: u32, form: Form) -> Answer {
+    let message = format!("The site is not to be fetched for the moment. Try again in {retry_after} seconds.");
+    let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
+    Page { retry_after: Some(retry_after), ..page }.answer(form)
+}
+
+/// The site's robots.txt is not known yet.
+pub(super) fn awaited(retry_after: u32, form: Form) -> Answer {
+    let message = format!("The rules of this site are not known yet. Try again in {retry_after} seconds.");
+    let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "robots_txt_awaited", message);
+    Page { retry_after: Some(retry_after), ..page }.answer(form)
+}
+
+/// The policy asks for a licence. RSL 1.0 section 6.3: the challenge, and the Link that says where the licence is.
+pub(super) fn unlicensed(status_code: u16, ruling: &Ruling<'_>, form: Form) -> Answer {
+    let Ruling { registry, entry, decision, .. } = *ruling;
+    let license = entry.site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+    let crawler = crawler_name(registry, entry, decision.claim);
+    let message = format!(
+        "This site asks {crawler} for a licence; a request with `Authorization: License TOKEN` is forwarded. \
+         The terms: {}",
+        license.map_or("", |license| &license.url)
+    );
+    let page = Page::new(status(status_code), "license_required", message);
+    let answer = Page { crawler: Some(&crawler), ..page }.answer(form).with(Field::WwwAuthenticate, CHALLENGE);
+    match license.and_then(|license| HeaderValue::from_str(&license.link).ok()) {
+        Some(link) => answer.with(Field::Link, link),
+        None => answer,
+    }
+}
+
+/// A policy's status, which checking has found to be one.
+fn status(status: u16) -> StatusCode {
+    StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}

@@ -1,0 +1,35 @@
+//! What an answer is made of: the decision about a request, and what it was made with.
+
+use crate::crawlers::Registry;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::verdict::Decision;
+use http::{HeaderMap, Method};
+use std::sync::Arc;
+
+/// A decision about a request to a site.
+#[derive(Clone, Copy)]
+pub struct Ruling<'a> {
+    /// Known crawlers.
+    pub registry: &'a Registry,
+    /// The snapshot that the decision was made with.
+    pub snapshot: &'a Arc<Snapshot>,
+    /// The site in that snapshot.
+    pub entry: &'a SiteEntry,
+    /// The decision.
+    pub decision: &'a Decision,
+    /// When the request arrived.
+    pub now: Timestamp,
+    /// Whether the ledger knows that the client was served the version in force on this host. To any other client a
+    /// date alone does not say that its copy is good: it may have it from another site's file.
+    pub has_version_in_force: bool,
+}
+
+/// The parts of a request that shape an answer to it.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Its fields: `Accept` and the conditions.
+    pub headers: &'a HeaderMap,
+}

@@ -1,0 +1,49 @@
+//! Files that crawlgate serves itself, the same bytes for everybody and with validators: robots.txt and
+//! `/.well-known/tdmrep.json` (see `docs/semantics.md`).
+
+use super::answer::Answer;
+use super::field::Field;
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use std::sync::Arc;
+
+/// The two answers that a file has.
+#[derive(Debug)]
+pub(super) struct FileAnswers {
+    /// 200, with the bytes.
+    whole: Answer,
+    /// 304.
+    not_modified: Answer,
+}
+
+impl FileAnswers {
+    /// `validators` are the lines that both have.
+    pub(super) fn new(validators: &[(Field, &str)], content_type: &'static str, body: Arc<[u8]>) -> FileAnswers {
+        let validators = || {
+            // A policy puts no control character there; without the line the file would still be whole.
+            let value = |text: &str| HeaderValue::from_str(text).ok();
+            validators.iter().filter_map(move |(field, text)| Some((*field, value(text)?)))
+        };
+        let content =
+            [(Field::ContentType, HeaderValue::from_static(content_type)), (Field::ContentLength, body.len().into())];
+        let bytes = Bytes::from_owner(SharedBody(body));
+        FileAnswers {
+            whole: Answer::new(StatusCode::OK, validators().chain(content), bytes),
+            not_modified: Answer::new(StatusCode::NOT_MODIFIED, validators(), Bytes::new()),
+        }
+    }
+
+    /// The answer to a client whose copy is still good, or is not.
+    pub(super) fn answer(&self, is_fresh: bool) -> Answer {
+        if is_fresh { self.not_modified.clone() } else { self.whole.clone() }
+    }
+}
+
+/// The bytes of the snapshot, sent without being copied.
+struct SharedBody(Arc<[u8]>);
+
+impl AsRef<[u8]> for SharedBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}

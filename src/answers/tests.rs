@@ -1,0 +1,261 @@
+//! What crawlgate answers, from a policy to octets.
+
+use super::*;
+use crate::crawlers::Registry;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::verdict::{Action, Decision, Facts, Holdings, Identity, Scratch, decide, load};
+use crate::yaml::Source;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use std::sync::Arc;
+
+const NOW: Timestamp = Timestamp(784_111_777);
+const DATE: &[u8] = b"Sun, 06 Nov 1994 08:49:37 GMT";
+const GPTBOT: &str = "GPTBot/1.0";
+const POLICY: &str = "robots:\n  origin: replace\n  groups: [{ agents: '*', disallow: [\"/a&'b\"] }]\n\
+                      enforcement: { mode: enforce }\ntdm:\n  - { reservation: yes }\n\
+                      indexing:\n  - { paths: [/robots.txt, '/a'], tag: noindex }\n";
+
+struct World {
+    snapshot: Arc<Snapshot>,
+    answers: Answers,
+}
+
+impl World {
+    fn of(text: &str) -> World {
+        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let (site, findings) = load("shop", &source, Registry::builtin());
+        let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+        let snapshot = Arc::new(Snapshot::new(vec![SiteEntry::new(site, NOW)], 1));
+        World { snapshot, answers: Answers::default() }
+    }
+
+    fn decision(&self, target: &str) -> Decision {
+        let facts = Facts {
+            host: b"shop.example",
+            target: target.as_bytes(),
+            method: b"GET",
+            user_agent: GPTBOT.as_bytes(),
+            client: None,
+            identity: Identity::Unverified,
+            now: NOW,
+        };
+        let holdings = Holdings::of_anyone(&self.snapshot.sites()[0], NOW);
+        decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default()).expect("a site")
+    }
+
+    fn answer_to(&self, decision: &Decision, method: &Method, headers: &HeaderMap) -> Answer {
+        let ruling = Ruling {
+            registry: Registry::builtin(),
+            snapshot: &self.snapshot,
+            entry: &self.snapshot.sites()[0],
+            decision,
+            now: NOW,
+            has_version_in_force: true,
+        };
+        self.answers.answer(&ruling, &Asked { method, headers }).expect("an answer")
+    }
+
+    fn get(&self, target: &str, headers: &HeaderMap) -> Answer {
+        self.answer_to(&self.decision(target), &Method::GET, headers)
+    }
+}
+
+fn fields(fields: &[(HeaderName, &str)]) -> HeaderMap {
+    fields.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+}
+
+fn accept(value: &str) -> HeaderMap {
+    fields(&[(header::ACCEPT, value)])
+}
+
+fn octets(answer: &Answer) -> String {
+    let mut out = Vec::new();
+    answer.write_http1(DATE, true, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+fn value(answer: &Answer, field: Field) -> &str {
+    answer.field(field).map_or("", |value| value.to_str().unwrap())
+}
+
+fn body(answer: &Answer) -> &str {
+    std::str::from_utf8(answer.body()).unwrap()
+}
+
+#[test]
+fn robots_txt_is_written_in_one_piece() {
+    let world = World::of(POLICY);
+    let answer = world.get("/robots.txt", &HeaderMap::new());
+    let file = &world.snapshot.sites()[0].site.robots_txt;
+    let expected = format!(
+        "HTTP/1.1 200 OK\r\nServer: crawlgate\r\nETag: {}\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+         Cache-Control: {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         X-Robots-Tag: noindex\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\r\n{}",
+        file.etag,
+        file.cache_control,
+        file.body.len(),
+        std::str::from_utf8(&file.body).unwrap()
+    );
+    assert_eq!(octets(&answer), expected);
+    assert_eq!(answer.body().as_ptr(), file.body.as_ptr(), "the bytes of the snapshot, not a copy");
+    assert_eq!(octets(&world.get("/robots.txt", &HeaderMap::new())), expected, "prepared and sent again");
+}
+
+#[test]
+fn head_gets_the_head_of_get() {
+    let world = World::of(POLICY);
+    let decision = world.decision("/robots.txt");
+    let get = octets(&world.answer_to(&decision, &Method::GET, &HeaderMap::new()));
+    let head = octets(&world.answer_to(&decision, &Method::HEAD, &HeaderMap::new()));
+    assert_eq!(head, get[..get.find("\r\n\r\n").unwrap() + 4]);
+    let block = world.answer_to(&world.decision("/a&'b"), &Method::HEAD, &HeaderMap::new());
+    assert!(block.body().is_empty() && value(&block, Field::ContentLength) != "0");
+}
+
+#[test]
+fn not_modified_has_validators_and_no_length() {
+    let world = World::of(POLICY);
+    let file = &world.snapshot.sites()[0].site.robots_txt;
+    for condition in [
+        fields(&[(header::IF_NONE_MATCH, &file.etag)]),
+        fields(&[(header::IF_MODIFIED_SINCE, "Sun, 06 Nov 1994 08:49:37 GMT")]),
+    ] {
+        let answer = world.get("/robots.txt", &condition);
+        assert_eq!(
+            octets(&answer),
+            format!(
+                "HTTP/1.1 304 Not Modified\r\nServer: crawlgate\r\nETag: {}\r\n\
+                 Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nCache-Control: {}\r\n\
+                 X-Robots-Tag: noindex\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n\r\n",
+                file.etag, file.cache_control
+            )
+        );
+    }
+}
+
+#[test]
+fn other_methods_are_told_the_right_ones() {
+    let world = World::of(POLICY);
+    let answer = world.answer_to(&world.decision("/robots.txt"), &Method::POST, &HeaderMap::new());
+    assert_eq!((answer.status(), value(&answer, Field::Allow)), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
+    let asked = Asked { method: &Method::TRACE, headers: &HeaderMap::new() };
+    let trace = rejection(Rejection::Trace, &asked);
+    assert_eq!(trace.status(), 405);
+    assert!(value(&trace, Field::Allow).contains("GET") && !value(&trace, Field::Allow).contains("TRACE"));
+}
+
+#[test]
+fn refusal_names_the_rule_in_every_form() {
+    let world = World::of(POLICY);
+    for (form, content_type) in [
+        ("*/*", "text/plain; charset=utf-8"),
+        ("text/html", "text/html; charset=utf-8"),
+        ("application/json", "application/json"),
+    ] {
+        let answer = world.get("/a&'b", &accept(form));
+        assert_eq!(answer.status(), 403);
+        assert_eq!(value(&answer, Field::ContentType), content_type);
+        assert_eq!(value(&answer, Field::CacheControl), "no-store");
+        assert_eq!(value(&answer, Field::XRobotsTag), "noindex");
+        assert_eq!(value(&answer, Field::ContentLength), answer.body().len().to_string());
+        assert!(body(&answer).contains("GPTBot") && body(&answer).contains("/robots.txt"), "{}", body(&answer));
+        let again = world.get("/a&'b", &accept(form));
+        assert_eq!(again.body().as_ptr(), answer.body().as_ptr(), "prepared and sent again");
+    }
+    let html = world.get("/a&'b", &accept("text/html"));
+    assert!(body(&html).contains("<code>Disallow: /a&amp;&#39;b</code> for <code>*</code>"), "{}", body(&html));
+    let text = world.get("/a&'b", &HeaderMap::new());
+    assert!(body(&text).contains("\nRule:  Disallow: /a&'b\nGroup: *\n"), "{}", body(&text));
+}
+
+#[test]
+fn prepared_refusals_belong_to_their_snapshot() {
+    let mut world = World::of(POLICY);
+    let first = world.get("/a&'b", &HeaderMap::new());
+    let other = World::of(
+        "enforcement: { mode: enforce, disallowed: { status: 404, body: Gone. } }\n\
+                           robots: { origin: replace, groups: [{ agents: '*', disallow: [/a] }] }\n",
+    );
+    world.snapshot = other.snapshot;
+    let second = world.get("/a", &HeaderMap::new());
+    assert_eq!((first.status().as_u16(), second.status().as_u16(), body(&second)), (403, 404, "Gone."));
+}
+
+#[test]
+fn slow_down_and_pause_say_when_to_come_back() {
+    let world = World::of(POLICY);
+    let mut decision = world.decision("/");
+    for (action, status, seconds) in
+        [(Action::Pause { retry_after: 1800 }, 503, "1800"), (Action::Slow { answer: 0, retry_after: 7 }, 403, "7")]
+    {
+        decision.action = action;
+        let answer = world.answer_to(&decision, &Method::GET, &accept("application/json"));
+        let json: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
+        assert_eq!((answer.status().as_u16(), value(&answer, Field::RetryAfter)), (status, seconds));
+        assert_eq!(json["retry_after"].to_string(), seconds);
+        assert!(octets(&answer).contains(&format!("\r\nRetry-After: {seconds}\r\n")));
+    }
+}
+
+#[test]
+fn owners_body_is_sent_as_it_is_written() {
+    for (text, content_type) in
+        [("Write to us.", "text/plain; charset=utf-8"), ("<p>Write to us.", "text/html; charset=utf-8")]
+    {
+        let world = World::of(&format!(
+            "enforcement: {{ mode: enforce, disallowed: {{ status: 403, body: \"{text}\" }} }}\n\
+             robots: {{ origin: replace, groups: [{{ agents: '*', disallow: [/a] }}] }}\n"
+        ));
+        let answer = world.get("/a", &accept("application/json"));
+        assert_eq!((body(&answer), value(&answer, Field::ContentType)), (text, content_type));
+    }
+}
+
+#[test]
+fn licence_is_asked_for_with_a_challenge() {
+    let world = World::of(POLICY);
+    let decision = Decision { action: Action::License { status: 402 }, ..world.decision("/") };
+    let answer = world.answer_to(&decision, &Method::GET, &HeaderMap::new());
+    assert_eq!(answer.status(), 402);
+    assert!(value(&answer, Field::WwwAuthenticate).starts_with("License error="));
+}
+
+#[test]
+fn tdmrep_has_an_entity_tag() {
+    let world = World::of(POLICY);
+    let whole = world.get("/.well-known/tdmrep.json", &HeaderMap::new());
+    assert_eq!((whole.status().as_u16(), value(&whole, Field::ContentType)), (200, "application/json"));
+    let condition = fields(&[(header::IF_NONE_MATCH, value(&whole, Field::ETag))]);
+    let fresh = world.get("/.well-known/tdmrep.json", &condition);
+    assert_eq!((fresh.status().as_u16(), fresh.body().len()), (304, 0));
+}
+
+#[test]
+fn failures_close_the_connection_and_carry_tags() {
+    let world = World::of("indexing: [{ status: [5xx], tag: noindex }]\n");
+    let decision = world.decision("/");
+    let judged = Some((&decision, &world.snapshot.sites()[0]));
+    let headers = HeaderMap::new();
+    for (status, sent) in [(400, 400), (502, 502), (504, 504), (500, 500), (0, 500)] {
+        let answer = failure(status, &Asked { method: &Method::GET, headers: &headers }, judged);
+        assert_eq!(answer.status(), sent);
+        assert!(answer.closes() && octets(&answer).contains("\r\nConnection: close\r\n"));
+        assert_eq!(value(&answer, Field::XRobotsTag), if sent >= 500 { "noindex" } else { "" });
+    }
+}
+
+#[test]
+fn answer_converts_into_a_response() {
+    let world = World::of(POLICY);
+    let answer = world.get("/a&'b", &HeaderMap::new());
+    let response: Response<Bytes> = answer.clone().into();
+    assert_eq!((response.status(), response.body()), (answer.status(), answer.body()));
+    let sent: Vec<_> = response.headers().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let expected: Vec<_> = answer.fields().map(|(field, value)| (field.name(), value.clone())).collect();
+    assert_eq!(sent, expected);
+    for (field, _) in answer.fields() {
+        assert_eq!(field.written().to_ascii_lowercase(), field.name().as_str());
+    }
+}

@@ -1,0 +1,125 @@
+//! The record of a crawler: what its operator documents. Knows nothing of where records are kept.
+
+use std::time::Duration;
+
+/// Place in [`Registry::crawlers`]. Stable while the program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CrawlerIndex(pub u16);
+
+/// What a crawler is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum Purpose {
+    Search,
+    Training,
+    Assistant,
+    Archive,
+    Seo,
+    Preview,
+    Monitoring,
+    Feed,
+    Advertising,
+    Security,
+    Tool,
+    Other,
+}
+
+impl Purpose {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Purpose; 12] = [
+        Purpose::Search,
+        Purpose::Training,
+        Purpose::Assistant,
+        Purpose::Archive,
+        Purpose::Seo,
+        Purpose::Preview,
+        Purpose::Monitoring,
+        Purpose::Feed,
+        Purpose::Advertising,
+        Purpose::Security,
+        Purpose::Tool,
+        Purpose::Other,
+    ];
+
+    /// Its name in policies, metrics and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::Search => "search",
+            Purpose::Training => "training",
+            Purpose::Assistant => "assistant",
+            Purpose::Archive => "archive",
+            Purpose::Seo => "seo",
+            Purpose::Preview => "preview",
+            Purpose::Monitoring => "monitoring",
+            Purpose::Feed => "feed",
+            Purpose::Advertising => "advertising",
+            Purpose::Security => "security",
+            Purpose::Tool => "tool",
+            Purpose::Other => "other",
+        }
+    }
+
+    /// The purpose of this name.
+    pub fn from_name(name: &str) -> Option<Purpose> {
+        Purpose::ALL.into_iter().find(|purpose| purpose.name() == name)
+    }
+}
+
+/// Which rules bind a crawler, by its operator's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Binds {
+    /// Follows `*` when no group names it.
+    Star,
+    /// Only a group that names it.
+    Named,
+    /// robots.txt is ignored.
+    Never,
+    /// Nothing is said: treated as `Star`.
+    Unknown,
+}
+
+/// One record of the registry.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Crawler {
+    /// Stable identifier, the label in metrics.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Who runs it.
+    pub operator: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// robots.txt product tokens, most specific first: it obeys the first that has a group. Empty for most tools.
+    pub tokens: Vec<String>,
+    /// How its user agent is recognised (see `identify.rs`). Empty for a policy token, which makes no requests.
+    pub marks: Vec<String>,
+    /// Strings near its marks that are somebody else; examples for tests.
+    pub must_not_match: Vec<String>,
+    /// One example of its user agent.
+    pub user_agent: Option<String>,
+    /// What binds it.
+    pub binds: Binds,
+    /// Whether it honours Crawl-delay; `None` is unknown.
+    pub crawl_delay: Option<bool>,
+    /// How long it is documented to keep a robots.txt; `None` is unknown.
+    #[serde(skip)]
+    pub robots_cache: Option<Duration>,
+    /// The cache of robots.txt that it shares with others, when it is documented to share one.
+    pub shares_cache: Option<String>,
+    /// Suffixes of its hosts in reverse DNS, as recorded.
+    pub rdns: Vec<String>,
+    /// Autonomous systems, as recorded.
+    pub asn: Vec<String>,
+    /// Where its addresses are published, as recorded.
+    pub ips: Vec<String>,
+    /// Its Web Bot Auth origin, as recorded.
+    pub signs: Option<String>,
+    /// The operator's page.
+    pub doc: Option<String>,
+    /// Where the facts are from, and when they were read.
+    pub source: String,
+    /// What else matters.
+    pub note: Option<String>,
+}

@@ -1,0 +1,11 @@
+//! Octets of user agents.
+
+/// The characters of a product token: next to a mark they make it part of another word.
+pub fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// Whether a text ends in these lower-case letters, without regard to case.
+pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
+    text.len() >= lower.len() && text[text.len() - lower.len()..].eq_ignore_ascii_case(lower)
+}

@@ -1,0 +1,283 @@
+//! Pages that are rewritten on their way (`html` of a policy): which they are, what that changes about request and
+//! response, and the bytes through `crate::html`. [`PageRewrite`] is the state of one request; must not know how a page
+//! is read.
+//!
+//! The origin is asked for whole pages without a coding, on the paths that may be pages only. The head of the response
+//! is settled before a door frames its body; what its metas say is known when its X-Robots-Tag is.
+
+use super::head::Head;
+use crate::heads::{X_ROBOTS_TAG, content_types, origin_form};
+use crate::html::{self, Outcome, Page};
+use crate::indexing::{Tags, parse_lines};
+use crate::policy::SiteEntry;
+use crate::policy::model::OriginTags;
+use crate::policy::site::HtmlRules;
+use crate::robots::TargetScratch;
+use crate::verdict::Decision;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
+/// Fields that speak of the octets as the origin sent them (RFC 9530, RFC 9110 section 14.3).
+const OF_THE_OCTETS: [HeaderName; 5] = [
+    header::ACCEPT_RANGES,
+    HeaderName::from_static("content-md5"),
+    HeaderName::from_static("digest"),
+    HeaderName::from_static("content-digest"),
+    HeaderName::from_static("repr-digest"),
+];
+
+/// Names of files that are no pages: they keep their codings and ranges.
+const NO_PAGES: [&str; 58] = [
+    "7z", "apk", "atom", "avi", "avif", "bin", "bmp", "bz2", "css", "csv", "dmg", "doc", "docx", "eot", "epub", "exe",
+    "flac", "gif", "gz", "ico", "iso", "jpeg", "jpg", "js", "json", "m4a", "m4v", "map", "mjs", "mkv", "mov", "mp3",
+    "mp4", "mpeg", "msi", "odt", "ogg", "ogv", "otf", "pdf", "png", "pptx", "rar", "rss", "svg", "tar", "tgz", "tif",
+    "tiff", "ttf", "txt", "wasm", "wav", "webm", "webp", "woff", "woff2", "zip",
+];
+
+/// How far the body of a response is to be rewritten. It begins at `No`; [`ask`](PageRewrite::ask) moves it to `Asked`,
+/// [`frame`](PageRewrite::frame) from there to `Framed` or back, [`begin`](PageRewrite::begin) to `Running` or back, and
+/// the end of the body back to `No`.
+#[derive(Debug, Default)]
+pub enum PageRewrite {
+    /// The body passes as it is. So does every body of a site that asks for nothing else.
+    #[default]
+    No,
+    /// A page was asked for, whole and without a coding.
+    Asked,
+    /// The response can be rewritten; its fields say so already.
+    Framed,
+    /// The body is being rewritten.
+    Running(Box<Page>),
+}
+
+/// What is known of a request for what may be a page.
+#[derive(Clone, Copy)]
+pub struct PageRequest<'a> {
+    /// Its method.
+    pub method: &'a Method,
+    /// Its target as it came.
+    pub target: &'a [u8],
+    /// Its fields as they came.
+    pub headers: &'a HeaderMap,
+    /// The decision about it.
+    pub decision: &'a Decision,
+    /// The site.
+    pub entry: &'a SiteEntry,
+}
+
+/// What became of a page, as a word for metrics.
+pub type RewriteEnd = &'static str;
+
+impl PageRewrite {
+    /// Asks the origin for what can be rewritten. `head` is the request on its way to the origin. May be called again
+    /// when another server is tried.
+    pub fn ask(&mut self, head: &mut impl Head, request: &PageRequest<'_>) {
+        let Some(rules) = &request.entry.site.html else { return };
+        if !may_be_page(request, rules) {
+            return;
+        }
+        head.set("Accept-Encoding", HeaderValue::from_static("identity"));
+        // A part of the page as it was is no part of the page as it will be.
+        head.remove(&header::RANGE);
+        head.remove(&header::IF_RANGE);
+        *self = PageRewrite::Asked;
+    }
+
+    /// Settles whether the response is rewritten, and takes away what would not be true of it then. Gives the reason
+    /// why a page has to stay as it is.
+    pub fn frame(&mut self, head: &mut impl Head, status: StatusCode, request: &PageRequest<'_>) -> Option<RewriteEnd> {
+        if !matches!(self, PageRewrite::Asked) || status.is_informational() {
+            return None;
+        }
+        *self = PageRewrite::No;
+        // A client that asked for a part and got the whole would ask for the next part in the same way.
+        if request.headers.contains_key(header::RANGE) {
+            head.remove(&header::ACCEPT_RANGES);
+        }
+        if status == StatusCode::NOT_MODIFIED {
+            weaken_for_client(request.headers, head);
+            return None;
+        }
+        if !is_whole_page(status, head.headers()) || !has_something_to_say(status, head.headers(), request) {
+            return None;
+        }
+        if let Some(why) = cannot_be_rewritten(head.headers()) {
+            return Some(why);
+        }
+        head.remove(&header::CONTENT_LENGTH);
+        OF_THE_OCTETS.iter().for_each(|name| head.remove(name));
+        if let Some(weak) = head.headers().get(header::ETAG).and_then(weakened) {
+            head.set("ETag", weak);
+        }
+        // HEAD gets the fields of GET, and no body.
+        if request.method != Method::HEAD {
+            *self = PageRewrite::Framed;
+        }
+        None
+    }
+
+    /// Begins to rewrite. Called when the response has the X-Robots-Tag that the client gets.
+    pub fn begin(&mut self, headers: &HeaderMap, rules: Option<&HtmlRules>) {
+        if !matches!(self, PageRewrite::Framed) {
+            return;
+        }
+        let page = rules.and_then(|rules| {
+            let lines = headers.get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
+            let tags = if rules.meta { parse_lines(lines) } else { Tags::default() };
+            Page::new(&tags, Some(&rules.marks), charset(content_type(headers)))
+        });
+        *self = page.map_or(PageRewrite::No, |page| PageRewrite::Running(Box::new(page)));
+    }
+
+    /// Rewrites a piece of the body on its way. Gives what became of the page, at its end.
+    pub fn write(&mut self, body: &mut Option<Bytes>, end_of_stream: bool) -> Option<RewriteEnd> {
+        let PageRewrite::Running(page) = self else { return None };
+        if !page.is_passing() {
+            let mut written = body.take().map_or_else(Vec::new, |piece| page.write(&piece));
+            if end_of_stream {
+                written.extend(page.end());
+            }
+            // What is held for now is no end.
+            *body = (!written.is_empty()).then(|| Bytes::from(written));
+        }
+        end_of_stream.then(|| self.finish()).flatten()
+    }
+
+    /// The origin broke off in the middle of a page: gives what is still held of it, so that the client gets all that
+    /// came, and what became of the page.
+    pub fn break_off(&mut self) -> (Bytes, Option<RewriteEnd>) {
+        let PageRewrite::Running(page) = self else { return (Bytes::new(), None) };
+        let held = page.end();
+        (Bytes::from(held), self.finish())
+    }
+
+    fn finish(&mut self) -> Option<RewriteEnd> {
+        match std::mem::take(self) {
+            PageRewrite::Running(page) => Some(page.outcome().name()),
+            PageRewrite::No | PageRewrite::Asked | PageRewrite::Framed => None,
+        }
+    }
+}
+
+fn may_be_page(request: &PageRequest<'_>, rules: &HtmlRules) -> bool {
+    if !matches!(*request.method, Method::GET | Method::HEAD)
+        || says(request.headers, &header::CACHE_CONTROL, NO_TRANSFORM)
+    {
+        return false;
+    }
+    let target = origin_form(request.target);
+    if has_other_name(&target) || asked_for_as_other(request.headers) {
+        return false;
+    }
+    !rules.asks_path() || rules.applies(TargetScratch::default().normalise(&target))
+}
+
+fn has_other_name(target: &[u8]) -> bool {
+    let path = target.split(|octet| matches!(octet, b'?' | b'#')).next().unwrap_or_default();
+    let name = path.rsplit(|octet| *octet == b'/').next().unwrap_or_default();
+    let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else { return false };
+    NO_PAGES.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(&name[dot + 1..]))
+}
+
+/// Browsers say what they fetch something for: a video needs its ranges, whatever it is called, and what a script
+/// fetches is data (no crawler reads the metas of that). Other clients say what they accept.
+fn asked_for_as_other(headers: &HeaderMap) -> bool {
+    let pages: [&[u8]; 6] = [b"document", b"iframe", b"frame", b"embed", b"object", b"fencedframe"];
+    let json = |accept: &HeaderValue| accept.as_bytes().trim_ascii().eq_ignore_ascii_case(b"application/json");
+    headers.get(SEC_FETCH_DEST).is_some_and(|dest| !pages.contains(&dest.as_bytes()))
+        || headers.get(header::ACCEPT).is_some_and(json)
+}
+
+const NO_TRANSFORM: &[u8] = b"no-transform";
+
+/// Whole pages only, in HTML. XHTML is let be: one slip in it and a browser shows nothing but the slip.
+fn is_whole_page(status: StatusCode, headers: &HeaderMap) -> bool {
+    let is_html = |line: &HeaderValue| {
+        let media = line.as_bytes().split(|octet| *octet == b';').next().unwrap_or_default();
+        media.trim_ascii().eq_ignore_ascii_case(b"text/html")
+    };
+    // Of several lines each reader takes its own.
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter().peekable();
+    status.is_success()
+        && !matches!(status.as_u16(), 204..=206)
+        && types.peek().is_some()
+        && types.all(is_html)
+        && !headers.contains_key(header::CONTENT_RANGE)
+        && headers.get(header::CONTENT_LENGTH).is_none_or(|length| length.as_bytes().trim_ascii() != b"0")
+}
+
+/// Why a page has to stay as it is, as a word for metrics.
+fn cannot_be_rewritten(headers: &HeaderMap) -> Option<&'static str> {
+    let coded = |line: &HeaderValue| {
+        let codings = line.as_bytes().split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
+        codings.into_iter().any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"))
+    };
+    if headers.get_all(header::CONTENT_ENCODING).iter().any(coded) {
+        Some("coded")
+    } else if says(headers, &header::CACHE_CONTROL, NO_TRANSFORM) {
+        Some("no_transform")
+    } else if !html::is_readable(charset(content_type(headers))) {
+        Some(Outcome::Encoding.name())
+    } else {
+        None
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers.get(header::CONTENT_TYPE).map_or(b"".as_slice(), HeaderValue::as_bytes)
+}
+
+/// Whether there will be tags, or there are marks to be made: a page that stays as it is keeps its length too.
+fn has_something_to_say(status: StatusCode, headers: &HeaderMap, request: &PageRequest<'_>) -> bool {
+    let PageRequest { decision, entry, .. } = *request;
+    let Some(rules) = &entry.site.html else { return false };
+    let content_type = content_types(headers);
+    let content_type = content_type.as_deref();
+    let theirs = headers.contains_key(X_ROBOTS_TAG) && entry.site.origin_tags != OriginTags::Strip;
+    !rules.marks.is_empty()
+        || rules.meta && (theirs || entry.site.tags.tags(&decision.path_rules, status.as_u16(), content_type).is_some())
+}
+
+/// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. A client that
+/// asks by the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section
+/// 15.4.5).
+fn weaken_for_client(asked: &HeaderMap, response: &mut impl Head) {
+    let Some(weak) = response.headers().get(header::ETAG).and_then(weakened) else { return };
+    let has = |line: &HeaderValue| memchr::memmem::find(line.as_bytes(), weak.as_bytes()).is_some();
+    let mut lines = asked.get_all(header::IF_NONE_MATCH).iter().peekable();
+    if lines.peek().is_none() || lines.any(has) {
+        response.set("ETag", weak);
+    }
+}
+
+/// A strong entity tag made weak (RFC 9110 section 8.8.1: the octets are others, the meaning is the same).
+fn weakened(etag: &HeaderValue) -> Option<HeaderValue> {
+    let etag = etag.as_bytes().trim_ascii();
+    if !etag.starts_with(b"\"") {
+        return None;
+    }
+    HeaderValue::from_bytes(&[b"W/".as_slice(), etag].concat()).ok()
+}
+
+/// Whether a list of directives holds this one.
+fn says(headers: &HeaderMap, name: &HeaderName, directive: &[u8]) -> bool {
+    let lines = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    lines
+        .flat_map(|line| line.split(|octet| *octet == b','))
+        .any(|said| said.trim_ascii().eq_ignore_ascii_case(directive))
+}
+
+/// The `charset` parameter of a media type.
+fn charset(content_type: &[u8]) -> Option<&[u8]> {
+    content_type.split(|octet| *octet == b';').skip(1).find_map(|parameter| {
+        let equals = parameter.iter().position(|octet| *octet == b'=')?;
+        let (name, value) = (parameter[..equals].trim_ascii(), parameter[equals + 1..].trim_ascii());
+        let value = value.strip_prefix(b"\"").map_or(value, |value| value.strip_suffix(b"\"").unwrap_or(value));
+        name.eq_ignore_ascii_case(b"charset").then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Which responses can be rewritten, by their fields alone. What comes of it is tested with the running binary.
+
+use super::*;
+
+fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in fields {
+        headers.append(*name, HeaderValue::from_static(value));
+    }
+    headers
+}
+
+fn is_page(status: u16, fields: &[(&'static str, &'static str)]) -> bool {
+    is_whole_page(StatusCode::from_u16(status).expect("a status"), &headers(fields))
+}
+
+#[test]
+fn only_whole_uncoded_html_can_be_rewritten() {
+    const HTML: (&str, &str) = ("Content-Type", "text/html; charset=utf-8");
+    for (status, fields) in [
+        (200, vec![HTML]),
+        (203, vec![HTML]),
+        (200, vec![("Content-Type", "TEXT/HTML;Charset=\"Shift_JIS\"")]),
+        (200, vec![HTML, ("Content-Encoding", "identity"), ("Content-Length", "10")]),
+        (200, vec![HTML, ("Cache-Control", "max-age=60, must-revalidate")]),
+    ] {
+        assert!(is_page(status, &fields), "{status} {fields:?}");
+        assert_eq!(cannot_be_rewritten(&headers(&fields)), None, "{status} {fields:?}");
+    }
+    for (status, fields) in [
+        (206, vec![HTML]),
+        (204, vec![HTML]),
+        (205, vec![HTML]),
+        (304, vec![HTML]),
+        (301, vec![HTML]),
+        (404, vec![HTML]),
+        (500, vec![HTML]),
+        (200, vec![]),
+        (200, vec![("Content-Type", "text/htmlx")]),
+        (200, vec![("Content-Type", "application/xhtml+xml")]),
+        (200, vec![HTML, ("Content-Length", "0")]),
+        (200, vec![HTML, ("Content-Range", "bytes 0-1/2")]),
+    ] {
+        assert!(!is_page(status, &fields), "{status} {fields:?}");
+    }
+    for (fields, why) in [
+        (vec![("Content-Type", "text/html; charset=utf-16le")], "encoding"),
+        (vec![("Content-Type", "text/html;charset=\"ISO-2022-JP\"")], "encoding"),
+        (vec![HTML, ("Content-Encoding", "gzip")], "coded"),
+        (vec![HTML, ("Content-Encoding", "identity"), ("Content-Encoding", "br")], "coded"),
+        (vec![HTML, ("Cache-Control", "max-age=60"), ("Cache-Control", "public, No-Transform")], "no_transform"),
+    ] {
+        assert_eq!(cannot_be_rewritten(&headers(&fields)), Some(why), "{fields:?}");
+    }
+}
+
+#[test]
+fn files_by_their_names_are_no_pages() {
+    for target in ["/a.css", "/a.b/c.PNG?x=y", "/video.mp4", "/a.tar.gz", "/.pdf"] {
+        assert!(has_other_name(target.as_bytes()), "{target}");
+    }
+    for target in ["/", "/a", "/a.html", "/index.php?file=a.css", "/a.css/", "/v1.2", "/shop.example", "/a.", ""] {
+        assert!(!has_other_name(target.as_bytes()), "{target}");
+    }
+    let mut sorted = NO_PAGES;
+    sorted.sort_unstable();
+    assert_eq!(sorted, NO_PAGES);
+}
+
+#[test]
+fn an_entity_tag_is_made_weak_once() {
+    let weak = |text: &'static str| weakened(&HeaderValue::from_static(text));
+    assert_eq!(weak("\"abc\"").expect("a strong one"), "W/\"abc\"");
+    assert_eq!(weak("W/\"abc\""), None);
+    assert_eq!(weak("abc"), None);
+}
+
+#[test]
+fn a_304_names_the_entity_tag_that_the_client_has() {
+    for (asked, sent) in [
+        (vec![("If-None-Match", "W/\"abc\"")], "W/\"abc\""),
+        (vec![("If-None-Match", "\"abc\"")], "\"abc\""),
+        (vec![("If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT")], "W/\"abc\""),
+    ] {
+        let mut response = headers(&[("ETag", "\"abc\"")]);
+        weaken_for_client(&headers(&asked), &mut response);
+        assert_eq!(response[header::ETAG], sent, "{asked:?}");
+    }
+}

@@ -1,0 +1,215 @@
+//! The request as the origin gets it.
+
+use super::head::Head;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::net::IpAddr;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+/// The listener speaks no TLS.
+const HTTP: HeaderValue = HeaderValue::from_static("http");
+
+/// The conditions by which an origin may answer 304.
+const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+
+/// The other end of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Its address, where it has one.
+    pub address: Option<IpAddr>,
+    /// Whether its forwarding fields are believed.
+    pub is_trusted: bool,
+}
+
+/// What is known of a request that is forwarded.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardedRequest<'a> {
+    /// Its fields as they came.
+    pub original: &'a HeaderMap,
+    /// The host that it asks for; empty where an HTTP/1.0 request has none.
+    pub host: &'a [u8],
+    /// Where it came from.
+    pub peer: Peer,
+    /// Whether it came over HTTP/2.
+    pub is_http2: bool,
+    /// The host that the origin is told where the request has none.
+    pub default_host: Option<&'a str>,
+    /// Whether the client has to get the whole page: a 304 would hide a new noindex from a crawler that has the page.
+    pub needs_whole_page: bool,
+}
+
+/// Whether the origin may answer 304 to a request with these fields.
+pub fn has_condition(headers: &HeaderMap) -> bool {
+    CONDITIONS.iter().any(|name| headers.contains_key(name))
+}
+
+/// Makes `head`, which begins as a copy of the original, what the origin gets.
+pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
+    if request.is_http2
+        && let Some(joined) = joined_cookies(request.original)
+    {
+        head.set("Cookie", joined);
+    }
+    if request.host.is_empty()
+        && let Some(host) = request.default_host.and_then(|host| HeaderValue::from_str(host).ok())
+    {
+        // HTTP/1.0 need not say; the request goes on as HTTP/1.1, which must.
+        head.set("Host", host);
+    }
+    if request.needs_whole_page {
+        CONDITIONS.iter().for_each(|name| head.remove(name));
+    }
+    write_forwarding_fields(head, request);
+}
+
+/// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept and extended.
+fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>) {
+    let ForwardedRequest { original, host, peer, .. } = *request;
+    match peer.address.and_then(|address| forwarded_for(original, address, peer.is_trusted)) {
+        Some(value) => head.set("X-Forwarded-For", value),
+        None => head.remove(&FORWARDED_FOR),
+    }
+    if !peer.is_trusted {
+        head.remove(&FORWARDED);
+        head.remove(&REAL_IP);
+    }
+    if !peer.is_trusted || !original.contains_key(FORWARDED_PROTO) {
+        head.set("X-Forwarded-Proto", HTTP);
+    }
+    if !peer.is_trusted || !original.contains_key(FORWARDED_HOST) {
+        match HeaderValue::from_bytes(host) {
+            Ok(host) if !host.is_empty() => head.set("X-Forwarded-Host", host),
+            _ => head.remove(&FORWARDED_HOST),
+        }
+    }
+}
+
+/// The lines that came, joined, and the peer at the end.
+fn forwarded_for(original: &HeaderMap, peer: IpAddr, is_trusted: bool) -> Option<HeaderValue> {
+    let mut value = Vec::new();
+    if is_trusted {
+        for line in original.get_all(FORWARDED_FOR) {
+            value.extend_from_slice(line.as_bytes());
+            value.extend_from_slice(b", ");
+        }
+    }
+    value.extend_from_slice(peer.to_string().as_bytes());
+    HeaderValue::from_bytes(&value).ok()
+}
+
+/// HTTP/2 clients send a cookie in pieces; HTTP/1 wants one line (RFC 9113 section 8.2.3).
+fn joined_cookies(headers: &HeaderMap) -> Option<HeaderValue> {
+    let mut lines = headers.get_all(header::COOKIE).iter();
+    let (first, second) = (lines.next()?, lines.next()?);
+    let pieces: Vec<&[u8]> = [first, second].into_iter().chain(lines).map(|line| line.as_bytes()).collect();
+    HeaderValue::from_bytes(&pieces.join(b"; ".as_slice())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    /// The fields that the origin gets of these.
+    fn forwarded(original: &HeaderMap, is_trusted: bool) -> HeaderMap {
+        let request = ForwardedRequest {
+            original,
+            host: b"shop.example",
+            peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted },
+            is_http2: false,
+            default_host: None,
+            needs_whole_page: false,
+        };
+        let mut head = original.clone();
+        write_request(&mut head, &request);
+        head
+    }
+
+    const CLAIMS: [(&str, &str); 6] = [
+        ("x-forwarded-for", "198.51.100.1"),
+        ("x-forwarded-for", "10.0.0.2"),
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "www.shop.example"),
+        ("forwarded", "for=198.51.100.1"),
+        ("x-real-ip", "198.51.100.1"),
+    ];
+
+    #[test]
+    fn claims_of_an_untrusted_peer_are_replaced() {
+        let sent = forwarded(&headers(&CLAIMS), false);
+        assert_eq!(
+            sent,
+            headers(&[
+                ("x-forwarded-for", "192.0.2.1"),
+                ("x-forwarded-proto", "http"),
+                ("x-forwarded-host", "shop.example"),
+            ])
+        );
+    }
+
+    #[test]
+    fn claims_of_a_trusted_peer_are_kept_and_extended() {
+        let sent = forwarded(&headers(&CLAIMS), true);
+        let expected = headers(&[
+            ("x-forwarded-for", "198.51.100.1, 10.0.0.2, 192.0.2.1"),
+            ("x-forwarded-proto", "https"),
+            ("x-forwarded-host", "www.shop.example"),
+            ("forwarded", "for=198.51.100.1"),
+            ("x-real-ip", "198.51.100.1"),
+        ]);
+        assert_eq!(sent, expected);
+        assert_eq!(forwarded(&HeaderMap::new(), true)["x-forwarded-proto"], "http", "it said nothing");
+    }
+
+    #[test]
+    fn request_without_host_gets_the_origins() {
+        let original = HeaderMap::new();
+        let request = ForwardedRequest {
+            original: &original,
+            host: b"",
+            peer: Peer { address: None, is_trusted: false },
+            is_http2: false,
+            default_host: Some("10.0.0.1:80"),
+            needs_whole_page: false,
+        };
+        let mut head = headers(&[("x-forwarded-for", "a"), ("x-forwarded-host", "b")]);
+        write_request(&mut head, &request);
+        assert_eq!(head, headers(&[("host", "10.0.0.1:80"), ("x-forwarded-proto", "http")]));
+    }
+
+    #[test]
+    fn conditions_go_where_the_whole_page_is_needed() {
+        let original = headers(&[("if-none-match", "\"a\""), ("if-modified-since", "yesterday")]);
+        assert!(has_condition(&original) && !has_condition(&HeaderMap::new()));
+        for needs_whole_page in [false, true] {
+            let request = ForwardedRequest {
+                original: &original,
+                host: b"shop.example",
+                peer: Peer { address: None, is_trusted: false },
+                is_http2: false,
+                default_host: None,
+                needs_whole_page,
+            };
+            let mut head = original.clone();
+            write_request(&mut head, &request);
+            assert_eq!(has_condition(&head), !needs_whole_page);
+        }
+    }
+
+    #[test]
+    fn pieces_of_a_cookie_are_joined_and_a_whole_one_stays() {
+        assert_eq!(joined_cookies(&headers(&[("cookie", "a=1")])), None);
+        let pieces = headers(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
+        assert_eq!(joined_cookies(&pieces).unwrap(), "a=1; b=2; c=3");
+    }
+}

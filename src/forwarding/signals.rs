@@ -1,0 +1,73 @@
+//! What a site says about the use of its content, as header lines of a response. Knows no vocabulary: lines come ready
+//! from the compiled policy.
+
+use super::head::Head;
+use crate::policy::SiteEntry;
+use crate::verdict::Decision;
+use http::{HeaderName, HeaderValue, header};
+
+const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
+
+/// Adds the site's lines to a response of the origin. A field that the origin sends itself stands: the origin knows the
+/// document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
+pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
+    let origin_reserves = head.headers().contains_key(TDM_RESERVATION);
+    for (name, value) in entry.site.signals.fields(decision.signals) {
+        // A policy puts no control character there.
+        let Ok(line) = HeaderValue::from_str(&value) else { continue };
+        if name == "Link" {
+            add_link(head, line);
+        } else if !(head.headers().contains_key(name) || origin_reserves && name == "tdm-policy") {
+            head.set(name, line);
+        }
+    }
+}
+
+/// Links stand beside each other (RFC 8288 section 3); a licence that the origin names itself is not named twice.
+fn add_link(head: &mut impl Head, value: HeaderValue) {
+    let target = value.as_bytes().split_inclusive(|octet| *octet == b'>').next().unwrap_or_default();
+    if !head.headers().get_all(header::LINK).iter().any(|line| names_license(line.as_bytes(), target)) {
+        head.add("Link", value);
+    }
+}
+
+/// Whether a Link line has this target (`<...>`) with the relation `license`, however the rest is written.
+fn names_license(line: &[u8], target: &[u8]) -> bool {
+    let links = line.windows(target.len()).enumerate().filter(|(_, window)| *window == target);
+    links.into_iter().any(|(place, _)| {
+        let parameters = &line[place + target.len()..];
+        // The next link begins with a `<`.
+        let end = parameters.iter().position(|octet| *octet == b'<').unwrap_or(parameters.len());
+        let text: Vec<u8> = parameters[..end].iter().filter(|octet| !b" \t\"".contains(octet)).copied().collect();
+        text.split(|octet| matches!(octet, b';' | b',')).any(|parameter| parameter.eq_ignore_ascii_case(b"rel=license"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderMap;
+
+    #[test]
+    fn licence_that_the_origin_names_is_not_named_twice() {
+        let ours = "<https://a.example/l.xml>; rel=\"license\"; type=\"application/rsl+xml\"";
+        let lines = |theirs: &str| {
+            let mut response = HeaderMap::new();
+            response.append(header::LINK, HeaderValue::from_str(theirs).unwrap());
+            add_link(&mut response, HeaderValue::from_static(ours));
+            response.get_all(header::LINK).iter().count()
+        };
+        for same in [
+            ours,
+            "<https://a.example/l.xml>; rel=license",
+            "</x>; rel=next, <https://a.example/l.xml> ; type=a; REL=\"license\"",
+        ] {
+            assert_eq!(lines(same), 1, "{same}");
+        }
+        for other in
+            ["<https://a.example/l.xml>; rel=next, </b>; rel=license", "<https://b.example/l.xml>; rel=license", "</x>"]
+        {
+            assert_eq!(lines(other), 2, "{other}");
+        }
+    }
+}

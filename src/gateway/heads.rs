@@ -1,0 +1,78 @@
+//! Pingora's heads as the rooms below read and change them.
+
+use super::ctx::RequestContext;
+use crate::answers::Asked;
+use crate::forwarding::{Head, names_another_client};
+use crate::heads;
+use crate::judge::RequestFacts;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use pingora_core::Result;
+use pingora_http::{RequestHeader, ResponseHeader};
+
+/// The host that a request asks for.
+pub(super) fn host(request: &RequestHeader) -> &[u8] {
+    heads::host(&request.headers, request.uri.authority().map(http::uri::Authority::as_str))
+}
+
+/// The parts of a request that shape an answer to it.
+pub(super) fn asked(request: &RequestHeader) -> Asked<'_> {
+    Asked { method: &request.method, headers: &request.headers }
+}
+
+/// What the judge is told of a request.
+pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> RequestFacts<'a> {
+    RequestFacts {
+        host: host(request),
+        target: request.raw_path(),
+        method: request.method.as_str().as_bytes(),
+        user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
+        client: ctx.client,
+        address_may_accuse: ctx.peer_trusted || !names_another_client(&request.headers),
+        has_license_token: heads::has_license_token(&request.headers),
+        arrived: ctx.arrived,
+        lived: ctx.lived,
+    }
+}
+
+impl Head for RequestHeader {
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn set(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.insert_header(name, value));
+    }
+
+    fn add(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.append_header(name, value));
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.remove_header(name);
+    }
+}
+
+impl Head for ResponseHeader {
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn set(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.insert_header(name, value));
+    }
+
+    fn add(&mut self, name: &'static str, value: HeaderValue) {
+        written(name, self.append_header(name, value));
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.remove_header(name);
+    }
+}
+
+/// Pingora refuses names that are none, and more fields than a head can hold.
+fn written<T>(name: &'static str, result: Result<T>) {
+    if let Err(error) = result {
+        tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");
+    }
+}

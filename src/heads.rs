@@ -1,0 +1,129 @@
+//! Heads of requests and responses as every door reads them: the host, the target in origin form, the content type, the
+//! licence token. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
+
+use crate::indexing::octets;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use std::borrow::Cow;
+
+/// The field that policies are attached by.
+pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+
+/// The host that a request asks for: the Host field, else the authority of its target (`:authority` in HTTP/2). Empty
+/// in some HTTP/1.0 requests.
+pub fn host<'a>(headers: &'a HeaderMap, authority: Option<&'a str>) -> &'a [u8] {
+    match headers.get(header::HOST) {
+        Some(host) => host.as_bytes().trim_ascii(),
+        None => authority.unwrap_or_default().as_bytes(),
+    }
+}
+
+/// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
+/// origin expects a path (RFC 9112 section 3.2).
+pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
+    if target.starts_with(b"/") || target == b"*" {
+        return Cow::Borrowed(target);
+    }
+    let Some(scheme_end) = target.windows(3).position(|window| window == b"://") else { return Cow::Borrowed(target) };
+    let after_scheme = &target[scheme_end + 3..];
+    let path = after_scheme.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(after_scheme.len());
+    match &after_scheme[path..] {
+        path @ [b'/', ..] => Cow::Owned(path.to_vec()),
+        query => Cow::Owned([b"/", query].concat()),
+    }
+}
+
+/// The content type of a response, which should be one. Of several lines each crawler and browser takes another one:
+/// they are joined, as lines of one field are (RFC 9110 section 5.3).
+pub fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
+    let mut lines = headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    let first = Cow::Borrowed(lines.next()?);
+    Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
+}
+
+/// Whether a request carries a licence token: `Authorization: License TOKEN`, the scheme in any case (RFC 9110 section
+/// 11.1). The token is not looked into.
+pub fn has_license_token(headers: &HeaderMap) -> bool {
+    headers.get_all(header::AUTHORIZATION).iter().any(|line| {
+        let line = line.as_bytes().trim_ascii();
+        let scheme = line.iter().position(|octet| *octet == b' ').unwrap_or(line.len());
+        let (scheme, token) = line.split_at(scheme);
+        scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
+    })
+}
+
+/// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines
+/// that follow it.
+pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
+    lines.iter().filter_map(|line| match HeaderValue::from_bytes(&octets(line)) {
+        Ok(value) => Some(value),
+        Err(_) => {
+            tracing::warn!(%line, "a tag cannot be written as a field value; the response goes without it");
+            None
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_target_becomes_path_and_query() {
+        for (target, path) in [
+            ("/a?b", "/a?b"),
+            ("*", "*"),
+            ("http://a.example", "/"),
+            ("http://a.example/", "/"),
+            ("http://a.example:80/b?c=://d", "/b?c=://d"),
+            ("https://a.example?q", "/?q"),
+            ("//a/b", "//a/b"),
+        ] {
+            assert_eq!(&*origin_form(target.as_bytes()), path.as_bytes(), "{target}");
+        }
+    }
+
+    #[test]
+    fn host_field_outranks_authority() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(host(&headers, None), b"");
+        assert_eq!(host(&headers, Some("b.example")), b"b.example");
+        headers.insert(header::HOST, HeaderValue::from_static(" a.example:80 "));
+        assert_eq!(host(&headers, Some("b.example")), b"a.example:80");
+    }
+
+    #[test]
+    fn several_content_types_are_joined() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(content_types(&headers), None);
+        headers.append(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
+        assert!(matches!(content_types(&headers), Some(Cow::Borrowed(b"text/html"))));
+        headers.append(header::CONTENT_TYPE, HeaderValue::from_static("image/png"));
+        assert_eq!(content_types(&headers).as_deref(), Some(b"text/html, image/png".as_slice()));
+    }
+
+    #[test]
+    fn license_token_is_seen_in_any_case() {
+        let has = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(header::AUTHORIZATION, HeaderValue::from_static(line));
+            }
+            has_license_token(&headers)
+        };
+        for line in ["License abc", "license abc", "LICENSE   a.b.c==", " License abc "] {
+            assert!(has(&[line]), "{line:?}");
+        }
+        for line in ["License", "License ", "Licensed abc", "Bearer abc", "Basic TGljZW5zZQ==", "", "License\tabc"] {
+            assert!(!has(&[line]), "{line:?}");
+        }
+        assert!(has(&["Basic abc", "License abc"]));
+        assert!(!has(&[]));
+    }
+
+    #[test]
+    fn tags_are_field_lines_of_their_own() {
+        let lines = ["noindex".to_owned(), "bad\nline".to_owned(), "googlebot: nofollow".to_owned()];
+        let values: Vec<_> = tag_values(&lines).collect();
+        assert_eq!(values, ["noindex", "googlebot: nofollow"]);
+    }
+}

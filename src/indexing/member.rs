@@ -1,0 +1,40 @@
+//! Members of a field line: what stands between two commas, and dates, which may hold commas themselves.
+
+use super::date::moment;
+use crate::time::Timestamp;
+
+/// A date that commas may have cut: `value` and as many of the following parts as make the longest date. Returns how
+/// many of them it used.
+pub fn dated(value: &str, following: &[&str]) -> Option<(Timestamp, usize)> {
+    let mut found = moment(trimmed(value)).map(|moment| (moment, 0));
+    let mut text = trimmed(value).to_owned();
+    // `Tuesday, June 25, 2030, 3:00 PM` holds three commas; no form holds more than four.
+    for (used, part) in following.iter().take(4).enumerate() {
+        text.push_str(", ");
+        text.push_str(&clean(part));
+        // An empty member is no piece of a date.
+        if !trimmed(part).is_empty()
+            && let Some(moment) = moment(trimmed(&text))
+        {
+            found = Some((moment, used + 1));
+        }
+    }
+    found
+}
+
+/// Without the blanks of a field (RFC 9110 section 5.6.3): one that only looks like a blank is a part of what it stands
+/// at.
+pub fn trimmed(text: &str) -> &str {
+    text.trim_matches([' ', '\t'])
+}
+
+/// Unfolds (RFC 9112 section 5.2) and drops what no field value may hold.
+pub fn clean(part: &str) -> String {
+    trimmed(&part.replace(|sign: char| sign.is_ascii_control(), " ")).to_owned()
+}
+
+pub fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 64
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.*+!#$%&'^`|~".contains(&byte))
+}

@@ -1,0 +1,75 @@
+//! [`Judgement`]: what the judge found, complete in itself. It owns the snapshot that it was made with, so that every
+//! later phase of the request goes by the same policies.
+
+use crate::crawlers::Claim;
+use crate::policy::{SiteEntry, Snapshot};
+use crate::time::Timestamp;
+use crate::verdict::{Decision, Identity};
+use std::sync::Arc;
+
+/// A request that was judged.
+#[derive(Clone, Debug)]
+pub enum Judgement {
+    /// No site claims the host: the request is forwarded untouched.
+    Unclaimed(Unclaimed),
+    /// A site claims the host.
+    Judged(Judged),
+}
+
+/// A request for a host that no site claims.
+#[derive(Clone, Debug)]
+pub struct Unclaimed {
+    /// The claimed crawler, by the registry alone.
+    pub claim: Claim,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// A request to a site.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The decision.
+    pub decision: Decision,
+    /// What is proven about the claimed crawler.
+    pub identity: Identity,
+    /// The superseded versions that the crawler may have cached: a bit each, by their place in the site's entry.
+    pub cached: u64,
+    /// Whether the crawler itself was served the version in force on this host.
+    pub has_version_in_force: bool,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+impl Judged {
+    /// The snapshot that the request was judged by.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// The site.
+    pub fn entry(&self) -> &SiteEntry {
+        &self.snapshot.sites()[self.decision.site]
+    }
+}
+
+impl Judgement {
+    /// The judgement about a site; `None` for a host that no site claims.
+    pub fn judged(&self) -> Option<&Judged> {
+        match self {
+            Judgement::Unclaimed(_) => None,
+            Judgement::Judged(judged) => Some(judged),
+        }
+    }
+
+    /// Whether the origin has to send the whole page to this crawler. A 304 would hide a new noindex from a crawler
+    /// that has the page: so where the tags of the path changed lately, and where the host came from another site
+    /// lately, though no site may claim it now.
+    pub fn needs_whole_page(&self, host: &[u8], now: Timestamp) -> bool {
+        let (claim, snapshot, changed) = match self {
+            Judgement::Unclaimed(unclaimed) => (unclaimed.claim, &unclaimed.snapshot, false),
+            Judgement::Judged(judged) => {
+                let decision = &judged.decision;
+                (decision.claim, &judged.snapshot, judged.entry().tags_are_new(&decision.path_rules, now))
+            }
+        };
+        claim != Claim::Nobody && (changed || snapshot.history(host).has_moved_lately(now))
+    }
+}

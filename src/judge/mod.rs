@@ -1,0 +1,144 @@
+//! The judge: the one sequence of a request (claim, identity, cached versions, behaviour, decision), and the recording
+//! of what became of it. Every door calls [`Judge::judge`] once for each request, because judging counts: crawl rate
+//! and traps. [`Judge::explain`] goes through the same sequence and changes nothing; [`Judge::record`] writes down what
+//! was sent. Knows plain bytes and values; must not know Pingora, nor how an answer is made.
+
+mod judgement;
+mod outcome;
+mod record;
+mod request;
+
+pub use judgement::{Judged, Judgement, Unclaimed};
+pub use outcome::Outcome;
+pub use request::RequestFacts;
+
+use crate::clock::Clock;
+use crate::crawlers::{Claim, Registry};
+use crate::heads::origin_form;
+use crate::ledger::{Behaviours, Ledger};
+use crate::settings::AddressDetail;
+use crate::sites::SiteManager;
+use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::verdict::{
+    Behaviour, Case, Claimant, Decision, Explanation, Facts, Holdings, Identity, ResponseFacts, Scratch, decide_for,
+    identity_by_policy, report, report_unclaimed,
+};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Everything that judging and recording need. All doors share one.
+pub struct Judge {
+    /// The policies in force.
+    pub sites: Arc<SiteManager>,
+    /// Known crawlers.
+    pub registry: &'static Registry,
+    /// Which robots.txt was served to which crawler.
+    pub ledger: Arc<Ledger>,
+    /// What clients did recently.
+    pub behaviours: Arc<Behaviours>,
+    /// The time.
+    pub clock: Clock,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// A line for each request.
+    pub access: AccessLog,
+    /// A record of each request against the rules.
+    pub events: Events,
+    /// How much of a client's address is written down.
+    pub addresses: AddressDetail,
+}
+
+/// Whether the sequence leaves traces: in the ledger, the crawl rate and the marked clients.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Traces {
+    Left,
+    None,
+}
+
+impl Judge {
+    /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
+    pub fn judge(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
+        let began = Instant::now();
+        let judgement = self.judgement(request, scratch);
+        self.metrics.decision(began.elapsed().as_secs_f64());
+        judgement
+    }
+
+    fn judgement(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
+        let snapshot = self.sites.snapshot();
+        let target = origin_form(request.target);
+        let facts = request.facts(&target);
+        let Some(claimant) = Claimant::of(&snapshot, self.registry, &facts) else {
+            let claim = self.registry.identify(facts.user_agent);
+            return Judgement::Unclaimed(Unclaimed { claim, snapshot });
+        };
+        let case = self.case(request, claimant, facts, Traces::Left);
+        let decision = self.decision(request, &case, Traces::Left, scratch);
+        let (identity, Holdings { held, in_force, .. }) = (case.facts.identity, case.holdings);
+        Judgement::Judged(Judged { decision, identity, cached: held, has_version_in_force: in_force, snapshot })
+    }
+
+    /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or
+    /// name of a crawler; `response` is the answer of the origin that the tags are for.
+    pub fn explain(&self, request: &RequestFacts<'_>, response: &ResponseFacts<'_>) -> Explanation {
+        let snapshot = self.sites.snapshot();
+        let target = origin_form(request.target);
+        let facts = request.facts(&target);
+        let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
+            return report_unclaimed(self.registry, &facts, response);
+        };
+        let case = self.case(request, claimant, facts, Traces::None);
+        let decision = self.decision(request, &case, Traces::None, &mut Scratch::default());
+        report(&case, &decision, response)
+    }
+
+    /// The first half of the sequence: identity and cached versions of a claimant.
+    fn case<'a>(
+        &self,
+        request: &RequestFacts<'_>,
+        claimant: Claimant<'a>,
+        mut facts: Facts<'a>,
+        traces: Traces,
+    ) -> Case<'a> {
+        let Claimant { entry, claim, .. } = claimant;
+        if claim != Claim::Nobody && entry.site.lists_addresses() {
+            facts.identity = self.identity(request, claimant, &facts, traces);
+        }
+        let holdings = match traces {
+            Traces::Left => self.ledger.holdings(self.registry, entry, facts.host, claim, request.moment()),
+            Traces::None => self.ledger.peek(self.registry, entry, facts.host, claim, request.moment()),
+        };
+        Case { registry: self.registry, facts, claimant, holdings }
+    }
+
+    fn identity(
+        &self,
+        request: &RequestFacts<'_>,
+        claimant: Claimant<'_>,
+        facts: &Facts<'_>,
+        traces: Traces,
+    ) -> Identity {
+        let Claimant { entry, claim, .. } = claimant;
+        let identity = identity_by_policy(&entry.site, facts, claim, request.address_may_accuse);
+        match traces {
+            Traces::Left => self.ledger.weigh(self.registry, entry, claim, identity, facts.now),
+            Traces::None => self.ledger.weigh_unseen(self.registry, entry, claim, identity, facts.now),
+        }
+    }
+
+    /// The second half: behaviour and decision.
+    fn decision(&self, request: &RequestFacts<'_>, case: &Case<'_>, traces: Traces, scratch: &mut Scratch) -> Decision {
+        let behaviour: Behaviour = match traces {
+            Traces::Left => self.behaviours.check(case, request.lived),
+            Traces::None => self.behaviours.peek(case, request.lived),
+        };
+        let decision = decide_for(case, behaviour, scratch);
+        if decision.trap_hit && traces == Traces::Left {
+            self.behaviours.mark(case, request.lived);
+        }
+        if request.has_license_token { decision.with_license_token() } else { decision }
+    }
+}
+
+#[cfg(test)]
+mod tests;

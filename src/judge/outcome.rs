@@ -1,0 +1,25 @@
+//! [`Outcome`]: what became of a request, in plain values that every door can tell.
+
+use smallvec::SmallVec;
+use std::time::Duration;
+
+/// What was sent, and how it went.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome<'a> {
+    /// The status that was sent; 0 where no response was begun.
+    pub status: u16,
+    /// Whether crawlgate answered the request itself and wrote the whole answer.
+    pub answered_whole: bool,
+    /// The lines of X-Robots-Tag that were sent.
+    pub x_robots_tag: SmallVec<[&'a [u8]; 4]>,
+    /// Octets of the body that were sent.
+    pub body_octets: u64,
+    /// From the arrival until now.
+    pub elapsed: Duration,
+    /// The client's version of HTTP: `1.0`, `1.1`, `2`.
+    pub http: &'static str,
+    /// The Referer field of the request.
+    pub referer: Option<&'a [u8]>,
+    /// The error that ended the request.
+    pub error: Option<&'a str>,
+}

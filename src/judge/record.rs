@@ -1,0 +1,219 @@
+//! What became of a request, written down: the ledger first, then metrics, event log and access log. So whoever sees
+//! the count may rely on the rest.
+
+use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
+use crate::crawlers::{Claim, Registry};
+use crate::indexing::parse_lines;
+use crate::policy::SiteEntry;
+use crate::robots::seconds;
+use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
+use crate::time::Timestamp;
+use crate::verdict::{
+    Action, Claimant, Decision, Facts, Identity, Kind, chosen, claim_label, group_place, rule_line, rule_place,
+};
+use std::borrow::Cow;
+
+/// The crawler's label for a person.
+const NOBODY: &str = "none";
+/// The action of a request that was answered before it was judged.
+const REFUSE: &str = "refuse";
+/// Octets of a log field that come from outside: a log does not grow with its input.
+const FIELD_LIMIT: usize = 2048;
+
+impl Judge {
+    /// Records the outcome of a request that was judged.
+    pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
+        match judgement {
+            Judgement::Unclaimed(unclaimed) => {
+                let crawler = claim_label(unclaimed.claim, self.registry, None).unwrap_or(NOBODY);
+                self.metrics.request(UNCLAIMED, crawler, Kind::NotACrawler.name(), Action::Pass.name());
+            }
+            Judgement::Judged(judged) => {
+                self.note_copy(request, judged, outcome);
+                watch_front_page(request, judged, outcome);
+                self.count(request, judged, outcome);
+            }
+        }
+        self.log(request, Some(judgement), outcome);
+    }
+
+    /// Records a request that was answered before it was judged, because it is no proper request.
+    pub fn record_refused(&self, request: &RequestFacts<'_>, outcome: &Outcome<'_>) {
+        self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), REFUSE);
+        self.log(request, None, outcome);
+    }
+
+    /// Notes which crawler got which robots.txt: a copy that was written whole, or word that its own copy is good. HEAD
+    /// gives nobody a copy. A 304 to a date is only sent to a crawler that the ledger knows to have the version in
+    /// force.
+    fn note_copy(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
+        let Judged { decision, identity, .. } = judged;
+        if !decision.robots_txt || !outcome.answered_whole || request.method != b"GET" {
+            return;
+        }
+        let (entry, claim, now) = (judged.entry(), decision.claim, Timestamp::from(self.clock.now()));
+        match (decision.action, outcome.status) {
+            (Action::RobotsTxt, 200 | 304) => {
+                let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
+                let claimant = Claimant { site: decision.site, entry, claim };
+                self.behaviours.served(self.registry, claimant, &facts);
+                self.ledger.served(self.registry, entry, request.host, claim, now);
+            }
+            (_, 500..) => self.ledger.unreachable(self.registry, entry, request.host, claim, now),
+            _ => {}
+        }
+    }
+
+    fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
+        let (metrics, decision, entry) = (&self.metrics, &judged.decision, judged.entry());
+        let site = entry.site.name.as_str();
+        let crawler = crawler_label(self.registry, entry, decision.claim);
+        metrics.request(site, crawler, decision.recorded_kind(), counted_action(decision));
+        if decision.claim != Claim::Nobody {
+            metrics.identity(identity_label(self.registry, decision.claim), judged.identity.outcome());
+        }
+        if decision.robots_txt {
+            metrics.robots_txt(site, crawler, outcome.status, request.now().0);
+            return;
+        }
+        // Under `mode: off` nothing is recorded.
+        if let Some(kind) = violation(decision) {
+            metrics.violation(site, crawler, kind);
+        }
+        if is_event(decision) {
+            self.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
+        }
+    }
+
+    /// The evidence of a request against the rules. Nothing in it grows with what the client sends.
+    fn event(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Event {
+        let Judged { decision, identity, .. } = judged;
+        let (entry, site) = (judged.entry(), &judged.entry().site);
+        let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
+        let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+        let retry_after = match (decision.action, decision.would) {
+            (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
+            _ => None,
+        };
+        let delay = group.filter(|_| retry_after.is_some()).and_then(|group| group.crawl_delay);
+        Event {
+            time: request.arrived,
+            site: site.name.clone(),
+            crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
+            identity: identity.name(),
+            proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
+            client: request.client.and_then(|address| self.addresses.apply(address)),
+            method: bounded(request.method).into_owned(),
+            host: bounded(request.host).into_owned(),
+            target: bounded(request.target).into_owned(),
+            user_agent: request.user_agent.map(|value| bounded(value).into_owned()),
+            verdict: decision.verdict.name(),
+            kind: decision.kind.name(),
+            never_fetched: decision.never_fetched,
+            rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
+            rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
+            version: site.robots_txt.version.to_string(),
+            held: chosen(&entry.held, judged.cached).map(|held| held.former.version.to_string()).collect(),
+            action: decision.action.name(),
+            would: decision.would.map(Action::name),
+            status: outcome.status,
+            retry_after,
+            left_out: 0,
+        }
+    }
+
+    fn log(&self, request: &RequestFacts<'_>, judgement: Option<&Judgement>, outcome: &Outcome<'_>) {
+        if self.access.enabled() {
+            self.access.write(&self.access_record(request, judgement, outcome));
+        }
+    }
+
+    fn access_record<'a, 'o: 'a>(
+        &'a self,
+        request: &'a RequestFacts<'a>,
+        judgement: Option<&'a Judgement>,
+        outcome: &'a Outcome<'o>,
+    ) -> AccessRecord<'a> {
+        let judged = judgement.and_then(Judgement::judged);
+        let decision = judged.map(|judged| &judged.decision);
+        let site = judged.map(|judged| &*judged.entry().site);
+        AccessRecord {
+            time: request.arrived,
+            client: request.client.and_then(|address| self.addresses.apply(address)),
+            method: bounded(request.method),
+            host: bounded(request.host),
+            target: bounded(request.target),
+            http: outcome.http,
+            status: outcome.status,
+            bytes: outcome.body_octets,
+            milliseconds: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,
+            user_agent: request.user_agent.map(bounded),
+            referer: outcome.referer.map(bounded),
+            site: site.map(|site| site.name.as_str()),
+            crawler: judgement.and_then(|judgement| match judgement {
+                Judgement::Unclaimed(unclaimed) => claim_label(unclaimed.claim, self.registry, None),
+                Judgement::Judged(judged) => claim_label(judged.decision.claim, self.registry, site),
+            }),
+            verdict: decision.map(|decision| decision.verdict.name()),
+            kind: decision.map(Decision::recorded_kind),
+            never_fetched: decision.is_some_and(|decision| decision.never_fetched && decision.recorded),
+            rule: decision.zip(site).and_then(|(decision, site)| rule_place(decision, site)),
+            action: match judgement {
+                Some(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
+                None => REFUSE,
+            },
+            would: decision.and_then(|decision| decision.would.map(Action::name)),
+            version: site.map(|site| site.robots_txt.version),
+            error: outcome.error,
+        }
+    }
+}
+
+/// Remembers the tags that the front page was sent with, for `crawlgate_site_indexable`.
+fn watch_front_page(request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
+    let forwarded = judged.decision.action == Action::Pass;
+    if forwarded && outcome.status == 200 && origin_form(request.target) == b"/".as_slice() {
+        let lines = outcome.x_robots_tag.iter().copied();
+        judged.entry().site.front_page.saw(&parse_lines(lines).effective("googlebot"), request.now());
+    }
+}
+
+/// Whether the request is recorded as an event: what is refused, or would be.
+fn is_event(decision: &Decision) -> bool {
+    let refused = |action: Action| matches!(action, Action::Block(_) | Action::Slow { .. });
+    refused(decision.action) || decision.would.is_some_and(refused)
+}
+
+/// The kind under which the request counts as a violation. No violations are: a path that only its resolved form
+/// disallows, rules that the operator never promised to follow, and a missing proof.
+fn violation(decision: &Decision) -> Option<&'static str> {
+    let counts = !matches!(decision.kind, Kind::Ambiguous | Kind::NotBound | Kind::Unverified);
+    let name = if decision.never_fetched { "never_fetched" } else { decision.kind.name() };
+    (is_event(decision) && counts).then_some(name)
+}
+
+/// What was done, or under observation what would have been.
+fn counted_action(decision: &Decision) -> &'static str {
+    match (decision.action, decision.would) {
+        (Action::Pass, Some(Action::Block(_))) => "would_block",
+        (Action::Pass, Some(Action::Slow { .. })) => "would_slow",
+        (Action::Pass, Some(Action::Pause { .. })) => "would_pause",
+        (Action::Pass, Some(Action::License { .. })) => "would_license",
+        (action, _) => action.name(),
+    }
+}
+
+/// The registry's id, the policy's token, `other`, or `none`.
+fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
+    claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
+}
+
+/// The registry's id or `other`. No operator publishes how a token of a policy is proven, and the label would outlive
+/// the site.
+fn identity_label(registry: &Registry, claim: Claim) -> &str {
+    claim_label(claim, registry, None).unwrap_or("other")
+}
+
+fn bounded(octets: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&octets[..octets.len().min(FIELD_LIMIT)])
+}

@@ -1,0 +1,174 @@
+//! `judge` and `explain` agree, and `explain` changes nothing: over policies, crawlers, addresses, paths and time.
+
+use super::*;
+use crate::clock::Moment;
+use crate::ledger::LedgerOptions;
+use crate::sites::SiteOptions;
+use crate::time::Timestamp;
+use crate::verdict::{Action, Kind};
+use proptest::prelude::*;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+const POLICIES: [&str; 4] = [
+    "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/], crawl_delay: 10s }] }\n\
+     enforcement: { mode: enforce, traps: [/trap/] }\n",
+    "robots: { origin: replace, groups: [{ agents: [ShopBot, bingbot], disallow: [/cart/, /trap/] }] }\n",
+    "crawlers:\n  - { token: ShopBot, networks: [198.51.100.0/24] }\n\
+     robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\n\
+     enforcement: { mode: enforce, unverified: refuse, traps: [/trap/] }\n",
+    "robots: { origin: replace, groups: [{ agents: '*', disallow: [/cart/] }] }\nenforcement: { mode: off }\n",
+];
+const AGENTS: [&str; 5] = [
+    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+    "ShopBot/1.0",
+    "Mozilla/5.0 (compatible; UnknownBot/1.0; +https://bot.example/)",
+    "curl/8.9.1",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+];
+const TARGETS: [&str; 6] = ["/", "/cart/1", "/x/../cart/", "/trap/", "/robots.txt", "http://shop.example/cart/2"];
+const ADDRESSES: [&str; 3] = ["192.0.2.1", "192.0.2.2", "198.51.100.1"];
+const HOSTS: [&str; 3] = ["shop.example", "fresh.example", "elsewhere.example"];
+
+fn judge(directory: &Path, policy: &str) -> Judge {
+    let text = format!("hosts: [shop.example, fresh.example]\n{policy}");
+    std::fs::write(directory.join("shop.yaml"), text).expect("a policy");
+    let clock = Clock::default();
+    let options = SiteOptions {
+        policies: directory.to_owned(),
+        state: None,
+        strict: true,
+        may_be_missing: false,
+        origins: Default::default(),
+    };
+    let registry = Registry::builtin();
+    let sites = SiteManager::start(options, registry, clock.moment().now).expect("loaded");
+    let options = LedgerOptions { new_hosts: vec!["shop.example".into()], ..LedgerOptions::default() };
+    let ledger = Arc::new(Ledger::open(options, &sites.snapshot(), clock.moment()));
+    Judge {
+        sites,
+        registry,
+        ledger,
+        behaviours: Arc::default(),
+        clock,
+        metrics: Metrics::new(),
+        access: AccessLog::off(),
+        events: Events::off(),
+        addresses: AddressDetail::Full,
+    }
+}
+
+/// One request, by indexes into the tables, and the seconds since the one before.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    host: usize,
+    agent: usize,
+    target: usize,
+    address: usize,
+    after: u64,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let places = (0..HOSTS.len(), 0..AGENTS.len(), 0..TARGETS.len(), 0..ADDRESSES.len());
+    (places, 0u64..20).prop_map(|((host, agent, target, address), after)| Step { host, agent, target, address, after })
+}
+
+fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
+    let now = u64::try_from(start.now.0).expect("after 1970") + seconds;
+    RequestFacts {
+        host: HOSTS[step.host].as_bytes(),
+        target: TARGETS[step.target].as_bytes(),
+        method: b"GET",
+        user_agent: Some(AGENTS[step.agent].as_bytes()),
+        client: ADDRESSES[step.address].parse().ok(),
+        address_may_accuse: true,
+        has_license_token: false,
+        arrived: SystemTime::UNIX_EPOCH + Duration::from_secs(now),
+        lived: start.lived + Duration::from_secs(seconds),
+    }
+}
+
+/// What a judgement and an explanation must agree on.
+type Said = (&'static str, Kind, &'static str, Option<&'static str>, bool, Identity);
+
+fn judged(judgement: &Judgement) -> Said {
+    let Some(judged) = judgement.judged() else {
+        return ("not_a_crawler", Kind::NotACrawler, "pass", None, false, Identity::Unverified);
+    };
+    let Decision { verdict, kind, action, would, never_fetched, .. } = judged.decision;
+    (verdict.name(), kind, action.name(), would.map(Action::name), never_fetched, judged.identity)
+}
+
+fn explained(explanation: &Explanation) -> Said {
+    let would = explanation.action.would.as_ref().map(|would| would.kind);
+    let Explanation { verdict, kind, never_fetched, identity, .. } = explanation;
+    (verdict.name(), *kind, explanation.action.kind, would, *never_fetched, *identity)
+}
+
+fn record(judge: &Judge, request: &RequestFacts<'_>, judgement: &Judgement) {
+    let outcome = Outcome { status: 200, answered_whole: true, ..Outcome::default() };
+    judge.record(request, judgement, &outcome);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// One judge explains each request twice before it judges it, the other only judges: all four say the same.
+    #[test]
+    fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(step(), 1..40)) {
+        let (asked, plain) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let (asked, plain) = (judge(asked.path(), POLICIES[policy]), judge(plain.path(), POLICIES[policy]));
+        let (starts, mut scratch) = ([asked.clock.moment(), plain.clock.moment()], Scratch::default());
+        let mut seconds = 0;
+        for step in steps {
+            seconds += step.after;
+            let (one, other) = (request(step, starts[0], seconds), request(step, starts[1], seconds));
+            let response = ResponseFacts::default();
+            let (first, second) = (asked.explain(&one, &response), asked.explain(&one, &response));
+            prop_assert_eq!(&first, &second);
+            let (judgement, unasked) = (asked.judge(&one, &mut scratch), plain.judge(&other, &mut scratch));
+            prop_assert_eq!(explained(&first), judged(&judgement), "{:?} after {} s", step, seconds);
+            prop_assert_eq!(judged(&judgement), judged(&unasked), "{:?} after {} s", step, seconds);
+            record(&asked, &one, &judgement);
+            record(&plain, &other, &unasked);
+        }
+        let marks = [&asked, &plain].map(|judge| judge.behaviours.traps.len());
+        prop_assert_eq!(marks[0], marks[1]);
+    }
+}
+
+#[test]
+fn explaining_alone_leaves_no_trace() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let judge = judge(directory.path(), POLICIES[0]);
+    let start = judge.clock.moment();
+    for target in 0..TARGETS.len() {
+        for host in 0..HOSTS.len() {
+            let request = request(Step { host, agent: 0, target, address: 0, after: 0 }, start, 0);
+            let one = judge.explain(&request, &ResponseFacts::default());
+            assert_eq!(one, judge.explain(&request, &ResponseFacts::default()));
+        }
+    }
+    assert!(judge.ledger.visits("shop").is_empty());
+    assert!(judge.behaviours.traps.is_empty());
+    assert!(judge.metrics.by_crawler().is_empty());
+    assert!(judge.events.recent().is_empty());
+}
+
+#[test]
+fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let judge = judge(directory.path(), POLICIES[0]);
+    let (start, scratch) = (judge.clock.moment(), &mut Scratch::default());
+    let at = |target| request(Step { host: 0, agent: 0, target, address: 0, after: 0 }, start, 0);
+    let fetch = at(4);
+    let judgement = judge.judge(&fetch, scratch);
+    record(&judge, &fetch, &judgement);
+    assert_eq!(judge.ledger.visits("shop").len(), 1);
+    assert_eq!(judged(&judge.judge(&at(3), scratch)).1, Kind::Trapped);
+    assert_eq!(judge.behaviours.traps.len(), 1);
+    assert_eq!(judged(&judge.judge(&at(0), scratch)).1, Kind::Trapped);
+    let record = judge.metrics.by_crawler();
+    assert_eq!((record[0].requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
+    assert!(start.now > Timestamp(0));
+}

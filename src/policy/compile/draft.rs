@@ -1,0 +1,149 @@
+//! A group of robots.txt while it is put together: its rules, where they came from, what its comments say, and how many
+//! octets it will take. Knows neither side that it is put together from.
+
+use crate::crawlers::Purpose;
+use crate::policy::site::{LeftOut, RuleSource};
+use crate::robots::{Extension, Rule};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// What comments call the origin's file: robots.txt is public, the address of an origin is not.
+pub const ORIGIN: &str = "the origin's robots.txt";
+
+/// Why a group is there: its first comment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Heading {
+    /// The policy has the group.
+    Groups,
+    /// The site's signals need a group for `*`, and the policy has none.
+    EverybodyElse,
+    /// A token that the origin names has the policy's signals for everybody.
+    Policy,
+    /// The policy has a stance towards a purpose.
+    Purpose { purpose: Purpose, allowed: bool },
+    /// Traps need a group for `*`.
+    Traps,
+    /// What is retired needs a group for `*`.
+    Retire,
+    /// The site is a staging site.
+    Staging { crawlable: bool },
+    /// The origin has the group.
+    Origin,
+}
+
+impl fmt::Display for Heading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Heading::Groups => f.write_str("From robots.groups."),
+            Heading::EverybodyElse => f.write_str("For every crawler that no group names."),
+            Heading::Policy => f.write_str("From the site's policy."),
+            Heading::Purpose { purpose, allowed } => {
+                write!(f, "From purposes: {} {}.", purpose.name(), if *allowed { "allow" } else { "disallow" })
+            }
+            Heading::Traps => f.write_str("From enforcement.traps."),
+            Heading::Retire => f.write_str("From retire."),
+            Heading::Staging { crawlable: true } => {
+                f.write_str("A staging site: crawlable, so that its noindex is seen.")
+            }
+            Heading::Staging { crawlable: false } => f.write_str("A staging site."),
+            Heading::Origin => write!(f, "From {ORIGIN}."),
+        }
+    }
+}
+
+/// A group before it is decided whether it shares its rules with others.
+#[derive(Clone)]
+pub struct Draft {
+    pub agents: Vec<String>,
+    /// Of each agent its place among all tokens and where it is named; nothing where there is one agent only, whose
+    /// place is that of the group.
+    pub places: Vec<(usize, RuleSource)>,
+    pub rules: Vec<(Rule, RuleSource)>,
+    pub crawl_delay: Option<Duration>,
+    pub extensions: Vec<Extension>,
+    /// Keys of signals that the policy says to this group, here or as headers.
+    pub signal_keys: Vec<&'static str>,
+    pub heading: Heading,
+    /// Whether rules of the origin joined a group of the policy.
+    pub has_origin_rules: bool,
+    /// Comments after the heading: what of the origin's group is not here, and why.
+    pub notes: Vec<String>,
+    pub source: RuleSource,
+    /// Allow lines of the origin that could not be kept.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Draft {
+    /// A group without agents and without rules.
+    pub fn new(heading: Heading, source: RuleSource) -> Draft {
+        Draft {
+            agents: Vec::new(),
+            places: Vec::new(),
+            rules: Vec::new(),
+            crawl_delay: None,
+            extensions: Vec::new(),
+            signal_keys: Vec::new(),
+            heading,
+            has_origin_rules: false,
+            notes: Vec::new(),
+            source,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// The comments above the group.
+    pub fn comments(&self) -> Vec<String> {
+        let origin = if self.has_origin_rules { format!(" And from {ORIGIN}.") } else { String::new() };
+        std::iter::once(format!("{}{origin}", self.heading)).chain(self.notes.iter().cloned()).collect()
+    }
+
+    fn says_the_same(&self, other: &Draft) -> bool {
+        self.rules == other.rules
+            && self.crawl_delay == other.crawl_delay
+            && self.extensions == other.extensions
+            && self.signal_keys == other.signal_keys
+            && (self.heading, self.has_origin_rules) == (other.heading, other.has_origin_rules)
+            && self.notes == other.notes
+    }
+}
+
+/// Finds groups that say the same, whoever they are for.
+#[derive(Default)]
+pub struct Drafts(HashMap<u64, Vec<usize>>);
+
+impl Drafts {
+    /// The first of those that were asked for that says the same: this one, if there is no other.
+    pub fn find<'d>(&mut self, index: usize, draft: impl Fn(usize) -> &'d Draft) -> usize {
+        let this = draft(index);
+        let mut hasher = DefaultHasher::new();
+        (this.crawl_delay, this.heading, &this.notes, &this.rules, &this.extensions).hash(&mut hasher);
+        let same = self.0.entry(hasher.finish()).or_default();
+        let found = same.iter().copied().find(|other| draft(*other).says_the_same(this));
+        found.unwrap_or_else(|| {
+            same.push(index);
+            index
+        })
+    }
+}
+
+/// Octets of a rule's line.
+pub fn octets_of_rule(rule: &Rule) -> usize {
+    if rule.allow {
+        "Allow: \n".len() + rule.pattern.priority()
+    } else {
+        "Disallow: \n".len() + rule.pattern.priority()
+    }
+}
+
+/// Octets of other lines.
+pub fn octets_of_lines(lines: &[Extension]) -> usize {
+    lines.iter().map(|line| line.key.len() + line.value.len() + ": \n".len()).sum()
+}
+
+/// Octets of the rules and the other lines of a group, without its tokens.
+pub fn octets_of(draft: &Draft) -> usize {
+    let rules: usize = draft.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum();
+    rules + octets_of_lines(&draft.extensions)
+}

@@ -1,0 +1,110 @@
+//! How a site treats each claim: which group binds the crawler, how far it is enforced, with which answers. Settled when
+//! the policy is compiled; a request only looks it up.
+
+use crate::crawlers::{Binds, Claim, Crawler};
+use crate::policy::model::{Mode, Unverified};
+use crate::robots::Matcher;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a policy treats a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrawlerRules {
+    /// Which rules apply.
+    pub binding: Binding,
+    /// Whether requests are judged at all (people and unnamed tools are not).
+    pub judged: bool,
+    /// Whether a group of the served file names it.
+    pub named: bool,
+    /// What binds it besides a group of its own.
+    pub binds: Binds,
+    /// Whether its operator says that robots.txt is ignored: reported as not bound even when named.
+    pub never_bound: bool,
+    /// How far it is enforced.
+    pub mode: Mode,
+    /// Index of the answer to what is disallowed.
+    pub disallowed: u16,
+    /// Index of the answer to what is ambiguous.
+    pub ambiguous: u16,
+    /// Index of the answer to what is too fast.
+    pub too_fast: u16,
+    /// Index of the answer to an impostor.
+    pub impostor: u16,
+    /// Index of the answer to who stepped into a trap.
+    pub trapped: u16,
+    /// For how long that is remembered.
+    pub trapped_for: Duration,
+    /// What becomes of it while its claim is not proven.
+    pub unverified: Unverified,
+    /// Whether it is never refused, unless it is proven to be somebody else.
+    pub exempt: bool,
+    /// The crawl delay that it is held to.
+    pub pace: Option<Duration>,
+    /// The status that a request without a licence token gets where a licence covers the path.
+    pub unlicensed: Option<u16>,
+    /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
+    pub pausable: bool,
+}
+
+/// Which rules apply to a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// This group of the document.
+    Group(u16),
+    /// Bound, but nothing is said: everything is allowed.
+    NoRules,
+    /// Its operator says that what is there does not bind it.
+    NotBound,
+}
+
+/// An answer in place of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// Retry-After in seconds.
+    pub retry_after: Option<u32>,
+    /// The owner's own body.
+    pub body: Option<Arc<str>>,
+}
+
+/// The rules of every claim.
+#[derive(Clone, Debug)]
+pub struct CrawlerRulesTable {
+    pub(in crate::policy) known: Vec<CrawlerRules>,
+    pub(in crate::policy) tokens: Vec<CrawlerRules>,
+    pub(in crate::policy) other: CrawlerRules,
+    pub(in crate::policy) nobody: CrawlerRules,
+}
+
+impl CrawlerRulesTable {
+    /// The rules of a claim.
+    pub fn get(&self, claim: Claim) -> CrawlerRules {
+        match claim {
+            Claim::Nobody => self.nobody,
+            Claim::Other => self.other,
+            Claim::Known(index) => self.known.get(usize::from(index.0)).copied().unwrap_or(self.other),
+            Claim::Token(index) => self.tokens.get(usize::from(index)).copied().unwrap_or(self.other),
+        }
+    }
+}
+
+/// What a policy may call a crawler: its tokens, the most specific first, its id, its name.
+pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
+    crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
+}
+
+/// Which group binds whoever has these names, and whether it names one of them.
+pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
+    let binding = match (names.find_map(|name| matcher.named(name)), binds) {
+        (Some(group), _) => return (group_binding(group), true),
+        (None, Binds::Star | Binds::Unknown) => matcher.star().map_or(Binding::NoRules, group_binding),
+        (None, Binds::Named | Binds::Never) => Binding::NotBound,
+    };
+    (binding, false)
+}
+
+/// A file below 500 KiB holds far fewer groups than fit; were it not so, nothing would bind, which refuses nobody.
+pub fn group_binding(group: usize) -> Binding {
+    u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
+}

@@ -1,0 +1,114 @@
+//! A site as it stands at a moment: the compiled policy, and what came before it.
+
+use super::{Former, PathRules, Site};
+use crate::policy::model::Audience;
+use crate::time::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A version that was in force and may still be held.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Its bytes.
+    pub former: Arc<Former>,
+    /// Since when it was in force.
+    pub since: Timestamp,
+    /// When another took its place.
+    pub superseded_at: Timestamp,
+}
+
+/// A pause with its bounds settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActivePause {
+    /// Whom it stops.
+    pub audience: Audience,
+    /// First second.
+    pub from: Timestamp,
+    /// One past the last second.
+    pub until: Timestamp,
+    /// Retry-After in seconds, before it is cut to the time left.
+    pub retry_after: u32,
+    /// Until when robots.txt is answered 503 as well, when it is.
+    pub robots_txt_until: Option<Timestamp>,
+    /// Switched at run time, not by the file.
+    pub at_run_time: bool,
+}
+
+/// One site as it stands now.
+#[derive(Clone, Debug)]
+pub struct SiteEntry {
+    /// The policy in force.
+    pub site: Arc<Site>,
+    /// Since when these bytes are in force: Last-Modified.
+    pub since: Timestamp,
+    /// Versions that came before it, newest first, at most [`SiteEntry::MAX_HELD`].
+    pub held: Vec<Held>,
+    /// When the last of those that had to be dropped was superseded: whoever may hold one may hold permission for
+    /// anything.
+    pub forgotten: Option<Timestamp>,
+    /// Since when crawlers are told apart as they are now, by the registry and by the tokens of the policy.
+    pub identity_epoch: Timestamp,
+    /// Since when the rules of the tag plan are in force.
+    pub tag_ages: TagAges,
+    /// The planned or switched pauses; the first whose time it is counts.
+    pub pauses: Vec<ActivePause>,
+}
+
+/// Since when what is said about pages is said. A 304 hides a new noindex from a crawler that has the page already.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TagAges {
+    /// By the index of the rule in the plan.
+    pub since: Vec<Timestamp>,
+    /// When that last changed on every page: a rule was taken away, and what it said may be remembered for any; or
+    /// something is written into pages, or the origin's tags are taken away, that was not.
+    pub everywhere: Option<Timestamp>,
+}
+
+impl SiteEntry {
+    /// Superseded versions kept per site.
+    pub const MAX_HELD: usize = 64;
+
+    /// How long crawlers are sent a whole page where what is said about it changed: they come back within weeks.
+    pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
+
+    /// A site that has no past.
+    pub fn new(site: Arc<Site>, since: Timestamp) -> SiteEntry {
+        let (held, pauses) = (Vec::new(), Vec::new());
+        SiteEntry { site, since, held, forgotten: None, identity_epoch: since, tag_ages: TagAges::default(), pauses }
+    }
+
+    /// The pause that counts now.
+    pub fn pause(&self, now: Timestamp) -> Option<&ActivePause> {
+        self.pauses.iter().find(|pause| pause.from <= now && now < pause.until)
+    }
+
+    /// Whether robots.txt is answered 503 to a crawler that asks for it now.
+    pub fn withholds_robots_txt(&self, now: Timestamp) -> bool {
+        let paused_until = self.pause(now).and_then(|pause| pause.robots_txt_until);
+        paused_until.is_some_and(|until| now < until) || self.site.robots_txt.awaits_origin(now).is_some()
+    }
+
+    /// When robots.txt begins or ceases to be answered 503, as far as that is planned.
+    pub(super) fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
+        let of_pause = |pause: &ActivePause| {
+            let (from, until) = (pause.from, pause.robots_txt_until.map(|until| until.min(pause.until)));
+            until.into_iter().flat_map(move |until| [from, until])
+        };
+        self.pauses.iter().flat_map(of_pause).chain(self.site.robots_txt.awaits_origin_until)
+    }
+
+    /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two
+    /// were saved within a second, or after the clock was set back to the same second, or where not all are known any
+    /// more.
+    pub fn is_told_by_its_date(&self) -> bool {
+        self.forgotten.is_none() && self.held.iter().all(|held| held.since != self.since)
+    }
+
+    /// Whether what is said about pages of a path changed so lately that crawlers must see the page whole.
+    pub fn tags_are_new(&self, rules: &PathRules, now: Timestamp) -> bool {
+        let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
+        let since = |rule: u16| self.tag_ages.since.get(usize::from(rule)).copied();
+        self.tag_ages.everywhere.is_some_and(lately)
+            || rules.iter().any(|selected| since(selected.rule).is_some_and(lately))
+    }
+}

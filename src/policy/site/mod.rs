@@ -1,0 +1,126 @@
+//! What the request path sees of policies: a site compiled, and the snapshot of all sites. Nothing is left to parse or to
+//! allocate.
+//!
+//! The builders in `compile` make these types; nothing here knows them.
+
+use super::model::{OriginTags, Policy};
+use super::origin::{Origin, OriginFile};
+use crate::crawlers::{Claim, TokenMarks};
+use crate::robots::{Document, Matcher, RuleSet};
+use crate::time::Timestamp;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+mod combine;
+mod crawler_rules;
+mod entry;
+mod front_page;
+mod hosts;
+mod html;
+mod networks;
+mod robots_txt;
+mod signals;
+mod snapshot;
+mod tags;
+mod version;
+
+pub use super::former::Former;
+pub use combine::{Sent, combine};
+pub use crawler_rules::{Answer, Binding, CrawlerRules, CrawlerRulesTable};
+pub use entry::{ActivePause, Held, SiteEntry, TagAges};
+pub use front_page::FrontPage;
+pub use hosts::{HostIndex, name_and_port};
+pub use html::HtmlRules;
+pub use networks::Networks;
+pub use robots_txt::{LeftOut, RobotsTxt, RuleSource};
+pub use signals::{License, PathSignals, ServedFile, SignalPlan};
+pub use snapshot::{Snapshot, shared_host};
+pub use tags::{PathRule, PathRules, TagLines, TagPlan};
+pub use version::Version;
+
+pub(in crate::policy) use crawler_rules::{binding, names};
+pub(in crate::policy) use signals::{Tdm, Usage, dictionary, path_of};
+pub(in crate::policy) use tags::{TagConditions, TagRule};
+
+/// One site, compiled.
+#[derive(Debug)]
+pub struct Site {
+    /// Its name.
+    pub name: String,
+    /// What it was compiled from; explanations point into it.
+    pub policy: Arc<Policy>,
+    /// The origin's robots.txt that it was compiled from, too.
+    pub origin: Option<Arc<OriginFile>>,
+    /// Allow lines of it that could not be kept beside the policy's Disallow.
+    pub left_out: Vec<LeftOut>,
+    /// The robots.txt that is served.
+    pub robots_txt: RobotsTxt,
+    /// The same as data; group and rule indexes of decisions point into it.
+    pub document: Document,
+    /// The same ready for verdicts.
+    pub matcher: Matcher,
+    /// Where each rule came from: `[group][rule]`, aligned with `document`.
+    pub rule_sources: Vec<Vec<RuleSource>>,
+    /// Where each group came from, aligned with `document.groups`.
+    pub group_sources: Vec<RuleSource>,
+    /// Tokens that the policy names and the registry does not know.
+    pub tokens: TokenMarks,
+    /// The answers that a decision may point at.
+    pub answers: Vec<Answer>,
+    /// X-Robots-Tag.
+    pub tags: TagPlan,
+    /// What is said about the use of the content.
+    pub signals: SignalPlan,
+    /// What becomes of the origin's X-Robots-Tag.
+    pub origin_tags: OriginTags,
+    /// What is written into HTML pages.
+    pub html: Option<HtmlRules>,
+    /// The moment that it was compiled for.
+    pub at: Timestamp,
+    /// When it must be compiled again, because something in it goes by the clock.
+    pub next_switch: Option<Timestamp>,
+    /// What was last sent for `/`.
+    pub front_page: FrontPage,
+    /// How long a superseded version may still be held by a crawler.
+    pub grace: Duration,
+    /// Paths that nobody is to ask for.
+    pub traps: RuleSet,
+    /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
+    pub(super) networks: Networks,
+    /// How much longer a cache before us may hand it out, when there is one.
+    pub behind_cache: Option<Duration>,
+    /// How each claim is treated. See [`Site::crawler_rules`].
+    pub(super) crawler_rules: CrawlerRulesTable,
+}
+
+impl Site {
+    /// What was known of the origin's own robots.txt when it was compiled.
+    pub fn origin_known(&self) -> Origin {
+        match (&self.origin, self.robots_txt.awaits_origin_until) {
+            (Some(file), _) => Origin::Read(file.clone()),
+            (None, Some(until)) => Origin::Awaited { until },
+            (None, None) => Origin::Unknown,
+        }
+    }
+
+    /// How the policy treats a claim: which group binds it, how far it is enforced, with which answers.
+    pub fn crawler_rules(&self, claim: Claim) -> CrawlerRules {
+        self.crawler_rules.get(claim)
+    }
+
+    /// Whether the policy lists addresses of any crawler.
+    pub fn lists_addresses(&self) -> bool {
+        !self.networks.is_empty()
+    }
+
+    /// The crawlers whose addresses the policy lists, and these.
+    pub fn listed_addresses(&self) -> impl Iterator<Item = (Claim, &[ipnet::IpNet])> {
+        self.networks.each()
+    }
+
+    /// Whether an address is among those that the policy lists for a crawler; nothing where it lists none of its kind.
+    pub fn holds_address(&self, claim: Claim, address: IpAddr) -> Option<bool> {
+        self.networks.hold(claim, address)
+    }
+}

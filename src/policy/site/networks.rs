@@ -1,0 +1,33 @@
+//! The addresses that a policy lists for crawlers.
+
+use crate::crawlers::Claim;
+use ipnet::IpNet;
+use std::net::IpAddr;
+
+/// The addresses that the owner vouches for, by crawler.
+#[derive(Clone, Debug, Default)]
+pub struct Networks(Vec<(Claim, Vec<IpNet>)>);
+
+impl Networks {
+    /// From lists of addresses, each with the crawler that it belongs to.
+    pub fn new(listed: Vec<(Claim, Vec<IpNet>)>) -> Networks {
+        Networks(listed)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn each(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
+        self.0.iter().map(|(claim, networks)| (*claim, networks.as_slice()))
+    }
+
+    /// Whether an address is among those of a crawler; nothing where no list says anything about addresses of its kind.
+    pub fn hold(&self, claim: Claim, address: IpAddr) -> Option<bool> {
+        let (_, networks) = self.0.iter().find(|(listed, _)| *listed == claim)?;
+        let mut of_its_kind =
+            networks.iter().filter(|network| network.addr().is_ipv4() == address.is_ipv4()).peekable();
+        of_its_kind.peek()?;
+        Some(of_its_kind.any(|network| network.contains(&address)))
+    }
+}

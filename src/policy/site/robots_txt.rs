@@ -1,0 +1,55 @@
+//! The robots.txt that a site serves, and where its lines came from. Knows nothing of how it was made.
+
+use super::Version;
+use crate::robots::Pattern;
+use crate::time::Timestamp;
+use crate::yaml::Span;
+use std::sync::Arc;
+
+/// The file as it is served.
+#[derive(Debug)]
+pub struct RobotsTxt {
+    /// The bytes.
+    pub body: Arc<[u8]>,
+    /// Their identity.
+    pub version: Version,
+    /// The strong entity tag, with its quotes.
+    pub etag: String,
+    /// The Cache-Control value.
+    pub cache_control: String,
+    /// The origin's file is still awaited: until this moment these bytes are not served.
+    pub awaits_origin_until: Option<Timestamp>,
+}
+
+impl RobotsTxt {
+    /// For how many seconds the origin's file is still waited for; `None` when these bytes are served.
+    pub fn awaits_origin(&self, now: Timestamp) -> Option<u64> {
+        self.awaits_origin_until.filter(|until| now < *until).map(|until| until.since(now).as_secs())
+    }
+}
+
+/// Where a rule of the served file came from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RuleSource {
+    /// Written in the policy, here.
+    Policy(Span),
+    /// Follows from the stance towards a purpose, here.
+    Purpose(Span),
+    /// Follows from `environment: staging`.
+    Staging,
+    /// Written in the origin's own robots.txt, in the line of this number.
+    Origin(usize),
+}
+
+/// An Allow of the origin that is not in the file, because it could defeat a Disallow of the policy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeftOut {
+    /// What it allows.
+    pub allow: Pattern,
+    /// Where it stands in the origin's file.
+    pub line: usize,
+    /// The Disallow that it could defeat.
+    pub disallow: Span,
+    /// Whether the two were compared: of a file with very many rules, not all are.
+    pub compared: bool,
+}

@@ -1,0 +1,41 @@
+//! The identity of the bytes of a robots.txt. Knows nothing of where the bytes came from.
+
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// The identity of the bytes of a robots.txt: the first 8 bytes of their SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(pub [u8; 8]);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version({self})")
+    }
+}
+
+impl Version {
+    /// The version that these bytes are.
+    pub fn of(body: &[u8]) -> Version {
+        let mut first = [0; 8];
+        first.copy_from_slice(&Sha256::digest(body)[..8]);
+        Version(first)
+    }
+
+    /// Reads what `Display` writes.
+    pub fn parse(written: &str) -> Option<Version> {
+        let mut version = [0; 8];
+        if written.len() != 16 || !written.is_ascii() {
+            return None;
+        }
+        for (place, byte) in version.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&written[2 * place..2 * place + 2], 16).ok()?;
+        }
+        Some(Version(version))
+    }
+}

@@ -1,0 +1,329 @@
+//! How the fields of a fact become columns of `state.db` and back. The main items are the trait [`Column`] and the macro
+//! `records!`, which makes a table of each kind of fact. This file knows types of fields; it must not know what any
+//! table is for.
+
+use crate::time::Timestamp;
+use rusqlite::types::{FromSqlError, Value, ValueRef};
+use std::sync::Arc;
+
+/// Clocks of one machine, or of several that exchange facts, may differ by this many seconds.
+pub const TOLERANCE: i64 = 5;
+
+/// A moment that has passed. One that lies ahead was noted by a clock that was set back since: it is taken for now.
+pub fn taken_as_past(moment: Timestamp, now: Timestamp) -> Timestamp {
+    if moment.0 > now.0.saturating_add(TOLERANCE) { now } else { moment }
+}
+
+/// A moment that stays as it was written, such as the end of a pause, which lies ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AsWritten(pub Timestamp);
+
+/// A type of a column.
+pub trait Column: Sized {
+    /// The type in the table's definition, in the words of SQLite.
+    const TYPE: &'static str;
+
+    /// The value as SQLite takes it.
+    fn to_value(&self) -> Value;
+
+    /// The value as SQLite gives it, read at the moment `now`.
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Self, FromSqlError>;
+}
+
+impl Column for String {
+    const TYPE: &'static str = "TEXT NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<String, FromSqlError> {
+        value.as_str().map(str::to_owned)
+    }
+}
+
+impl Column for Option<String> {
+    const TYPE: &'static str = "TEXT";
+
+    fn to_value(&self) -> Value {
+        self.clone().map_or(Value::Null, Value::Text)
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Option<String>, FromSqlError> {
+        Ok(value.as_str_or_null()?.map(str::to_owned))
+    }
+}
+
+impl Column for Arc<[u8]> {
+    const TYPE: &'static str = "BLOB NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Blob(self.to_vec())
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Arc<[u8]>, FromSqlError> {
+        value.as_blob().map(Arc::from)
+    }
+}
+
+impl Column for bool {
+    const TYPE: &'static str = "INTEGER NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Integer(i64::from(*self))
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<bool, FromSqlError> {
+        value.as_i64().map(|number| number != 0)
+    }
+}
+
+impl Column for u32 {
+    const TYPE: &'static str = "INTEGER NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Integer(i64::from(*self))
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u32, FromSqlError> {
+        let number = value.as_i64()?;
+        u32::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
+    }
+}
+
+impl Column for Option<u64> {
+    const TYPE: &'static str = "INTEGER";
+
+    fn to_value(&self) -> Value {
+        self.map_or(Value::Null, |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Option<u64>, FromSqlError> {
+        let number = value.as_i64_or_null()?;
+        number.map(|number| u64::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))).transpose()
+    }
+}
+
+impl Column for Timestamp {
+    const TYPE: &'static str = "INTEGER NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Integer(self.0)
+    }
+
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Timestamp, FromSqlError> {
+        value.as_i64().map(|moment| taken_as_past(Timestamp(moment), now))
+    }
+}
+
+impl Column for Option<Timestamp> {
+    const TYPE: &'static str = "INTEGER";
+
+    fn to_value(&self) -> Value {
+        self.map_or(Value::Null, |moment| Value::Integer(moment.0))
+    }
+
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Option<Timestamp>, FromSqlError> {
+        Ok(value.as_i64_or_null()?.map(|moment| taken_as_past(Timestamp(moment), now)))
+    }
+}
+
+impl Column for AsWritten {
+    const TYPE: &'static str = "INTEGER NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Integer(self.0.0)
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<AsWritten, FromSqlError> {
+        value.as_i64().map(|moment| AsWritten(Timestamp(moment)))
+    }
+}
+
+/// A kind of fact: a table with a key, further columns, the time of the change and whether it is a removal.
+pub trait Record: Sized {
+    /// The table.
+    const TABLE: &'static str;
+    /// The columns of the key, each with its type.
+    const KEY: &'static [(&'static str, &'static str)];
+    /// The other columns, each with its type.
+    const VALUES: &'static [(&'static str, &'static str)];
+
+    /// The values of the key's columns.
+    fn key(&self) -> Vec<Value>;
+
+    /// The values of the other columns.
+    fn values(&self) -> Vec<Value>;
+
+    /// Reads the columns in the order of the key and then the others.
+    fn read(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<Self>;
+}
+
+/// Reads a column of a row.
+pub fn column<C: Column>(row: &rusqlite::Row<'_>, index: usize, now: Timestamp) -> rusqlite::Result<C> {
+    let value = row.get_ref(index)?;
+    C::from_value(value, now)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, value.data_type(), Box::new(error)))
+}
+
+/// Makes a struct and a table of each kind of fact, the enum of all of them, and what was read of all of them.
+macro_rules! records {
+    ($(
+        $(#[$doc:meta])*
+        $record:ident, $list:ident {
+            key { $( $(#[$key_doc:meta])* $key:ident: $key_type:ty, )+ }
+            values { $( $(#[$value_doc:meta])* $value:ident: $value_type:ty, )* }
+        }
+    )+) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, PartialEq, Eq)]
+            pub struct $record {
+                $( $(#[$key_doc])* pub $key: $key_type, )+
+                $( $(#[$value_doc])* pub $value: $value_type, )*
+            }
+
+            impl Record for $record {
+                const TABLE: &'static str = stringify!($list);
+                const KEY: &'static [(&'static str, &'static str)] =
+                    &[$( (stringify!($key), <$key_type as Column>::TYPE), )+];
+                const VALUES: &'static [(&'static str, &'static str)] =
+                    &[$( (stringify!($value), <$value_type as Column>::TYPE), )*];
+
+                fn key(&self) -> Vec<Value> {
+                    vec![$( self.$key.to_value(), )+]
+                }
+
+                fn values(&self) -> Vec<Value> {
+                    vec![$( self.$value.to_value(), )*]
+                }
+
+                fn read(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<$record> {
+                    let mut columns = 0..;
+                    let mut next = || columns.next().unwrap_or_default();
+                    Ok($record {
+                        $( $key: column(row, next(), now)?, )+
+                        $( $value: column(row, next(), now)?, )*
+                    })
+                }
+            }
+
+            impl From<$record> for AnyRecord {
+                fn from(record: $record) -> AnyRecord {
+                    AnyRecord::$record(record)
+                }
+            }
+        )+
+
+        /// A record of any table.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum AnyRecord {
+            $( #[doc = concat!("Of the table `", stringify!($list), "`.")] $record($record), )+
+        }
+
+        impl AnyRecord {
+            /// The table.
+            pub(super) fn table(&self) -> &'static str {
+                match self {
+                    $( AnyRecord::$record(_) => $record::TABLE, )+
+                }
+            }
+
+            /// The values of the key's columns.
+            pub(super) fn key(&self) -> Vec<Value> {
+                match self {
+                    $( AnyRecord::$record(record) => record.key(), )+
+                }
+            }
+
+            /// The values of the columns that are not the key's.
+            pub(super) fn values(&self) -> Vec<Value> {
+                match self {
+                    $( AnyRecord::$record(record) => record.values(), )+
+                }
+            }
+
+            /// The statement that writes it.
+            pub(super) fn statement(&self) -> &'static str {
+                match self {
+                    $( AnyRecord::$record(_) => {
+                        static STATEMENT: std::sync::LazyLock<String> =
+                            std::sync::LazyLock::new(upsert_of::<$record>);
+                        &STATEMENT
+                    } )+
+                }
+            }
+        }
+
+        /// What stood in the tables when they were opened, removals left out.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Facts {
+            $( #[doc = concat!("The table `", stringify!($list), "`, each record with the time of its change.")]
+               pub $list: Vec<(Timestamp, $record)>, )+
+        }
+
+        impl Facts {
+            /// Reads every table.
+            pub(super) fn read(connection: &rusqlite::Connection, now: Timestamp) -> rusqlite::Result<Facts> {
+                Ok(Facts { $( $list: read_table::<$record>(connection, now)?, )+ })
+            }
+        }
+
+        /// The definitions of all tables.
+        pub(super) fn definitions() -> Vec<String> {
+            vec![$( definition_of::<$record>(), )+]
+        }
+
+        /// The names of all tables.
+        pub(super) const TABLES: &[&str] = &[$( $record::TABLE, )+];
+    };
+}
+pub(super) use records;
+
+fn names(columns: &[(&str, &str)]) -> String {
+    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// `CREATE TABLE` of a kind of record.
+pub fn definition_of<R: Record>() -> String {
+    let columns = R::KEY.iter().chain(R::VALUES);
+    let columns: String = columns.map(|(name, column_type)| format!("  {name} {column_type},\n")).collect();
+    format!(
+        "CREATE TABLE IF NOT EXISTS {} (\n{columns}  changed INTEGER NOT NULL,\n  removed INTEGER NOT NULL,\n  PRIMARY \
+         KEY ({})\n) STRICT",
+        R::TABLE,
+        names(R::KEY)
+    )
+}
+
+/// The statement that writes a record unless a later change is there. Its parameters are the key's columns, the others,
+/// `changed`, `removed` and the moment of writing.
+///
+/// Within the tolerance of clocks the order of writing decides. A time that lies ahead counts as the moment of writing.
+pub fn upsert_of<R: Record>() -> String {
+    let table = R::TABLE;
+    let columns = R::KEY.len() + R::VALUES.len();
+    let parameters = (1..=columns + 2).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ");
+    let now = columns + 3;
+    let values: String = R::VALUES.iter().map(|(name, _)| format!("{name} = excluded.{name}, ")).collect();
+    let all = R::KEY.iter().chain(R::VALUES).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    format!(
+        "INSERT INTO {table} ({all}, changed, removed) VALUES ({parameters}) ON CONFLICT ({key}) DO UPDATE SET \
+         {values}changed = MAX(excluded.changed, MIN({table}.changed, ?{now})), removed = excluded.removed WHERE \
+         excluded.changed + {TOLERANCE} >= MIN({table}.changed, ?{now})",
+        key = names(R::KEY),
+    )
+}
+
+/// Every record of a table that was not removed.
+pub fn read_table<R: Record>(
+    connection: &rusqlite::Connection,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<(Timestamp, R)>> {
+    let all = R::KEY.iter().chain(R::VALUES).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let changed = R::KEY.len() + R::VALUES.len();
+    let mut statement =
+        connection.prepare(&format!("SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid", R::TABLE))?;
+    let rows = statement.query_map([], |row| Ok((column(row, changed, now)?, R::read(row, now)?)))?;
+    rows.collect()
+}

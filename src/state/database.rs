@@ -1,0 +1,280 @@
+//! The file `state.db`: opening it, setting a damaged one aside, and one transaction after another. The main type is
+//! [`Database`]. This file knows SQLite; it must not know threads, queues or what the facts are for.
+
+use super::columns::TOLERANCE;
+use super::facts::{Fact, Facts, TABLES, definitions};
+use super::previous_run::PreviousRun;
+use crate::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params_from_iter};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The name of the file.
+pub const FILE: &str = "state.db";
+/// For so long a commit waits for a person who has the file open.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The write-ahead log is cut back to this size after a large transaction.
+const JOURNAL_BYTES: u32 = 16 * 1024 * 1024;
+
+/// The removal of a mark is remembered for so many seconds: clients choose how many marks there are.
+const RELEASED_FOR: i64 = 60;
+
+/// The last commit, in the same transaction as the facts before it.
+const RUN: &str = "CREATE TABLE IF NOT EXISTS run (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  committed INTEGER NOT NULL,
+  clean INTEGER NOT NULL,
+  incomplete INTEGER NOT NULL
+) STRICT";
+/// What may be deleted is found by its time.
+const INDEXES: [&str; 5] = [
+    "CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed)",
+    "CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until)",
+    "CREATE INDEX IF NOT EXISTS publications_by_version ON publications (version)",
+    "CREATE INDEX IF NOT EXISTS served_by_time ON served (changed)",
+    "CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1",
+];
+const SET_RUN: &str = "INSERT INTO run (one, committed, clean, incomplete) VALUES (1, ?1, ?2, ?3) ON CONFLICT (one) DO \
+                       UPDATE SET committed = ?1, clean = ?2, incomplete = ?3";
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// Its content is damaged or of another program.
+    #[error("{0}")]
+    Damaged(String),
+    /// It cannot be read or written.
+    #[error("{0}")]
+    Unusable(#[from] rusqlite::Error),
+}
+
+/// What a transaction says about this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// When the facts before it were complete.
+    pub committed: Timestamp,
+    /// Whether the run ends with this transaction.
+    pub clean: bool,
+    /// Whether facts were lost that the next start would need.
+    pub incomplete: bool,
+}
+
+/// What one transaction writes.
+#[derive(Debug, Default)]
+pub struct Batch<'a> {
+    /// The facts, in order.
+    pub facts: Vec<&'a Fact>,
+    /// Whether observation begins anew: what is there about it goes first.
+    pub forgets_observation: bool,
+    /// What nobody may hold any more: see [`super::StateStore::prune`].
+    pub prune: Option<Timestamp>,
+    /// The time of the commit, once the run has begun.
+    pub run: Option<RunRow>,
+    /// Whether it has to be on the disk when the transaction is over.
+    pub is_durable: bool,
+}
+
+/// The open file.
+#[derive(Debug)]
+pub struct Database {
+    connection: Connection,
+}
+
+impl Database {
+    /// Opens the file or makes one, and checks it.
+    ///
+    /// # Errors
+    /// It is damaged, or cannot be read or written.
+    pub fn open(file: &Path) -> Result<Database, DatabaseError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(file, flags)?;
+        let database = Database { connection };
+        database.prepare().map_err(judged)?;
+        let checked: String =
+            database.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(judged)?;
+        if checked == "ok" { Ok(database) } else { Err(DatabaseError::Damaged(checked)) }
+    }
+
+    /// Opens the file where nothing can be written.
+    ///
+    /// # Errors
+    /// It is damaged, or cannot be read like that.
+    pub fn open_read_only(file: &Path) -> Result<Database, DatabaseError> {
+        let has_log = fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = if has_log {
+            Connection::open_with_flags(file, flags)?
+        } else {
+            // SQLite would make a file beside it for the readers of a write-ahead log.
+            let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            Connection::open_with_flags(format!("file:{path}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)?
+        };
+        Ok(Database { connection })
+    }
+
+    fn prepare(&self) -> rusqlite::Result<()> {
+        let connection = &self.connection;
+        connection.busy_timeout(PATIENCE)?;
+        // Where a file system cannot do it, SQLite stays with its rollback journal.
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        connection.query_row(&format!("PRAGMA journal_size_limit = {JOURNAL_BYTES}"), [], |_| Ok(()))?;
+        for definition in definitions() {
+            connection.execute(&definition, [])?;
+        }
+        connection.execute(RUN, [])?;
+        INDEXES.iter().try_for_each(|index| connection.execute(index, []).map(drop))
+    }
+
+    /// Everything that is remembered, and how the last run ended as far as the file says.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn read(&self, now: Timestamp) -> Result<(Facts, PreviousRun), DatabaseError> {
+        let run = self.connection.query_row("SELECT committed, clean, incomplete FROM run", [], |row| {
+            let (committed, clean, incomplete): (i64, bool, bool) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(RunRow { committed: Timestamp(committed), clean, incomplete })
+        });
+        let previous = match run.optional().map_err(judged)? {
+            Some(RunRow { incomplete: true, .. }) | None => PreviousRun::Unknown,
+            Some(RunRow { committed: at, clean: true, .. }) => PreviousRun::Clean { at },
+            Some(RunRow { committed: last_commit, .. }) => PreviousRun::Crashed { last_commit },
+        };
+        Ok((Facts::read(&self.connection, now).map_err(judged)?, previous))
+    }
+
+    /// Says on the disk that the end of the previous run is no end of this one.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn take_clean_end(&self) -> Result<(), DatabaseError> {
+        self.set_durable(true)?;
+        self.connection.execute("UPDATE run SET clean = 0", [])?;
+        Ok(())
+    }
+
+    /// One transaction: all of it is written, or nothing.
+    ///
+    /// # Errors
+    /// Nothing was written.
+    pub fn write(&mut self, batch: &Batch<'_>, now: Timestamp) -> Result<(), DatabaseError> {
+        self.set_durable(batch.is_durable)?;
+        let transaction = self.connection.transaction()?;
+        if batch.forgets_observation {
+            transaction.execute("DELETE FROM observations", [])?;
+            transaction.execute("DELETE FROM identity_epochs", [])?;
+        }
+        write_facts(&transaction, &batch.facts, now)?;
+        let long_ago = now.0.saturating_sub(RELEASED_FOR);
+        transaction.execute("DELETE FROM marked_clients WHERE removed = 1 AND changed < ?1", [long_ago])?;
+        if let Some(before) = batch.prune {
+            prune(&transaction, before)?;
+        }
+        if let Some(RunRow { committed, clean, incomplete }) = batch.run {
+            transaction.execute(SET_RUN, (committed.0, clean, incomplete))?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Brings the write-ahead log into the file itself, so that one file is all there is.
+    pub fn close(self) {
+        // The next start reads the log as well: a failure changes nothing.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+
+    /// A commit that is not durable survives the process, and a crash of the machine may undo it as a whole.
+    fn set_durable(&self, is_durable: bool) -> rusqlite::Result<()> {
+        self.connection.execute_batch(if is_durable {
+            "PRAGMA synchronous = FULL"
+        } else {
+            "PRAGMA synchronous = NORMAL"
+        })
+    }
+
+    #[cfg(test)]
+    pub fn execute(&self, sql: &str) {
+        self.connection.execute_batch(sql).expect("executed");
+    }
+}
+
+fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusqlite::Result<()> {
+    // Facts of one table come one after another, as a rule.
+    for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
+        let Some(first) = of_one_table.first() else { continue };
+        let mut statement = connection.prepare(first.record.statement())?;
+        for fact in of_one_table {
+            let removed = Value::Integer(i64::from(fact.is_removal));
+            let own = [Value::Integer(fact.at.0), removed, Value::Integer(now.0)];
+            let columns = fact.record.key().into_iter().chain(fact.record.values());
+            statement.execute(params_from_iter(columns.chain(own)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what ended before a moment, and then the versions that nothing refers to.
+fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM served WHERE changed < ?1", [before.0])?;
+    connection.execute("DELETE FROM publications WHERE until < ?1", [before.0])?;
+    connection.execute("DELETE FROM marked_clients WHERE until < ?1", [before.0])?;
+    connection.execute(
+        "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE version = versions.id \
+         AND removed = 0) AND NOT EXISTS (SELECT 1 FROM served WHERE received = versions.id AND removed = 0)",
+        [before.0],
+    )?;
+    // A removal is needed as long as a change from before it may still arrive.
+    for table in TABLES {
+        connection.execute(
+            &format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"),
+            [before.0.saturating_sub(TOLERANCE)],
+        )?;
+    }
+    Ok(())
+}
+
+/// Gives a damaged file and what belongs to it another name, and says which.
+///
+/// # Errors
+/// It cannot be renamed.
+pub fn set_aside(file: &Path, now: Timestamp) -> io::Result<PathBuf> {
+    let time: String = now.to_string().chars().filter(|sign| !matches!(sign, ':' | '-')).collect();
+    let aside = beside(file, &format!(".damaged-{time}"));
+    for suffix in ["-wal", "-shm"] {
+        match fs::rename(beside(file, suffix), beside(&aside, suffix)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::rename(file, &aside)?;
+    Ok(aside)
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Whether an error says that the content is wrong, or that the disk is.
+fn judged(error: rusqlite::Error) -> DatabaseError {
+    let is_of_the_disk = matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::PermissionDenied
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::OutOfMemory
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::NoLargeFileSupport
+                | ErrorCode::AuthorizationForStatementDenied
+        )
+    );
+    if is_of_the_disk { DatabaseError::Unusable(error) } else { DatabaseError::Damaged(error.to_string()) }
+}

@@ -1,0 +1,288 @@
+//! What is remembered: one struct and one table of `state.db` for each kind of fact. The main types are [`Fact`],
+//! [`AnyRecord`] and [`Facts`]. The records are plain data; this file must not know how the rooms above use them.
+
+use super::columns::{AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of};
+use crate::time::Timestamp;
+use rusqlite::types::{FromSqlError, Value, ValueRef};
+use std::sync::Arc;
+
+/// What a crawler received as robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ServedAs {
+    /// A version, by its id.
+    Version(String),
+    /// The answer 503: the crawler may keep using an older copy.
+    Unavailable,
+    /// Something that the bound of the list cut off.
+    Forgotten,
+}
+
+impl Column for ServedAs {
+    const TYPE: &'static str = "TEXT NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Text(match self {
+            ServedAs::Version(id) => id.clone(),
+            ServedAs::Unavailable => "503".into(),
+            ServedAs::Forgotten => "forgotten".into(),
+        })
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<ServedAs, FromSqlError> {
+        Ok(match value.as_str()? {
+            "503" => ServedAs::Unavailable,
+            "forgotten" => ServedAs::Forgotten,
+            id => ServedAs::Version(id.to_owned()),
+        })
+    }
+}
+
+/// What is remembered of a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PauseEvent {
+    /// An operator switched it on at run time.
+    Switched,
+    /// A policy that plans it was in force for the first time.
+    FirstSeen,
+    /// An operator ended the planned pause.
+    Ended,
+}
+
+impl PauseEvent {
+    const ALL: [(PauseEvent, &'static str); 3] =
+        [(PauseEvent::Switched, "switched"), (PauseEvent::FirstSeen, "first seen"), (PauseEvent::Ended, "ended")];
+}
+
+impl Column for PauseEvent {
+    const TYPE: &'static str = "TEXT NOT NULL";
+
+    fn to_value(&self) -> Value {
+        let name = PauseEvent::ALL.iter().find(|(event, _)| event == self).map_or("", |(_, name)| name);
+        Value::Text(name.into())
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<PauseEvent, FromSqlError> {
+        let written = value.as_str()?;
+        let event = PauseEvent::ALL.iter().find(|(_, name)| *name == written);
+        event.map(|(event, _)| *event).ok_or(FromSqlError::InvalidType)
+    }
+}
+
+records! {
+    /// The bytes of a robots.txt. The time of its change is the last moment at which the version was needed.
+    Version, versions {
+        key {
+            /// The version's id.
+            id: String,
+        }
+        values {
+            /// The file.
+            bytes: Arc<[u8]>,
+        }
+    }
+
+    /// What was published on some hosts, and for how long.
+    Publication, publications {
+        key {
+            /// The hosts and host patterns, as the owner of the record spells them.
+            hosts: String,
+            /// Since when.
+            since: Timestamp,
+        }
+        values {
+            /// The version's id; `None` while robots.txt was answered 503.
+            version: Option<String>,
+            /// Until when; `None` while it is in force.
+            until: Option<Timestamp>,
+        }
+    }
+
+    /// What a crawler was served. The time of its change is the last time at which it was served.
+    Served, served {
+        key {
+            /// The host.
+            host: String,
+            /// The crawler group; empty for every crawler.
+            crawler: String,
+            /// What it received.
+            received: ServedAs,
+        }
+        values {}
+    }
+
+    /// Since when a host is observed without a gap.
+    Observation, observations {
+        key {
+            /// The host.
+            host: String,
+        }
+        values {
+            /// The site that owned the host.
+            site: String,
+            /// Since when.
+            since: Timestamp,
+            /// When a crawler last asked for the host.
+            seen: Timestamp,
+            /// Whether a policy names the host.
+            named: bool,
+            /// For how many seconds a cache in front of crawlgate keeps answers; `None` without one.
+            behind_cache: Option<u64>,
+        }
+    }
+
+    /// Since when crawlers are told apart in the present way.
+    IdentityEpoch, identity_epochs {
+        key {
+            /// The host or host pattern.
+            hosts: String,
+        }
+        values {
+            /// The digest of the table of crawlers and tokens.
+            digest: String,
+            /// Since when.
+            since: Timestamp,
+        }
+    }
+
+    /// Since when a rule for tags or metas is in force.
+    TagChange, tag_changes {
+        key {
+            /// The site.
+            site: String,
+            /// The identity of the rule; empty for a change on every page.
+            rule: String,
+        }
+        values {
+            /// Since when.
+            since: Timestamp,
+        }
+    }
+
+    /// A client that requested a trap.
+    MarkedClient, marked_clients {
+        key {
+            /// The site of the trap.
+            site: String,
+            /// The claimed identity.
+            crawler: String,
+            /// The address; of IPv6 the /64.
+            address: String,
+        }
+        values {
+            /// When it last requested a trap. With the end it says how long the mark lasts, whatever the clock says.
+            since: AsWritten,
+            /// When the mark ends.
+            until: AsWritten,
+        }
+    }
+
+    /// What is remembered of a pause.
+    Pause, pauses {
+        key {
+            /// The site.
+            site: String,
+            /// What happened.
+            event: PauseEvent,
+            /// The digest of the planned pause; empty for a pause that was switched on.
+            plan: String,
+        }
+        values {
+            /// Which clients are stopped.
+            audience: String,
+            /// Since when.
+            since: Timestamp,
+            /// When it ends; without meaning for a planned pause.
+            until: AsWritten,
+            /// Retry-After in seconds.
+            retry_after: u32,
+            /// Whether robots.txt is answered 503 as well.
+            robots_txt: bool,
+        }
+    }
+
+    /// A copy of an origin's own robots.txt.
+    OriginCopy, origin_copies {
+        key {
+            /// The site.
+            site: String,
+        }
+        values {
+            /// The file; empty where there is no copy yet.
+            bytes: Arc<[u8]>,
+            /// The digest of the file, so that a damaged copy is fetched again.
+            digest: String,
+            /// The state of fetching, in the form of the room that fetches.
+            state: String,
+        }
+    }
+
+    /// How a list of networks has proven itself.
+    ListProof, list_proofs {
+        key {
+            /// The site.
+            site: String,
+            /// The crawler's id or token.
+            crawler: String,
+        }
+        values {
+            /// The digest of the networks.
+            list: String,
+            /// When a visit was last verified by the list.
+            verified: Option<Timestamp>,
+            /// When a visit last came from elsewhere.
+            accused: Option<Timestamp>,
+        }
+    }
+
+    /// The last policy file of a site that was accepted.
+    LastGoodPolicy, last_good_policies {
+        key {
+            /// The site.
+            site: String,
+        }
+        values {
+            /// The file.
+            text: String,
+        }
+    }
+}
+
+/// One change, with its time. The latest change of a key wins, and a removal is a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// When it changed.
+    pub at: Timestamp,
+    /// Whether it is a removal: then only the key of the record counts.
+    pub is_removal: bool,
+    /// What changed.
+    pub record: AnyRecord,
+}
+
+impl Fact {
+    /// The record is so since `at`.
+    pub fn set(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
+        Fact { at, is_removal: false, record: record.into() }
+    }
+
+    /// There is no record with this key since `at`.
+    pub fn removed(at: Timestamp, record: impl Into<AnyRecord>) -> Fact {
+        Fact { at, is_removal: true, record: record.into() }
+    }
+
+    /// About how many bytes of memory it takes.
+    pub(super) fn size(&self) -> usize {
+        let large = match &self.record {
+            AnyRecord::Version(version) => version.bytes.len(),
+            AnyRecord::OriginCopy(copy) => copy.bytes.len(),
+            AnyRecord::LastGoodPolicy(policy) => policy.text.len(),
+            _ => 0,
+        };
+        384 + large
+    }
+
+    /// The fact with no time that lies ahead.
+    pub(super) fn taken_at(mut self, now: Timestamp) -> Fact {
+        self.at = taken_as_past(self.at, now);
+        self
+    }
+}

@@ -1,0 +1,125 @@
+//! One process owns a state directory: it locks the file `lock` there, which holds its process id. The main type is
+//! [`DirectoryLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows. This
+//! file must not know what else is in the directory.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+/// The name of the file.
+const FILE: &str = "lock";
+
+/// The locked file. The lock goes with the process, however the process ends.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    file: File,
+}
+
+/// What came of locking.
+#[derive(Debug)]
+pub enum Locking {
+    /// The directory is owned by this process.
+    Owned {
+        /// The lock.
+        lock: DirectoryLock,
+        /// Whether the owner before ended in order, or there was none.
+        was_released: bool,
+    },
+    /// Another process owns the directory.
+    Held {
+        /// Its process id, where the file says it.
+        pid: Option<u32>,
+    },
+    /// The directory cannot be written, or its file system has no locks.
+    Impossible(io::Error),
+}
+
+impl DirectoryLock {
+    /// Locks a directory.
+    pub fn acquire(directory: &Path) -> Locking {
+        match DirectoryLock::try_acquire(directory) {
+            Ok(locking) => locking,
+            Err(error) => Locking::Impossible(error),
+        }
+    }
+
+    fn try_acquire(directory: &Path) -> io::Result<Locking> {
+        let path = directory.join(FILE);
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let locked = file.try_lock();
+        let mut written = Vec::new();
+        // A process id is short; a longer file is none of ours.
+        (&mut file).take(32).read_to_end(&mut written)?;
+        let written = String::from_utf8_lossy(&written);
+        match locked {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Locking::Held { pid: written.trim().parse().ok() }),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Written over the former id: a full disk has room for that, as a rule.
+        file.rewind()?;
+        let pid = std::process::id();
+        file.write_all(format!("{pid:<20}\n").as_bytes())?;
+        file.sync_all()?;
+        Ok(Locking::Owned { lock: DirectoryLock { file }, was_released: written.trim().is_empty() })
+    }
+
+    /// Says that the process ends in order. The lock itself goes when this is dropped.
+    ///
+    /// # Errors
+    /// The file cannot be emptied: the next start takes this run for a crash.
+    pub fn release(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DirectoryLock, FILE, Locking};
+    use std::fs;
+
+    fn owned(locking: Locking) -> (DirectoryLock, bool) {
+        match locking {
+            Locking::Owned { lock, was_released } => (lock, was_released),
+            other => panic!("not locked: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_second_owner_is_refused_with_the_pid_of_the_first() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (_lock, was_released) = owned(DirectoryLock::acquire(directory.path()));
+        assert!(was_released);
+        match DirectoryLock::acquire(directory.path()) {
+            Locking::Held { pid } => assert_eq!(pid, Some(std::process::id())),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_owner_that_vanished_leaves_its_pid_and_one_that_released_does_not() {
+        let directory = tempfile::tempdir().expect("a directory");
+        drop(owned(DirectoryLock::acquire(directory.path())));
+        let (lock, was_released) = owned(DirectoryLock::acquire(directory.path()));
+        assert!(!was_released);
+        lock.release().expect("released");
+        drop(lock);
+        assert!(owned(DirectoryLock::acquire(directory.path())).1);
+    }
+
+    #[test]
+    fn a_file_that_holds_no_pid_is_no_reason_to_fail() {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join(FILE), "x".repeat(4_096)).expect("written");
+        assert!(!owned(DirectoryLock::acquire(directory.path())).1);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_cannot_be_locked() {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join(FILE)).expect("made");
+        assert!(matches!(DirectoryLock::acquire(directory.path()), Locking::Impossible(_)));
+        assert!(matches!(DirectoryLock::acquire(&directory.path().join("none")), Locking::Impossible(_)));
+    }
+}

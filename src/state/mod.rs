@@ -1,0 +1,40 @@
+//! Everything that outlasts a restart, in one SQLite file (`state.db` in the state directory). The main types are
+//! [`StateStore`], which takes facts, and [`Remembered`], which says what the previous run left. The room must not know
+//! what the facts are for; the rooms above decide what a crawler may have cached.
+//!
+//! A store is in one of these states, which `StoreHealth` names:
+//! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
+//! - `Failing`: facts wait in memory and every second a commit is tried. One that succeeds moves it to `Healthy`.
+//! - `InMemory`: nothing is ever written. A store is so from its start to its end.
+//!
+//! What the next start may believe rests on these rules:
+//! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the
+//!   time old, and the next start sees a gap.
+//! - Until [`StateStore::begin`] the time of the previous run stays. The facts that follow from the end of that run are
+//!   in the same transaction as the first time of this run.
+//! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will see a gap anyway.
+//! - Facts that were dropped, because too many waited, make the run incomplete. The next start knows nothing of it then.
+
+mod columns;
+mod database;
+mod facts;
+mod health;
+mod lock;
+mod previous_run;
+mod privacy;
+mod queue;
+mod store;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use columns::{AsWritten, TOLERANCE};
+pub use facts::{
+    AnyRecord, Fact, Facts, IdentityEpoch, LastGoodPolicy, ListProof, MarkedClient, Observation, OriginCopy, Pause,
+    PauseEvent, Publication, Served, ServedAs, TagChange, Version,
+};
+pub use health::{InMemory, StoreHealth};
+pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
+pub use privacy::AddressHistory;
+pub use store::{Remembered, StateError, StateStore};
+pub use writer::Now;

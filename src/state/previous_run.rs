@@ -1,0 +1,131 @@
+//! How the run before this one ended, and whether observation continues after it. The main type is [`PreviousRun`]. Pure:
+//! this file must not know files or clocks.
+
+use super::columns::TOLERANCE;
+use crate::clock::Moment;
+use crate::time::Timestamp;
+use std::time::Duration;
+
+/// Observation continues so many seconds after a run that ended in order: nobody else has been put in its place.
+pub const GAP_AFTER_CLEAN_END: i64 = 60;
+/// Observation continues so many seconds after the last commit of a run that crashed. A run that cannot commit publishes
+/// nothing new for as long.
+pub const GAP_AFTER_CRASH: i64 = 20;
+
+/// How the run before this one ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreviousRun {
+    /// In order: everything was written.
+    Clean {
+        /// When it ended.
+        at: Timestamp,
+    },
+    /// Without an end: what happened after the last commit is not known.
+    Crashed {
+        /// When facts were last written.
+        last_commit: Timestamp,
+    },
+    /// There was none, or what it left cannot be trusted or kept.
+    Unknown,
+}
+
+impl PreviousRun {
+    /// Whether hosts stay observed when crawlgate starts at `now`.
+    ///
+    /// A start before the end of the previous run is one by a clock that was set back. It cannot say how much time
+    /// passed, so observation begins anew.
+    pub fn is_continued_at(self, now: Timestamp) -> bool {
+        let Some(end) = self.end() else { return false };
+        (end.0.saturating_sub(TOLERANCE)..=end.0.saturating_add(self.gap())).contains(&now.0)
+    }
+
+    /// Whether no start from `moment` on takes the run that left this for continued. `noted` is how much was lived
+    /// through when this was so: by the clock alone, a clock that is set could bring the time back.
+    pub fn cannot_mislead(self, moment: Moment, noted: Duration) -> bool {
+        let Some(end) = self.end() else { return true };
+        let lived = i64::try_from(moment.lived.saturating_sub(noted).as_secs()).unwrap_or(i64::MAX);
+        moment.now.0 > end.0.saturating_add(self.gap()) && lived > self.gap()
+    }
+
+    /// When it ended, or was last known to run.
+    pub(super) fn end(self) -> Option<Timestamp> {
+        match self {
+            PreviousRun::Clean { at } => Some(at),
+            PreviousRun::Crashed { last_commit } => Some(last_commit),
+            PreviousRun::Unknown => None,
+        }
+    }
+
+    fn gap(self) -> i64 {
+        match self {
+            PreviousRun::Clean { .. } => GAP_AFTER_CLEAN_END,
+            PreviousRun::Crashed { .. } | PreviousRun::Unknown => GAP_AFTER_CRASH,
+        }
+    }
+
+    /// Since when publications count as served to everyone, because nobody knows who received them. `None` where
+    /// everything is known, and where nothing is.
+    pub fn unknown_since(self) -> Option<Timestamp> {
+        match self {
+            // Moments are whole seconds: what was served in the second before may be missing as well.
+            PreviousRun::Crashed { last_commit } => Some(Timestamp(last_commit.0.saturating_sub(1))),
+            PreviousRun::Clean { .. } | PreviousRun::Unknown => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PreviousRun::{self, Clean, Crashed, Unknown};
+    use crate::time::Timestamp;
+
+    const END: Timestamp = Timestamp(1_000_000);
+
+    fn continues(previous: PreviousRun, later: i64) -> bool {
+        previous.is_continued_at(Timestamp(END.0 + later))
+    }
+
+    #[test]
+    fn observation_continues_for_a_minute_after_a_clean_end() {
+        for (later, expected) in [(0, true), (1, true), (60, true), (61, false), (86_400, false)] {
+            assert_eq!(continues(Clean { at: END }, later), expected, "{later} s");
+        }
+    }
+
+    #[test]
+    fn observation_continues_for_20_seconds_after_the_last_commit() {
+        for (later, expected) in [(0, true), (20, true), (21, false), (60, false), (i64::from(i32::MAX), false)] {
+            assert_eq!(continues(Crashed { last_commit: END }, later), expected, "{later} s");
+        }
+    }
+
+    #[test]
+    fn a_clock_set_back_ends_observation() {
+        for previous in [Clean { at: END }, Crashed { last_commit: END }] {
+            assert!(continues(previous, -5), "clocks are corrected by seconds");
+            assert!(!continues(previous, -6));
+            assert!(!continues(previous, -86_400));
+            assert!(!previous.is_continued_at(Timestamp(i64::MIN)));
+        }
+    }
+
+    #[test]
+    fn nothing_continues_an_unknown_run() {
+        assert!(!continues(Unknown, 0));
+        assert_eq!(Unknown.unknown_since(), None);
+    }
+
+    #[test]
+    fn only_a_crash_leaves_a_time_of_which_nothing_is_known() {
+        assert_eq!(Clean { at: END }.unknown_since(), None);
+        assert_eq!(Crashed { last_commit: END }.unknown_since(), Some(Timestamp(END.0 - 1)));
+    }
+
+    #[test]
+    fn moments_at_the_edge_of_time_do_not_overflow() {
+        for end in [Timestamp(i64::MIN), Timestamp(i64::MAX)] {
+            assert!(Clean { at: end }.is_continued_at(end));
+            assert!(Crashed { last_commit: end }.is_continued_at(end));
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What waits to be written. The main type is [`Pending`]: the facts of which only the latest of each key counts, up to a
+//! bound. This file must not know the database.
+
+use super::columns::TOLERANCE;
+use super::facts::Fact;
+use rusqlite::types::Value;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// At most so many facts wait.
+const MAX_FACTS: usize = 400_000;
+/// At most so many bytes wait.
+const MAX_BYTES: usize = 256 * 1024 * 1024;
+
+/// A table and the key of a record in it.
+pub type Key = (&'static str, Vec<KeyPart>);
+
+/// A column of a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum KeyPart {
+    Integer(i64),
+    Text(String),
+}
+
+/// The key of a fact.
+pub fn key_of(fact: &Fact) -> Key {
+    let part = |value| match value {
+        Value::Integer(number) => KeyPart::Integer(number),
+        Value::Text(text) => KeyPart::Text(text),
+        // No key has such a column.
+        Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
+    };
+    (fact.record.table(), fact.record.key().into_iter().map(part).collect())
+}
+
+/// Facts that wait, one for each key.
+#[derive(Debug)]
+pub struct Pending {
+    facts: BTreeMap<Key, Fact>,
+    bytes: usize,
+    max_facts: usize,
+}
+
+impl Default for Pending {
+    fn default() -> Pending {
+        Pending { facts: BTreeMap::new(), bytes: 0, max_facts: MAX_FACTS }
+    }
+}
+
+impl Pending {
+    /// Adds a fact that was put after those that wait. Says whether there was room for it.
+    #[must_use]
+    pub fn add(&mut self, fact: Fact) -> bool {
+        let size = fact.size();
+        let has_room = self.facts.len() < self.max_facts && self.bytes.saturating_add(size) <= MAX_BYTES;
+        match self.facts.entry(key_of(&fact)) {
+            Entry::Occupied(mut waiting) => {
+                let before = waiting.get_mut();
+                self.bytes = self.bytes.saturating_sub(before.size());
+                merge(before, fact);
+                self.bytes += before.size();
+                true
+            }
+            Entry::Vacant(place) if has_room => {
+                self.bytes += size;
+                place.insert(fact);
+                true
+            }
+            Entry::Vacant(_) => false,
+        }
+    }
+
+    /// Takes back what could not be written: what was put meanwhile came after it. Says whether there was room.
+    #[must_use]
+    pub fn put_back(&mut self, unwritten: Pending) -> bool {
+        let later = std::mem::replace(self, unwritten);
+        // Every fact is to be tried, one without room too.
+        later.facts.into_values().map(|fact| self.add(fact)).fold(true, |all, one| all & one)
+    }
+
+    /// The facts, in the order of tables and keys.
+    pub fn iter(&self) -> impl Iterator<Item = &Fact> {
+        self.facts.values()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
+    #[cfg(test)]
+    pub fn bounded_by(max_facts: usize) -> Pending {
+        Pending { max_facts, ..Pending::default() }
+    }
+}
+
+/// The same rule as that of the tables: see [`super::columns::upsert_of`].
+fn merge(before: &mut Fact, after: Fact) {
+    if after.at.0.saturating_add(TOLERANCE) >= before.at.0 {
+        let at = after.at.max(before.at);
+        *before = Fact { at, ..after };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pending;
+    use crate::state::{Fact, LastGoodPolicy};
+    use crate::time::Timestamp;
+
+    fn policy(at: i64, site: &str, text: &str) -> Fact {
+        Fact::set(Timestamp(at), LastGoodPolicy { site: site.into(), text: text.into() })
+    }
+
+    fn texts(pending: &Pending) -> Vec<(i64, bool)> {
+        pending.iter().map(|fact| (fact.at.0, fact.is_removal)).collect()
+    }
+
+    #[test]
+    fn only_the_latest_change_of_a_key_waits() {
+        let mut pending = Pending::default();
+        assert!(
+            [policy(100, "a", "1"), policy(200, "a", "2"), policy(100, "a", "3")].map(|fact| pending.add(fact))
+                == [true; 3]
+        );
+        assert_eq!(texts(&pending), [(200, false)]);
+        let LastGoodPolicy { site, text } = LastGoodPolicy { site: "a".into(), text: String::new() };
+        assert!(pending.add(Fact::removed(Timestamp(201), LastGoodPolicy { site, text })));
+        assert_eq!(texts(&pending), [(201, true)]);
+    }
+
+    #[test]
+    fn within_the_tolerance_of_clocks_the_order_of_putting_decides() {
+        let mut pending = Pending::default();
+        assert!(pending.add(policy(100, "a", "first")) && pending.add(policy(96, "a", "second")));
+        assert_eq!(pending.iter().cloned().collect::<Vec<_>>(), [policy(100, "a", "second")]);
+    }
+
+    #[test]
+    fn what_is_put_back_does_not_undo_what_came_after_it() {
+        let mut unwritten = Pending::default();
+        assert!(unwritten.add(policy(100, "a", "1")) && unwritten.add(policy(100, "b", "1")));
+        let mut pending = Pending::default();
+        assert!(pending.add(policy(101, "a", "2")));
+        assert!(pending.put_back(unwritten));
+        assert_eq!(pending.iter().cloned().collect::<Vec<_>>(), [policy(101, "a", "2"), policy(100, "b", "1")]);
+    }
+
+    #[test]
+    fn a_full_queue_takes_changes_of_what_waits_and_nothing_else() {
+        let mut pending = Pending::bounded_by(2);
+        assert!(pending.add(policy(1, "a", "1")) && pending.add(policy(1, "b", "1")));
+        assert!(!pending.add(policy(1, "c", "1")));
+        assert!(pending.add(policy(2, "a", "2")));
+        assert_eq!(pending.iter().count(), 2);
+        assert!(!pending.add(policy(2, "d", &"x".repeat(super::MAX_BYTES))));
+    }
+}

@@ -1,0 +1,347 @@
+//! The store as other rooms use it. The main types are [`StateStore`], [`Remembered`] and [`StateError`].
+//! This file must not know SQL; the thread that writes is in `writer.rs`.
+
+use super::database::{Database, DatabaseError, FILE, set_aside};
+use super::facts::{Fact, Facts};
+use super::health::{InMemory, StoreHealth};
+use super::lock::{DirectoryLock, Locking};
+use super::previous_run::PreviousRun;
+use super::writer::{Now, Purpose, Request, Shared, Writer};
+use crate::clock::Moment;
+use crate::time::Timestamp;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Why facts are not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Another process owns the directory.
+    #[error(
+        "the state directory {directory} belongs to another crawlgate ({}); crawlgate does not start. End that process, \
+         or give this one a state directory of its own.",
+        .pid.map_or("its process id is not known".to_owned(), |pid| format!("process {pid}"))
+    )]
+    Held {
+        /// The directory.
+        directory: String,
+        /// The owner's process id, where it could be read.
+        pid: Option<u32>,
+    },
+    /// The facts could not be written.
+    #[error("cannot write the state directory {directory}: {error}")]
+    Unwritten {
+        /// The directory.
+        directory: String,
+        /// What the operating system or SQLite says.
+        error: String,
+    },
+    /// The thread that writes cannot be started.
+    #[error("cannot start the thread that writes the state directory {directory}: {error}")]
+    Thread {
+        /// The directory.
+        directory: String,
+        /// What the operating system says.
+        error: std::io::Error,
+    },
+    /// The store was closed before.
+    #[error("the state directory {directory} was closed")]
+    Closed {
+        /// The directory.
+        directory: String,
+    },
+}
+
+/// What the previous run left.
+#[derive(Clone, Debug)]
+pub struct Remembered {
+    /// How the previous run ended.
+    pub previous_run: PreviousRun,
+    /// Whether hosts stay observed. Otherwise `facts` holds no observation and no identity epoch.
+    pub is_continued: bool,
+    /// The facts.
+    pub facts: Facts,
+    /// A damaged database that was set aside at this start.
+    pub set_aside: Option<PathBuf>,
+}
+
+/// The store; cheap to clone.
+#[derive(Clone)]
+pub struct StateStore(Arc<Handle>);
+
+struct Handle {
+    kind: Kind,
+    now: Now,
+}
+
+enum Kind {
+    Memory {
+        why: InMemory,
+        /// What the next start finds in the directory, if it can use it then, and when this start looked.
+        left: Option<(PreviousRun, Duration)>,
+        /// Held until the process ends, where it could be had.
+        _lock: Option<DirectoryLock>,
+    },
+    Disk {
+        shared: Arc<Shared>,
+        thread: Mutex<Option<JoinHandle<()>>>,
+    },
+}
+
+impl fmt::Debug for StateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateStore").field("health", &self.health()).finish_non_exhaustive()
+    }
+}
+
+impl StateStore {
+    /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
+    /// where it cannot be used, the store keeps everything in memory. Nothing is committed before [`StateStore::begin`].
+    ///
+    /// Where the directory can only be read, what is there is read (pauses and last good policies among it), and the
+    /// previous run is [`PreviousRun::Unknown`].
+    ///
+    /// # Errors
+    /// Another process owns the directory, or no thread can be started.
+    pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
+        let moment = now();
+        let Some(directory) = directory else {
+            let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
+            return Ok((StateStore(Arc::new(Handle { kind, now })), Remembered::nothing()));
+        };
+        let locking = match fs::create_dir_all(directory) {
+            Ok(()) => DirectoryLock::acquire(directory),
+            Err(error) => Locking::Impossible(error),
+        };
+        let (lock, was_released) = match locking {
+            Locking::Owned { lock, was_released } => (lock, was_released),
+            Locking::Held { pid } => return Err(StateError::Held { directory: directory.display().to_string(), pid }),
+            Locking::Impossible(error) => {
+                return Ok(StateStore::in_memory(directory, &error, None, now, moment));
+            }
+        };
+        match open_database(&directory.join(FILE), moment.now) {
+            Ok((database, mut remembered)) => {
+                if let PreviousRun::Clean { at } = remembered.previous_run
+                    && !was_released
+                {
+                    // A run after the one that ended in order could not open the file.
+                    remembered.previous_run = PreviousRun::Crashed { last_commit: at };
+                }
+                remembered.keep_what_counts(moment.now);
+                let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
+                Ok((store, remembered))
+            }
+            Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now, moment)),
+        }
+    }
+
+    fn on_disk(
+        directory: &Path,
+        database: Database,
+        lock: DirectoryLock,
+        remembered: &Remembered,
+        now: Now,
+        moment: Moment,
+    ) -> Result<StateStore, StateError> {
+        let shared = Arc::new(Shared::new(directory, remembered.previous_run, moment));
+        let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
+        let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
+        let thread = thread.map_err(|error| StateError::Thread { directory: shared.directory.clone(), error })?;
+        let kind = Kind::Disk { shared, thread: Mutex::new(Some(thread)) };
+        Ok(StateStore(Arc::new(Handle { kind, now })))
+    }
+
+    fn in_memory(
+        directory: &Path,
+        error: &dyn fmt::Display,
+        lock: Option<DirectoryLock>,
+        now: Now,
+        moment: Moment,
+    ) -> (StateStore, Remembered) {
+        let why = InMemory::Unusable { directory: directory.display().to_string(), error: error.to_string() };
+        let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(moment.now));
+        let (facts, left) = match read {
+            Ok((facts, left)) => (facts, Some((left, moment.lived))),
+            Err(_) => (Facts::default(), None),
+        };
+        let mut remembered = Remembered { facts, ..Remembered::nothing() };
+        remembered.keep_what_counts(moment.now);
+        let store = StateStore(Arc::new(Handle { kind: Kind::Memory { why, left, _lock: lock }, now }));
+        tracing::error!("{}", store.health());
+        (store, remembered)
+    }
+
+    /// Commits what follows from the end of the previous run, and begins the commits of this one, about one a second.
+    /// To be called before the first request is answered. Where it fails, the facts wait and are tried again.
+    ///
+    /// # Errors
+    /// Nothing could be written yet.
+    pub fn begin(&self, facts: Vec<Fact>) -> Result<(), StateError> {
+        self.ask(Purpose::Begin, facts)
+    }
+
+    /// Takes facts that are to be written about once a second. Never waits.
+    pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
+        if let Kind::Disk { shared, .. } = &self.0.kind {
+            shared.put(facts);
+        }
+    }
+
+    /// Writes facts, and those that were put before, and waits until they are on the disk. Where it fails, these facts
+    /// are dropped. Not for the request path.
+    ///
+    /// # Errors
+    /// They are not on the disk.
+    pub fn commit(&self, facts: Vec<Fact>) -> Result<(), StateError> {
+        self.ask(Purpose::Commit, facts)
+    }
+
+    /// Commits facts that have to be known to the next start before they take effect: publications, and changes of how
+    /// crawlers are told apart. Where that fails, it succeeds nevertheless once the next start will see a gap in any
+    /// case; then the facts wait to be written. In memory it succeeds unless the directory could mislead a start.
+    ///
+    /// # Errors
+    /// They must not take effect yet. To be tried again, about once a second.
+    pub fn publish(&self, facts: Vec<Fact>) -> Result<(), StateError> {
+        match self.commit(facts.clone()) {
+            Err(error) if !self.may_publish((self.0.now)()) => Err(error),
+            Err(_) => {
+                self.put(facts);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
+    pub fn may_publish(&self, moment: Moment) -> bool {
+        match &self.0.kind {
+            Kind::Disk { shared, .. } => shared.may_publish(moment),
+            Kind::Memory { left, .. } => left.is_none_or(|(left, looked_at)| left.cannot_mislead(moment, looked_at)),
+        }
+    }
+
+    /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
+    pub fn prune(&self, before: Timestamp) {
+        if let Kind::Disk { shared, .. } = &self.0.kind {
+            shared.prune(before);
+        }
+    }
+
+    /// How the store is doing.
+    pub fn health(&self) -> StoreHealth {
+        match &self.0.kind {
+            Kind::Memory { why, .. } => StoreHealth::InMemory { why: why.clone() },
+            Kind::Disk { shared, .. } => shared.health(),
+        }
+    }
+
+    /// How many transactions this process committed.
+    pub fn commits(&self) -> u64 {
+        match &self.0.kind {
+            Kind::Memory { .. } => 0,
+            Kind::Disk { shared, .. } => shared.commits(),
+        }
+    }
+
+    /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.
+    ///
+    /// # Errors
+    /// The next start will find a run that crashed.
+    pub fn close(&self) -> Result<(), StateError> {
+        let closed = self.ask(Purpose::Close, Vec::new());
+        self.0.join();
+        closed
+    }
+
+    fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
+        let shared = match &self.0.kind {
+            Kind::Disk { shared, .. } => shared,
+            Kind::Memory { why: InMemory::Unusable { directory, error }, .. } if !self.may_publish((self.0.now)()) => {
+                return Err(StateError::Unwritten { directory: directory.clone(), error: error.clone() });
+            }
+            Kind::Memory { .. } => return Ok(()),
+        };
+        let (done, answer) = std::sync::mpsc::sync_channel(1);
+        let closed = || StateError::Closed { directory: shared.directory.clone() };
+        if !shared.ask(Request { purpose, facts, done }) {
+            return Err(closed());
+        }
+        let answered = answer.recv().map_err(|_| closed())?;
+        answered.map_err(|error| StateError::Unwritten { directory: shared.directory.clone(), error })
+    }
+
+    #[cfg(test)]
+    pub fn execute(&self, sql: &'static str) {
+        self.ask(Purpose::Execute(sql), Vec::new()).expect("executed");
+    }
+}
+
+impl Handle {
+    /// Waits for the end of the thread, and with it of the lock.
+    fn join(&self) {
+        let Kind::Disk { thread, .. } = &self.kind else { return };
+        let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    /// Like a crash: nothing is written any more.
+    fn drop(&mut self) {
+        if let Kind::Disk { shared, .. } = &self.kind {
+            shared.abandon();
+            self.join();
+        }
+    }
+}
+
+impl Remembered {
+    fn nothing() -> Remembered {
+        Remembered { previous_run: PreviousRun::Unknown, is_continued: false, facts: Facts::default(), set_aside: None }
+    }
+
+    /// After a gap nothing of an observation is left, and nobody knows how crawlers were told apart meanwhile.
+    fn keep_what_counts(&mut self, now: Timestamp) {
+        self.is_continued = self.previous_run.is_continued_at(now);
+        if !self.is_continued {
+            self.facts.observations.clear();
+            self.facts.identity_epochs.clear();
+        }
+    }
+}
+
+/// Opens the file; sets a damaged one aside and begins an empty one.
+fn open_database(file: &Path, now: Timestamp) -> Result<(Database, Remembered), DatabaseError> {
+    let (opened, aside) = match try_open(file, now) {
+        Err(DatabaseError::Damaged(error)) => {
+            let aside = set_aside(file, now)
+                .map_err(|why| DatabaseError::Damaged(format!("{error}; it cannot be set aside: {why}")))?;
+            tracing::error!(
+                "cannot understand {}: {error}; crawlgate set it aside as {} and begins an empty one, and calls no \
+                 crawler a violator for a day. Pauses and last good policies are forgotten: check them.",
+                file.display(),
+                aside.display()
+            );
+            (try_open(file, now)?, Some(aside))
+        }
+        opened => (opened?, None),
+    };
+    let (database, facts, previous_run) = opened;
+    let remembered = Remembered { previous_run, facts, set_aside: aside, ..Remembered::nothing() };
+    Ok((database, remembered))
+}
+
+fn try_open(file: &Path, now: Timestamp) -> Result<(Database, Facts, PreviousRun), DatabaseError> {
+    let database = Database::open(file)?;
+    let (facts, previous) = database.read(now)?;
+    database.take_clean_end()?;
+    Ok((database, facts, previous))
+}

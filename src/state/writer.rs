@@ -1,0 +1,333 @@
+//! The thread that writes: one transaction about once a second, and at once where somebody waits for it. The main types
+//! are [`Writer`], which the thread owns, and [`Shared`], which the handles share with it. This file must not know the
+//! tables.
+
+use super::database::{Batch, Database, RunRow};
+use super::facts::Fact;
+use super::health::StoreHealth;
+use super::lock::DirectoryLock;
+use super::previous_run::PreviousRun;
+use super::queue::Pending;
+use crate::clock::Moment;
+use crate::time::Timestamp;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often facts are written.
+const EVERY: Duration = Duration::from_secs(1);
+/// How often the time of the commit is written while there is nothing else.
+const IDLE: Duration = Duration::from_secs(5);
+/// Writing may take this part of the time: large batches are written less often.
+const SHARE: u32 = 10;
+/// Large batches are written this often all the same, so that the next start does not take the pause for a gap.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// Where the store has the time from.
+pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
+
+/// Where a caller waits for the answer.
+pub type Done = SyncSender<Result<(), String>>;
+
+/// Something that is to be done at once.
+pub struct Request {
+    pub purpose: Purpose,
+    pub facts: Vec<Fact>,
+    pub done: Done,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Its facts follow from the end of the previous run; from now on the time of the commit is written.
+    Begin,
+    /// Its facts have to be on the disk.
+    Commit,
+    /// Everything has to be on the disk, and the run ends.
+    Close,
+    /// A test changes the file.
+    #[cfg(test)]
+    Execute(&'static str),
+}
+
+#[derive(Default)]
+struct Queue {
+    pending: Pending,
+    requests: Vec<Request>,
+    prune: Option<Timestamp>,
+    /// Facts were dropped: the next start must not trust this run.
+    is_incomplete: bool,
+    is_closed: bool,
+}
+
+/// What is known of the file.
+struct Known {
+    /// What the next start finds, and by what was lived through when it was so.
+    on_disk: (PreviousRun, Duration),
+    failing: Option<(Timestamp, String)>,
+}
+
+/// What the handles and the thread share.
+pub struct Shared {
+    pub directory: String,
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    known: Mutex<Known>,
+    commits: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(directory: &Path, previous_run: PreviousRun, moment: Moment) -> Shared {
+        // The clean end was taken away when the file was opened.
+        let on_disk = match previous_run {
+            PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
+            previous => previous,
+        };
+        Shared {
+            directory: directory.display().to_string(),
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), failing: None }),
+            commits: AtomicU64::new(0),
+        }
+    }
+
+    pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
+        let mut queue = self.queue();
+        for fact in facts {
+            let has_room = queue.pending.add(fact);
+            self.note_room(&mut queue, has_room);
+        }
+    }
+
+    fn note_room(&self, queue: &mut Queue, has_room: bool) {
+        if !has_room && !queue.is_incomplete {
+            queue.is_incomplete = true;
+            tracing::error!(
+                "too much waits to be written to the state directory {}; crawlgate drops what is new, and calls no \
+                 crawler a violator for a day after the next start. Free space or repair the permissions.",
+                self.directory
+            );
+        }
+    }
+
+    /// Hands a request to the thread; says whether it still runs.
+    pub fn ask(&self, request: Request) -> bool {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return false;
+        }
+        queue.is_closed = request.purpose == Purpose::Close;
+        queue.requests.push(request);
+        self.wake.notify_one();
+        true
+    }
+
+    pub fn prune(&self, before: Timestamp) {
+        let mut queue = self.queue();
+        queue.prune = queue.prune.max(Some(before));
+    }
+
+    /// The thread ends, and writes nothing more.
+    pub fn abandon(&self) {
+        self.queue().is_closed = true;
+        self.wake.notify_one();
+    }
+
+    pub fn may_publish(&self, moment: Moment) -> bool {
+        let known = self.known();
+        let (on_disk, at) = known.on_disk;
+        known.failing.is_none() || on_disk.cannot_mislead(moment, at)
+    }
+
+    pub fn health(&self) -> StoreHealth {
+        let known = self.known();
+        let Some((since, error)) = known.failing.clone() else { return StoreHealth::Healthy };
+        let last_commit = known.on_disk.0.end();
+        StoreHealth::Failing { directory: self.directory.clone(), since, error, last_commit }
+    }
+
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Acquire)
+    }
+
+    /// Notes what came of a transaction that wrote this time of the commit, if it wrote one.
+    fn note(&self, result: Result<Option<RunRow>, String>, moment: Moment) {
+        let mut known = self.known();
+        match result {
+            Ok(run) => {
+                self.commits.fetch_add(1, Ordering::AcqRel);
+                if let Some(RunRow { committed, incomplete, .. }) = run {
+                    let previous = PreviousRun::Crashed { last_commit: committed };
+                    known.on_disk = (if incomplete { PreviousRun::Unknown } else { previous }, moment.lived);
+                }
+                if known.failing.take().is_some() {
+                    tracing::info!("the state directory {} is written again; nothing was lost", self.directory);
+                }
+            }
+            Err(error) => {
+                let since = known.failing.as_ref().map(|(since, _)| *since);
+                known.failing = Some((since.unwrap_or(moment.now), error));
+                drop(known);
+                if since.is_none() {
+                    tracing::error!("{}", self.health());
+                }
+            }
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was taken from the queue for one transaction.
+struct Taken {
+    pending: Pending,
+    requests: Vec<Request>,
+    prune: Option<Timestamp>,
+    is_incomplete: bool,
+    /// The facts before this moment are all there.
+    moment: Moment,
+}
+
+/// What the thread owns.
+pub struct Writer {
+    database: Database,
+    lock: DirectoryLock,
+    shared: Arc<Shared>,
+    now: Now,
+    /// Whether the run has begun: only then the time of the commit is written.
+    has_begun: bool,
+    /// Whether what is there about observations is to go with the first commit of the run.
+    forgets_observation: bool,
+    /// Not before then is anything written that nobody waits for.
+    next: Instant,
+    last_commit: Instant,
+}
+
+impl Writer {
+    pub fn new(
+        database: Database,
+        lock: DirectoryLock,
+        shared: Arc<Shared>,
+        now: Now,
+        forgets_observation: bool,
+    ) -> Writer {
+        let started = Instant::now();
+        let (has_begun, next, last_commit) = (false, started, started);
+        Writer { database, lock, shared, now, has_begun, forgets_observation, next, last_commit }
+    }
+
+    /// Writes until the store is closed or abandoned.
+    pub fn run(mut self) {
+        while let Some(taken) = self.wait() {
+            let closes = taken.requests.iter().any(|request| request.purpose == Purpose::Close);
+            let began = Instant::now();
+            let (result, requests) = self.write(taken);
+            let took = began.elapsed();
+            self.next = Instant::now() + (took * (SHARE - 1)).clamp(EVERY, SELDOM);
+            if closes {
+                return self.end(result, requests);
+            }
+            answer(requests, &result);
+        }
+    }
+
+    /// Waits until something is to be written; `None` when the store was abandoned.
+    fn wait(&mut self) -> Option<Taken> {
+        let shared = self.shared.clone();
+        let mut queue = shared.queue();
+        loop {
+            if !queue.requests.is_empty() {
+                break;
+            }
+            if queue.is_closed {
+                return None;
+            }
+            let is_due = Instant::now() >= self.next;
+            let is_idle = queue.pending.is_empty() && queue.prune.is_none() && self.last_commit.elapsed() < IDLE;
+            if self.has_begun && is_due && !is_idle {
+                break;
+            }
+            let pause = if is_due { EVERY } else { self.next.saturating_duration_since(Instant::now()) };
+            let waited = shared.wake.wait_timeout(queue, pause);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(Taken {
+            pending: std::mem::take(&mut queue.pending),
+            requests: std::mem::take(&mut queue.requests),
+            prune: queue.prune.take(),
+            is_incomplete: queue.is_incomplete,
+            moment: (self.now)(),
+        })
+    }
+
+    /// One transaction; what could not be written waits again.
+    fn write(&mut self, taken: Taken) -> (Result<(), String>, Vec<Request>) {
+        let Taken { mut pending, mut requests, prune, is_incomplete, moment } = taken;
+        let mut has_room = true;
+        for request in &mut requests {
+            if request.purpose == Purpose::Begin {
+                // They belong to every commit of this run, and wait where the first fails.
+                let added = request.facts.drain(..).map(|fact| pending.add(fact));
+                has_room &= added.fold(true, |all, one| all & one);
+                self.has_begun = true;
+            }
+            #[cfg(test)]
+            if let Purpose::Execute(sql) = request.purpose {
+                self.database.execute(sql);
+            }
+        }
+        let is_incomplete = is_incomplete || !has_room;
+        let clean = requests.iter().any(|request| request.purpose == Purpose::Close);
+        let run = RunRow { committed: moment.now, clean, incomplete: is_incomplete };
+        let asked = requests.iter().flat_map(|request| &request.facts);
+        let of_now: Vec<Fact> = pending.iter().chain(asked).map(|fact| fact.clone().taken_at(moment.now)).collect();
+        let batch = Batch {
+            facts: of_now.iter().collect(),
+            forgets_observation: self.has_begun && self.forgets_observation,
+            prune,
+            run: self.has_begun.then_some(run),
+            is_durable: !requests.is_empty(),
+        };
+        let result = self.database.write(&batch, moment.now).map_err(|error| error.to_string());
+        self.shared.note(result.clone().map(|()| batch.run), moment);
+        if result.is_ok() {
+            self.last_commit = Instant::now();
+            self.forgets_observation &= !self.has_begun;
+        } else {
+            let mut queue = self.shared.queue();
+            has_room &= queue.pending.put_back(pending);
+            queue.prune = queue.prune.max(prune);
+            self.shared.note_room(&mut queue, has_room);
+        }
+        (result, requests)
+    }
+
+    /// Gives the directory up, and only then says so to whoever closes the store.
+    fn end(self, result: Result<(), String>, requests: Vec<Request>) {
+        let Writer { database, lock, has_begun, .. } = self;
+        database.close();
+        // A run that never began wrote no end of its own.
+        let result = match result {
+            Ok(()) if has_begun => lock.release().map_err(|error| error.to_string()),
+            result => result,
+        };
+        drop(lock);
+        answer(requests, &result);
+    }
+}
+
+fn answer(requests: Vec<Request>, result: &Result<(), String>) {
+    for request in requests {
+        // A caller that waits no more needs no answer.
+        let _ = request.done.send(result.clone());
+    }
+}

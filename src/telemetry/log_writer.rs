@@ -1,0 +1,336 @@
+//! Logs of JSON lines. [`LogWriter`] takes lines in on the thread of the request and gathers them; a thread of its own
+//! writes them several times a second. Waking that thread for each line would cost more than everything else. A full
+//! buffer drops lines and counts them, so a request never waits for a disk. Must not know what the lines say.
+//!
+//! A reopening of the file is [`Reopening::None`], then `Requested` by [`LogWriter::reopen`], then `Running` in the
+//! writer, then `None` again.
+
+use super::log_file::{Belong, LogFile, Lost};
+use serde::Serialize;
+use std::cell::RefCell;
+use std::io::{Stdout, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Octets that may wait: some seconds of a busy server.
+const ROOM: usize = 8 * 1024 * 1024;
+/// With so many octets waiting the writer begins at once.
+const ENOUGH: usize = 64 * 1024;
+/// How long a line may wait for others.
+const GATHERED: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// A line is put together here, so that the lock is held for copying only.
+    static LINE: RefCell<Vec<u8>> = RefCell::default();
+}
+
+/// Where lines go.
+pub(super) enum Output {
+    Stdout(Stdout),
+    File(LogFile),
+}
+
+/// A log; cheap to clone. The writer ends with the last of the clones.
+#[derive(Clone)]
+pub struct LogWriter {
+    open: Option<Arc<Open>>,
+}
+
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.queue().closed = true;
+        self.0.work.notify_one();
+    }
+}
+
+/// Why lines are lost, or go into a file that has another name.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("the {log} cannot be written, and lines are lost: {error}")]
+    Unwritable { log: &'static str, error: std::io::Error },
+    #[error("the {log} is written too slowly, and lines are lost")]
+    TooSlow { log: &'static str },
+    #[error("the {log} cannot be created again, and crawlgate goes on with the renamed file: {error}")]
+    NotReopened { log: &'static str, error: String },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reopening {
+    #[default]
+    None,
+    /// The first `before` octets that wait belong into the file that is open.
+    Requested {
+        before: usize,
+    },
+    Running,
+}
+
+/// What waits to be written, and what the writer is to do.
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<u8>,
+    /// Octets that were ever taken in.
+    taken_in: u64,
+    /// Octets that the writer has written or lost.
+    done: u64,
+    /// Whether a flush waits for the writer.
+    hurry: bool,
+    reopening: Reopening,
+    closed: bool,
+    /// Whether a line found no room since the writer last took lines.
+    overflowed: bool,
+    problem: Option<Problem>,
+}
+
+impl Queue {
+    fn must_write_now(&self) -> bool {
+        self.hurry
+            || self.closed
+            || self.waiting.len() >= ENOUGH
+            || matches!(self.reopening, Reopening::Requested { .. })
+    }
+}
+
+/// What the writer shares with the threads that log.
+struct Shared {
+    name: &'static str,
+    queue: Mutex<Queue>,
+    /// The writer has something to do.
+    work: Condvar,
+    /// The writer has done something.
+    written: Condvar,
+    dropped: AtomicU64,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LogWriter {
+    /// Starts the writer of a log. `name` is for messages.
+    pub(super) fn start(name: &'static str, output: Output) -> std::io::Result<LogWriter> {
+        let (queue, work, written) = Default::default();
+        let shared = Arc::new(Shared { name, queue, work, written, dropped: AtomicU64::new(0) });
+        let writer = Writer { output, shared: shared.clone(), lost: 0 };
+        std::thread::Builder::new().name(name.into()).spawn(move || writer.run())?;
+        Ok(LogWriter { open: Some(Arc::new(Open(shared))) })
+    }
+
+    /// A log that is not written.
+    pub(super) fn off() -> LogWriter {
+        LogWriter { open: None }
+    }
+
+    fn shared(&self) -> Option<&Shared> {
+        self.open.as_deref().map(|open| &*open.0)
+    }
+
+    /// Whether lines are written. If not, no record needs to be built.
+    pub fn enabled(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Takes a line in.
+    pub fn write(&self, record: &impl Serialize) {
+        let Some(shared) = self.shared() else { return };
+        LINE.with_borrow_mut(|line| {
+            line.clear();
+            if serde_json::to_writer(&mut *line, record).is_err() {
+                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            line.push(b'\n');
+            let mut queue = shared.queue();
+            let before = queue.waiting.len();
+            if before + line.len() > ROOM {
+                queue.overflowed = true;
+                shared.dropped.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            queue.waiting.extend_from_slice(line);
+            queue.taken_in += line.len() as u64;
+            let after = queue.waiting.len();
+            drop(queue);
+            // Between the first line and `ENOUGH` the writer sleeps for a fixed time.
+            if before == 0 || (before < ENOUGH && after >= ENOUGH) {
+                shared.work.notify_one();
+            }
+        });
+    }
+
+    /// Lines that were dropped because too many waited, or that could not be written.
+    pub fn dropped(&self) -> u64 {
+        self.shared().map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Why lines are being lost, or go into a renamed file.
+    pub fn problem(&self) -> Option<String> {
+        let shared = self.shared()?;
+        let queue = shared.queue();
+        let too_slow = || queue.overflowed.then(|| Problem::TooSlow { log: shared.name }.to_string());
+        queue.problem.as_ref().map(Problem::to_string).or_else(too_slow)
+    }
+
+    /// Waits until everything that was taken in is written, for at most `limit`.
+    pub fn flush(&self, limit: Duration) {
+        let Some(shared) = self.shared() else { return };
+        let end = Instant::now() + limit;
+        let mut queue = shared.queue();
+        let wanted = queue.taken_in;
+        while queue.done < wanted || queue.reopening != Reopening::None {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            queue.hurry = true;
+            shared.work.notify_one();
+            queue = shared.written.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Opens the file again, after it was rotated.
+    pub fn reopen(&self) {
+        if let Some(shared) = self.shared() {
+            let mut queue = shared.queue();
+            queue.reopening = Reopening::Requested { before: queue.waiting.len() };
+            drop(queue);
+            shared.work.notify_one();
+        }
+    }
+}
+
+/// What the writer takes from the queue at once.
+struct Batch {
+    lines: Vec<u8>,
+    /// Whether the file is to be opened again, and behind how many octets.
+    reopen_behind: Option<usize>,
+    closed: bool,
+    overflowed: bool,
+}
+
+/// The thread that writes.
+struct Writer {
+    output: Output,
+    shared: Arc<Shared>,
+    /// Lines that were lost since the log could last be written.
+    lost: u64,
+}
+
+impl Writer {
+    fn run(mut self) {
+        // Two buffers change places.
+        let mut buffer = Vec::new();
+        loop {
+            let batch = self.next_batch(std::mem::take(&mut buffer));
+            let problem = self.write_batch(&batch);
+            self.finish(&batch, problem);
+            if batch.closed {
+                return;
+            }
+            buffer = batch.lines;
+            // The memory of a burst is given back.
+            if buffer.capacity() > 4 * ENOUGH {
+                buffer = Vec::new();
+            }
+        }
+    }
+
+    /// Waits for lines, and then a little for more of them.
+    fn next_batch(&self, mut lines: Vec<u8>) -> Batch {
+        let work = &self.shared.work;
+        let idle = |queue: &mut Queue| queue.waiting.is_empty() && !queue.must_write_now();
+        let few = |queue: &mut Queue| !queue.must_write_now();
+        let queue = work.wait_while(self.shared.queue(), idle).unwrap_or_else(PoisonError::into_inner);
+        let mut queue = work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
+        lines.clear();
+        std::mem::swap(&mut lines, &mut queue.waiting);
+        let reopen_behind = match queue.reopening {
+            Reopening::Requested { before } => {
+                queue.reopening = Reopening::Running;
+                Some(before.min(lines.len()))
+            }
+            Reopening::None | Reopening::Running => None,
+        };
+        queue.hurry = false;
+        Batch { lines, reopen_behind, closed: queue.closed, overflowed: std::mem::take(&mut queue.overflowed) }
+    }
+
+    fn write_batch(&mut self, batch: &Batch) -> Option<Problem> {
+        let Some(place) = batch.reopen_behind else { return self.write(&batch.lines, Belong::ToName) };
+        let (before, after) = batch.lines.split_at(place);
+        let problem = self.write(before, Belong::ToOpenFile);
+        if let Err(error) = self.output.reopen() {
+            tracing::error!(%error, "cannot open the {} again; crawlgate goes on with the open file", self.shared.name);
+        }
+        self.write(after, Belong::ToName).or(problem)
+    }
+
+    fn write(&mut self, lines: &[u8], belong: Belong) -> Option<Problem> {
+        if lines.is_empty() {
+            return None;
+        }
+        let log = self.shared.name;
+        match self.output.write(lines, belong) {
+            Ok(()) => {
+                if self.lost > 0 {
+                    tracing::warn!(lost = self.lost, "the {log} can be written again");
+                    self.lost = 0;
+                }
+                None
+            }
+            Err(Lost { lines, error }) => {
+                if self.lost == 0 {
+                    tracing::error!(%error, "the {log} cannot be written; lines are lost until it can");
+                }
+                self.lost += lines;
+                self.shared.dropped.fetch_add(lines, Ordering::Relaxed);
+                Some(Problem::Unwritable { log, error })
+            }
+        }
+    }
+
+    /// Reports what became of a batch.
+    fn finish(&self, batch: &Batch, problem: Option<Problem>) {
+        let log = self.shared.name;
+        let mut queue = self.shared.queue();
+        if !batch.lines.is_empty() {
+            let too_slow = || batch.overflowed.then_some(Problem::TooSlow { log });
+            let not_reopened = || Some(Problem::NotReopened { log, error: self.output.reopen_problem()?.to_owned() });
+            queue.problem = problem.or_else(too_slow).or_else(not_reopened);
+        }
+        queue.done += batch.lines.len() as u64;
+        if queue.reopening == Reopening::Running {
+            queue.reopening = Reopening::None;
+        }
+        drop(queue);
+        self.shared.written.notify_all();
+    }
+}
+
+impl Output {
+    fn write(&mut self, lines: &[u8], belong: Belong) -> Result<(), Lost> {
+        match self {
+            Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()).map_err(Lost::all(lines)),
+            Output::File(file) => file.write_lines(lines, belong),
+        }
+    }
+
+    fn reopen(&mut self) -> std::io::Result<()> {
+        match self {
+            Output::Stdout(_) => Ok(()),
+            Output::File(file) => file.reopen(),
+        }
+    }
+
+    fn reopen_problem(&self) -> Option<&str> {
+        match self {
+            Output::Stdout(_) => None,
+            Output::File(file) => file.reopen_problem(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Gauges about sites: what their policies say, whether these are in force, how it stands with the origin's own
+//! robots.txt. The main types are [`SiteGauges`], the facts of one site, and [`SiteMetrics`], the series of all sites.
+//! Series of a site that is gone are removed. Must not know policies.
+
+use super::counters::{MAX_SERIES, cut_label};
+use super::register::Register;
+use prometheus::core::Collector;
+use prometheus::{Gauge, IntGaugeVec};
+
+/// The facts of a site when its policy changes.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct SiteGauges {
+    pub site: String,
+    /// Empty when no policy of the site is in force.
+    pub version: String,
+    pub indexable: bool,
+    /// In seconds since 1970.
+    pub front_page_seen: Option<i64>,
+    /// How many paths are at each stage; all 0 where no path is being retired.
+    pub retire: [(&'static str, usize); 3],
+    pub paused: bool,
+    pub reload_success: bool,
+}
+
+/// The series of all sites.
+pub(super) struct SiteMetrics {
+    pub(super) last_fetch: IntGaugeVec,
+    suspended: IntGaugeVec,
+    indexable: IntGaugeVec,
+    front_page: IntGaugeVec,
+    retire: IntGaugeVec,
+    paused: IntGaugeVec,
+    policy_info: IntGaugeVec,
+    reload_success: IntGaugeVec,
+    reload_timestamp: Gauge,
+    origin_robots: IntGaugeVec,
+    origin_robots_last_success: IntGaugeVec,
+}
+
+impl SiteMetrics {
+    pub(super) fn new(register: Register<'_>) -> SiteMetrics {
+        SiteMetrics {
+            last_fetch: register.gauges(
+                "crawlgate_robots_last_fetch_timestamp_seconds",
+                "When crawlgate last served the site's robots.txt to the crawler (status 200 or 304).",
+                &["site", "crawler"],
+            ),
+            suspended: register.gauges(
+                "crawlgate_identity_suspended",
+                "1 while the crawler's networks in the site's policy verified no visit for 7 days although others \
+                 used its name. The list then proves no impostor.",
+                &["site", "crawler"],
+            ),
+            indexable: register.gauges(
+                "crawlgate_site_indexable",
+                "1 if Googlebot may fetch and index the site's front page: by the response last sent for /, or by the \
+                 policy alone before one was sent.",
+                &["site"],
+            ),
+            front_page: register.gauges(
+                "crawlgate_site_front_page_timestamp_seconds",
+                "When the response for / that crawlgate_site_indexable goes by was sent. 0 before one was sent.",
+                &["site"],
+            ),
+            retire: register.gauges(
+                "crawlgate_retire_paths",
+                "Number of paths that are being retired, by stage: planned, noindex, disallowed.",
+                &["site", "stage"],
+            ),
+            paused: register.gauges("crawlgate_paused", "1 while crawling of the site is paused.", &["site"]),
+            policy_info: register.gauges(
+                "crawlgate_policy_info",
+                "Always 1. The label version is the robots.txt version in force.",
+                &["site", "version"],
+            ),
+            reload_success: register.gauges(
+                "crawlgate_policy_reload_success",
+                "1 if the site's policy file as it is on disk is in force.",
+                &["site"],
+            ),
+            reload_timestamp: register
+                .float_gauge("crawlgate_policy_reload_timestamp_seconds", "When crawlgate last loaded the policies."),
+            origin_robots: register.gauges(
+                "crawlgate_origin_robots_state",
+                "State of the copy of the origin's own robots.txt: 1 for the state that it is in.",
+                &["site", "state"],
+            ),
+            origin_robots_last_success: register.gauges(
+                "crawlgate_origin_robots_last_success_timestamp_seconds",
+                "When the origin last answered the request for its own robots.txt with a file, or with a status that \
+                 means it has none.",
+                &["site"],
+            ),
+        }
+    }
+
+    /// Sets the gauges of all sites.
+    pub(super) fn set(&self, sites: &[SiteGauges], reload_timestamp: i64) {
+        self.reload_timestamp.set(reload_timestamp as f64);
+        self.policy_info.reset();
+        for site in sites {
+            let name = cut_label(&site.site);
+            self.indexable.with_label_values(&[name]).set(site.indexable.into());
+            self.front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
+            let retires = site.retire.iter().any(|(_, paths)| *paths > 0);
+            for (stage, paths) in site.retire {
+                match retires {
+                    true => self.retire.with_label_values(&[name, stage]).set(paths as i64),
+                    false => drop(self.retire.remove_label_values(&[name, stage])),
+                }
+            }
+            self.paused.with_label_values(&[name]).set(site.paused.into());
+            self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
+            if !site.version.is_empty() {
+                self.policy_info.with_label_values(&[name, &site.version]).set(1);
+            }
+        }
+    }
+
+    /// Removes the series of sites that are not kept.
+    pub(super) fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
+        for gauges in
+            [&self.indexable, &self.front_page, &self.retire, &self.paused, &self.reload_success, &self.last_fetch]
+        {
+            remove_sites(gauges, keep, |labels| gauges.remove_label_values(labels).is_ok());
+        }
+    }
+
+    /// Each list is a site, a crawler, and whether the list is suspended.
+    pub(super) fn set_suspended(&self, lists: &[(String, String, bool)]) {
+        self.suspended.reset();
+        for (site, crawler, suspended) in lists.iter().take(MAX_SERIES) {
+            self.suspended.with_label_values(&[cut_label(site), cut_label(crawler)]).set((*suspended).into());
+        }
+    }
+
+    /// Each site has a name, the name of its state, and the moment of the last success.
+    pub(super) fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
+        self.origin_robots.reset();
+        self.origin_robots_last_success.reset();
+        for (site, state, last_success) in sites {
+            self.origin_robots.with_label_values(&[cut_label(site), state]).set(1);
+            if let Some(moment) = last_success {
+                self.origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
+            }
+        }
+    }
+}
+
+/// Removes the series of a vector whose `site` label is not kept.
+pub(super) fn remove_sites(
+    vector: &impl Collector,
+    keep: &dyn Fn(&str) -> bool,
+    mut remove_series: impl FnMut(&[&str]) -> bool,
+) {
+    let order: Vec<String> = vector.desc().first().map(|desc| desc.variable_labels.clone()).unwrap_or_default();
+    for family in vector.collect() {
+        for metric in family.get_metric() {
+            let value = |name: &str| {
+                metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
+            };
+            if value("site").is_none_or(|site| keep(&site)) {
+                continue;
+            }
+            let values: Vec<String> = order.iter().filter_map(|name| value(name)).collect();
+            let values: Vec<&str> = values.iter().map(String::as_str).collect();
+            remove_series(&values);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The judgement of one request, in values: [`Verdict`], [`Kind`], [`Action`], and the [`Decision`] that holds them.
+//! Knows no rule: `decide` makes decisions, `report` puts them into words.
+
+use crate::crawlers::Claim;
+use crate::policy::site::{PathRules, PathSignals};
+
+/// What the rules say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Verdict {
+    Allowed,
+    Disallowed,
+    NotBound,
+    NotACrawler,
+}
+
+/// What the request is, as far as it can be known (see `docs/semantics.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Not judged.
+    NotACrawler,
+    /// Allowed by the version in force.
+    Allowed,
+    /// Disallowed now, allowed by a version it may hold.
+    StaleCopy,
+    /// Disallowed by all that it may hold.
+    Violation,
+    /// Disallowed by all that is known of, on a host that was not watched long enough to know all.
+    Unproven,
+    /// Only the resolved path is disallowed.
+    Ambiguous,
+    /// Its operator says the rules do not bind it.
+    NotBound,
+    /// Allowed, and sooner than the crawl delay lets it come.
+    TooFast,
+    /// Proven not to be the crawler that it says it is.
+    Impostor,
+    /// It asks for a trap, or its address did under the same name a while ago.
+    Trapped,
+    /// Allowed, but the policy refuses who is not verified.
+    Unverified,
+    /// Disallowed, and the policy lets it all the same: no violation.
+    Exempt,
+}
+
+/// A rule of the site's document: the group that applied, and the rule that decided, when one did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleRef {
+    /// Index into `document.groups`.
+    pub group: u16,
+    /// Index into its rules.
+    pub rule: Option<u32>,
+}
+
+/// What is done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Forwarded.
+    Pass,
+    /// Answered with the site's `answers[index]`.
+    Block(u16),
+    /// The same, and told when to come back.
+    Slow {
+        /// Index of the answer.
+        answer: u16,
+        /// Retry-After in seconds: who waits that long is in time.
+        retry_after: u32,
+    },
+    /// Answered 503.
+    Pause {
+        /// Retry-After in seconds.
+        retry_after: u32,
+    },
+    /// The site's robots.txt.
+    RobotsTxt,
+    /// A licence is asked for.
+    License {
+        /// 401, or 402.
+        status: u16,
+    },
+    /// The site's `/.well-known/tdmrep.json`.
+    TdmRep,
+}
+
+/// The judgement of one request to a site. Indexes point into the snapshot that it was made with. A request for a host
+/// that no site claims has no decision: it is forwarded untouched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Index of the site.
+    pub site: usize,
+    /// The crawler that the user agent claims to be.
+    pub claim: Claim,
+    /// What the rules say.
+    pub verdict: Verdict,
+    /// What the request counts as.
+    pub kind: Kind,
+    /// Whether this is a violation by a crawler that was never served robots.txt here, though it could have been.
+    pub never_fetched: bool,
+    /// The group and the rule that decided.
+    pub rule: Option<RuleRef>,
+    /// What is done with the request.
+    pub action: Action,
+    /// What `mode: enforce` would do, where `mode: observe` lets the request pass.
+    pub would: Option<Action>,
+    /// Whether the request asks for a trap that the crawler could know of. Its address and claim are to be marked,
+    /// unless the crawler is verified.
+    pub trap_hit: bool,
+    /// The tag rules that the path selects.
+    pub path_rules: PathRules,
+    /// What the site says about the use of the content at the path.
+    pub signals: PathSignals,
+    /// Whether the request asks for robots.txt, however the path is spelled.
+    pub robots_txt: bool,
+    /// Whether the policy wants the request recorded: not with `mode: off`.
+    pub recorded: bool,
+}
+
+impl Verdict {
+    /// Its name in reports and tests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Allowed => "allowed",
+            Verdict::Disallowed => "disallowed",
+            Verdict::NotBound => "not_bound",
+            Verdict::NotACrawler => "not_a_crawler",
+        }
+    }
+}
+
+impl Kind {
+    /// Its name in reports, metrics and tests.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::NotACrawler => "not_a_crawler",
+            Kind::Allowed => "allowed",
+            Kind::StaleCopy => "stale_copy",
+            Kind::Violation => "violation",
+            Kind::Unproven => "unproven",
+            Kind::Ambiguous => "ambiguous",
+            Kind::NotBound => "not_bound",
+            Kind::TooFast => "too_fast",
+            Kind::Impostor => "impostor",
+            Kind::Trapped => "trapped",
+            Kind::Unverified => "unverified",
+            Kind::Exempt => "exempt",
+        }
+    }
+}
+
+impl Action {
+    /// Its name in reports, metrics and tests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::Pass => "pass",
+            Action::Block(_) => "block",
+            Action::Slow { .. } => "slow",
+            Action::Pause { .. } => "pause",
+            Action::RobotsTxt => "robots_txt",
+            Action::License { .. } => "license",
+            Action::TdmRep => "tdmrep",
+        }
+    }
+}
+
+impl Decision {
+    /// What the request was, as far as that is recorded.
+    pub fn recorded_kind(&self) -> &'static str {
+        if self.recorded || self.kind == Kind::NotACrawler { self.kind.name() } else { "off" }
+    }
+
+    /// The same for a request that carries a licence token. Whether the token is good is for the origin to say, or for
+    /// the licence server: a policy holds no keys.
+    pub fn with_license_token(mut self) -> Decision {
+        if matches!(self.action, Action::License { .. }) {
+            self.action = Action::Pass;
+        }
+        self.would = self.would.filter(|would| !matches!(would, Action::License { .. }));
+        self
+    }
+}

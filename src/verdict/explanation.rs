@@ -1,0 +1,111 @@
+//! [`Explanation`]: a decision with its reasons, in values that `explain --json` prints. `report` fills it in, `render`
+//! writes it as text.
+
+use super::decision::{Kind, Verdict};
+use super::identity::Identity;
+use crate::time::{Timestamp, rfc3339};
+use crate::yaml::Span;
+use serde::Serialize;
+
+/// The response that the tags of an explanation are for.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseFacts<'a> {
+    /// The origin's status.
+    pub status: u16,
+    /// The origin's content type.
+    pub content_type: Option<&'a str>,
+    /// The lines of X-Robots-Tag that the origin sends.
+    pub origin_tags: &'a [String],
+}
+
+impl Default for ResponseFacts<'_> {
+    /// 200, of unknown type, without tags.
+    fn default() -> Self {
+        ResponseFacts { status: 200, content_type: None, origin_tags: &[] }
+    }
+}
+
+/// Why a request is treated as it is. Serialised as `explain --json` prints it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Explanation {
+    pub site: Option<String>,
+    pub host: String,
+    pub target: String,
+    pub crawler: Option<CrawlerReport>,
+    pub identity: Identity,
+    /// It would be an impostor, but for a list of networks that verified nobody lately.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
+    pub group: Option<GroupReport>,
+    pub rule: Option<RuleReport>,
+    pub verdict: Verdict,
+    pub kind: Kind,
+    /// A violation of a crawler that was never served robots.txt here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_fetched: bool,
+    pub action: ActionReport,
+    pub x_robots_tag: Vec<String>,
+    /// Lines of the origin that are not passed on, and stand in no line of ours either.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken_away: Vec<String>,
+    /// By what.
+    #[serde(skip)]
+    pub(super) taken_by: &'static str,
+    /// Header lines about the use of the content, as they are sent.
+    pub signals: Vec<String>,
+    /// What these lines come to for search engines, for each bot that they name, and for any other (`*`).
+    pub effective: Vec<EffectiveReport>,
+    /// The version of robots.txt it was judged by.
+    pub version: Option<String>,
+    /// Until when robots.txt is answered 503, for want of a copy of the origin's own.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "rfc3339")]
+    pub robots_txt_unavailable_until: Option<Timestamp>,
+}
+
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CrawlerReport {
+    pub id: String,
+    pub name: String,
+    pub operator: Option<String>,
+    pub token: Option<String>,
+    pub purpose: &'static str,
+}
+
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupReport {
+    pub agents: Vec<String>,
+}
+
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleReport {
+    pub kind: &'static str,
+    pub pattern: String,
+    /// `file:line:column`.
+    pub source: String,
+    #[serde(skip)]
+    pub(super) span: Option<Span>,
+}
+
+/// What binds a bot, as Google computes it: what everybody is told and what it is told itself.
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EffectiveReport {
+    pub bot: String,
+    pub directives: Vec<String>,
+}
+
+#[allow(missing_docs)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ActionReport {
+    /// `pass`, `block`, `slow`, `license`, `pause`, `robots_txt` or `tdmrep`.
+    pub kind: &'static str,
+    pub status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would: Option<Box<ActionReport>>,
+}

@@ -1,0 +1,89 @@
+//! What is proven about the crawler that a user agent claims: [`Identity`], and what the networks that a policy lists
+//! say about a client's address. Knows no DNS and no signature: finding proofs is another room's work.
+
+use super::Facts;
+use crate::crawlers::Claim;
+use crate::policy::Site;
+use std::net::IpAddr;
+
+/// What is proven about a claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Identity {
+    /// Neither way.
+    #[default]
+    Unverified,
+    /// It is who it says it is.
+    Verified,
+    /// It is not.
+    Impostor,
+    /// It would be, but the list of addresses that says so never verified anybody lately: treated as not verified.
+    #[serde(rename = "unverified")]
+    Suspended,
+}
+
+impl Identity {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Identity::Unverified | Identity::Suspended => "unverified",
+            Identity::Verified => "verified",
+            Identity::Impostor => "impostor",
+        }
+    }
+
+    /// What is counted of it: a finding that is suspended has a name of its own.
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Identity::Suspended => "suspended",
+            _ => self.name(),
+        }
+    }
+}
+
+/// What the policy's own lists of addresses prove of a claim. `may_accuse` is `false` where the address may be that of
+/// a proxy that nobody declared: it proves nothing against anybody then. Nor does an address of a private network.
+pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
+    let address = facts.client;
+    match address.and_then(|address| site.holds_address(claim, address)) {
+        Some(true) => Identity::Verified,
+        Some(false) if may_accuse && !address.is_none_or(is_private) => Identity::Impostor,
+        Some(false) | None => Identity::Unverified,
+    }
+}
+
+/// Loopback, private networks, link-local addresses, and those that carriers share out (RFC 1918, 3927, 4193, 4291,
+/// 6598).
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [first, second, ..] = address.octets();
+            address.is_loopback()
+                || address.is_private()
+                || address.is_link_local()
+                || address.is_unspecified()
+                || first == 100 && second & 0xc0 == 64
+        }
+        IpAddr::V6(address) => {
+            let first = address.segments()[0];
+            address.is_loopback() || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_private;
+
+    #[test]
+    fn addresses_that_prove_nothing_against_anybody() {
+        for address in
+            ["127.0.0.1", "10.1.2.3", "192.168.0.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
+        {
+            assert!(is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in ["203.0.113.9", "100.128.0.1", "2001:db8::1", "172.32.0.1"] {
+            assert!(!is_private(address.parse().unwrap()), "{address}");
+        }
+    }
+}

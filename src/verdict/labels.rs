@@ -1,0 +1,77 @@
+//! Names of crawlers, and places of rules in a policy file, as logs, metrics and reports print them.
+
+use super::decision::Decision;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::SiteEntry;
+use crate::policy::site::{RuleSource, Site};
+use crate::robots::Rule;
+use crate::yaml::Span;
+
+/// The crawler that a person means by `agent`: a token, id or name of the registry, a token of the policy, or a whole user agent.
+pub fn claim_of(agent: &str, registry: &Registry, site: Option<&Site>) -> Claim {
+    let by_policy =
+        site.and_then(|site| site.tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(agent)));
+    if let Some(index) = by_policy.and_then(|index| u16::try_from(index).ok()) {
+        return Claim::Token(index);
+    }
+    match (registry.find(agent), site) {
+        (Some(index), _) => Claim::Known(index),
+        (None, Some(site)) => registry.identify_with(agent.as_bytes(), &site.tokens),
+        (None, None) => registry.identify(agent.as_bytes()),
+    }
+}
+
+/// The label of a claim: the registry's id, the policy's token, `other`; `None` for a person.
+pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Site>) -> Option<&'a str> {
+    match claim {
+        Claim::Nobody => None,
+        Claim::Other => Some("other"),
+        Claim::Known(index) => Some(&registry.get(index).id),
+        Claim::Token(index) => site.and_then(|site| site.tokens.tokens().get(usize::from(index))).map(String::as_str),
+    }
+}
+
+/// `file:line:column` of the policy line behind the rule that decided; `None` where no rule did.
+pub fn rule_place(decision: &Decision, site: &Site) -> Option<String> {
+    let rule = decision.rule?;
+    let source = match rule.rule {
+        Some(index) => site.rule_sources.get(usize::from(rule.group))?.get(index as usize)?,
+        None => return None,
+    };
+    Some(place(source, site).0)
+}
+
+/// `file:line:column` of the policy line behind the group that applied, where its crawl delay stands.
+pub fn group_place(decision: &Decision, site: &Site) -> Option<String> {
+    Some(place(site.group_sources.get(usize::from(decision.rule?.group))?, site).0)
+}
+
+pub(super) fn place(source: &RuleSource, site: &Site) -> (String, Option<Span>) {
+    let file = &site.policy.source.name;
+    match source {
+        RuleSource::Policy(span) | RuleSource::Purpose(span) => {
+            (format!("{file}:{}:{}", span.line, span.column), Some(*span))
+        }
+        RuleSource::Staging => (format!("{file} (environment: staging)"), None),
+        RuleSource::Origin(line) => {
+            (site.origin.as_ref().map_or_else(|| "the origin".to_owned(), |origin| origin.place(*line)), None)
+        }
+    }
+}
+
+/// The name by which a crawler knows itself: its token, else its name.
+pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> String {
+    match claim {
+        Claim::Known(index) => {
+            let crawler = registry.get(index);
+            crawler.tokens.first().unwrap_or(&crawler.name).clone()
+        }
+        Claim::Token(_) => claim_label(claim, registry, Some(&entry.site)).unwrap_or_default().to_owned(),
+        Claim::Other | Claim::Nobody => "this crawler".to_owned(),
+    }
+}
+
+/// A rule as it stands in robots.txt.
+pub fn rule_line(rule: &Rule) -> String {
+    format!("{}: {}", if rule.allow { "Allow" } else { "Disallow" }, rule.pattern.as_str())
+}

@@ -1,0 +1,154 @@
+//! An [`Explanation`] as text for a person: several lines, then the line of the policy that decided.
+
+use super::decision::{Kind, Verdict};
+use super::explanation::{ActionReport, Explanation, RuleReport};
+use super::identity::Identity;
+use crate::policy::{Site, Snapshot};
+use crate::yaml::Diagnostic;
+use std::fmt::Write as _;
+
+/// Lines of a name and a value, with the values one below the other.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: &str) {
+        let _ = writeln!(self.0, "{name:<10} {value}");
+    }
+}
+
+impl Explanation {
+    /// The text. `snapshot` is the one that the request was judged with.
+    pub fn to_text(&self, snapshot: &Snapshot, colour: bool) -> String {
+        let mut lines = Lines::default();
+        lines.add("request", &format!("{}{}", self.host, self.target));
+        lines.add("crawler", &self.crawler_line());
+        let site = self.site.as_deref().and_then(|name| snapshot.site_named(name));
+        let Some(site) = site.map(|index| &*snapshot.sites()[index].site) else {
+            lines.add("site", "no policy claims this host: forwarded untouched");
+            return lines.0;
+        };
+        self.add_site(&mut lines, site);
+        self.add_ruling(&mut lines);
+        self.add_tags(&mut lines);
+        for signal in &self.signals {
+            lines.add("signal", signal);
+        }
+        let mut text = lines.0;
+        if let Some(span) = self.rule.as_ref().and_then(|rule| rule.span) {
+            let note = Diagnostic::warning("rule", span, "this line decided").label(self.verdict.name());
+            // The renderer speaks of warnings; the heading is ours.
+            let shown = note.render(&site.policy.source, colour);
+            let snippet: Vec<&str> = shown.lines().skip(1).collect();
+            let _ = write!(text, "\n{}\n", snippet.join("\n"));
+        }
+        text
+    }
+
+    fn crawler_line(&self) -> String {
+        match &self.crawler {
+            None => "nobody that says it is a crawler".to_owned(),
+            Some(crawler) => match &crawler.operator {
+                Some(operator) => format!("{} ({operator}, {})", crawler.name, crawler.purpose),
+                None => crawler.name.clone(),
+            },
+        }
+    }
+
+    fn add_site(&self, lines: &mut Lines, site: &Site) {
+        let (file, version) = (&site.policy.source.name, site.robots_txt.version);
+        lines.add("site", &format!("{} ({file}), robots.txt version {version}", site.name));
+        if let Some(until) = self.robots_txt_unavailable_until {
+            let said = format!(
+                "answered 503 until {until}, for there is no copy of the origin's own: who asks for it now takes all for \
+                 disallowed; requests are judged by the policy alone"
+            );
+            lines.add("robots.txt", &said);
+        }
+        let identity = match self.identity {
+            Identity::Unverified => "unverified: the user agent is all that is known",
+            Identity::Verified => "verified: it comes from an address of this crawler",
+            Identity::Suspended => {
+                "unverified: it comes from no address of this crawler, but nobody did within seven days, so the list \
+                 proves nothing"
+            }
+            Identity::Impostor => "impostor: it does not come from an address of this crawler",
+        };
+        lines.add("identity", identity);
+    }
+
+    fn add_ruling(&self, lines: &mut Lines) {
+        if let Some(group) = &self.group {
+            lines.add("group", &format!("User-agent: {}", group.agents.join(", ")));
+        }
+        if let Some(RuleReport { kind, pattern, source, .. }) = &self.rule {
+            let field = if *kind == "allow" { "Allow" } else { "Disallow" };
+            lines.add("rule", &format!("{field}: {pattern}   ({source})"));
+        }
+        lines.add("verdict", &format!("{} — {}", self.verdict.name(), self.why()));
+        let mark = if self.never_fetched { ", marked never_fetched" } else { "" };
+        lines.add("kind", &format!("{}{mark}", self.kind.name()));
+        let mut action = self.action.sentence();
+        if let Some(would) = &self.action.would {
+            let _ = write!(action, " (observed only; under enforce: {})", would.sentence());
+        }
+        lines.add("action", &action);
+    }
+
+    fn add_tags(&self, lines: &mut Lines) {
+        for tag in &self.x_robots_tag {
+            lines.add("tag", &format!("X-Robots-Tag: {tag}"));
+        }
+        for tag in &self.taken_away {
+            lines.add("taken away", &format!("X-Robots-Tag: {tag} (the origin's, by {})", self.taken_by));
+        }
+        for bot in self.effective.iter().filter(|_| !(self.x_robots_tag.is_empty() && self.taken_away.is_empty())) {
+            let name = if bot.bot == "*" { "any other" } else { &bot.bot };
+            let said = if bot.directives.is_empty() { "nothing".into() } else { bot.directives.join(", ") };
+            lines.add("tells", &format!("{name}: {said}"));
+        }
+    }
+
+    fn why(&self) -> &'static str {
+        match self.kind {
+            Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
+            Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
+            Kind::Allowed => "no rule matches it",
+            Kind::StaleCopy => "disallowed now, but a version it may still hold allowed it: never refused",
+            Kind::Violation if self.never_fetched => {
+                "disallowed, and it never fetched robots.txt here, though it was there all the time"
+            }
+            Kind::Violation => "disallowed by every copy of robots.txt that it may hold",
+            Kind::Unproven if self.verdict != Verdict::Disallowed => {
+                "sooner after the last request than crawl_delay says; which copies it may hold is not known"
+            }
+            Kind::Unproven => "the longest rule that matches disallows it; which copies it may hold is not known",
+            Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
+            Kind::NotBound if self.verdict == Verdict::Disallowed => {
+                "the policy names it, though its operator says it ignores robots.txt"
+            }
+            Kind::NotBound => "its operator says that these rules do not bind it, and no group names it",
+            Kind::TooFast => "sooner after the last request than crawl_delay says",
+            Kind::Impostor => "it is proven not to be the crawler that it says it is",
+            Kind::Trapped => "a trap was asked for, by this request or by one from this address under the same name",
+            Kind::Exempt => "disallowed, and the policy exempts it: never refused, and no violation",
+            Kind::Unverified => "the policy refuses crawlers that are not verified",
+        }
+    }
+}
+
+impl ActionReport {
+    fn sentence(&self) -> String {
+        match (self.kind, self.status) {
+            ("block", Some(status)) => format!("refused with {status}"),
+            ("slow", Some(status)) => {
+                format!("refused with {status}, come back in {} s", self.retry_after.unwrap_or(0))
+            }
+            ("pause", _) => format!("answered 503, come back in {} s", self.retry_after.unwrap_or(0)),
+            ("robots_txt", _) => "answered with the site's robots.txt".into(),
+            ("license", Some(status)) => format!("answered {status} without a licence token, forwarded with one"),
+            ("tdmrep", _) => "answered with the site's tdmrep.json".into(),
+            _ => "forwarded".into(),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A decision looked up: what its indexes point at, as an [`Explanation`]. Decides nothing itself.
+
+use super::Facts;
+use super::behaviour::Behaviour;
+use super::claimant::{Case, Claimant};
+use super::decide::decide_for;
+use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
+use super::explanation::{
+    ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
+};
+use super::identity::Identity;
+use super::labels::{claim_label, claim_of, place};
+use super::{Holdings, Scratch};
+use crate::crawlers::{Claim, Registry};
+use crate::indexing::{Scope, parse_lines, place_of};
+use crate::policy::Snapshot;
+use crate::policy::model::OriginTags;
+use crate::policy::site::{Sent, Site, combine};
+
+/// Decides and says why, without a ledger: the crawler may have cached every version that was in force within the grace
+/// time. The user agent may be the bare token, id or name of a crawler.
+pub fn explain(
+    snapshot: &Snapshot,
+    registry: &Registry,
+    facts: &Facts<'_>,
+    response: &ResponseFacts<'_>,
+) -> Explanation {
+    match Claimant::named(snapshot, registry, facts) {
+        Some(claimant) => {
+            let holdings = Holdings::of_anyone(claimant.entry, facts.now);
+            explain_for(&Case { registry, facts: *facts, claimant, holdings }, Behaviour::default(), response)
+        }
+        None => report_unclaimed(registry, facts, response),
+    }
+}
+
+/// The same for a claimant of whom more is known.
+pub fn explain_for(case: &Case<'_>, behaviour: Behaviour, response: &ResponseFacts<'_>) -> Explanation {
+    report(case, &decide_for(case, behaviour, &mut Scratch::default()), response)
+}
+
+/// A decision that was made about a case.
+pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>) -> Explanation {
+    let site = &*case.claimant.entry.site;
+    let facts = &case.facts;
+    let crawler = crawler_report(decision.claim, case.registry, Some(site));
+    let (lines, taken_away, taken_by) = tag_lines(site, decision, response);
+    let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
+    let action = action_report(decision.action, site);
+    Explanation {
+        site: Some(site.name.clone()),
+        host: String::from_utf8_lossy(facts.host).into_owned(),
+        target: String::from_utf8_lossy(facts.target).into_owned(),
+        crawler,
+        identity: facts.identity,
+        suspended: facts.identity == Identity::Suspended,
+        group: decision.rule.map(|rule| group_report(rule, site)),
+        rule: decision.rule.and_then(|rule| rule_report(rule, site)),
+        verdict: decision.verdict,
+        kind: decision.kind,
+        never_fetched: decision.never_fetched,
+        action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },
+        signals: signal_lines(decision, site),
+        effective: effective(&lines, token),
+        x_robots_tag: lines,
+        taken_away,
+        taken_by,
+        version: Some(site.robots_txt.version.to_string()),
+        robots_txt_unavailable_until: site.robots_txt.awaits_origin_until.filter(|until| facts.now < *until),
+    }
+}
+
+/// A request for a host that no site claims: it is forwarded, and the response passes untouched.
+pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &ResponseFacts<'_>) -> Explanation {
+    let claim = claim_of(&String::from_utf8_lossy(facts.user_agent), registry, None);
+    let crawler = crawler_report(claim, registry, None);
+    let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
+    Explanation {
+        site: None,
+        host: String::from_utf8_lossy(facts.host).into_owned(),
+        target: String::from_utf8_lossy(facts.target).into_owned(),
+        crawler,
+        identity: facts.identity,
+        suspended: false,
+        group: None,
+        rule: None,
+        verdict: Verdict::NotACrawler,
+        kind: Kind::NotACrawler,
+        never_fetched: false,
+        action: ActionReport { kind: Action::Pass.name(), status: None, retry_after: None, would: None },
+        signals: Vec::new(),
+        effective: effective(response.origin_tags, token),
+        x_robots_tag: response.origin_tags.to_vec(),
+        taken_away: Vec::new(),
+        taken_by: "",
+        version: None,
+        robots_txt_unavailable_until: None,
+    }
+}
+
+fn group_report(rule: RuleRef, site: &Site) -> GroupReport {
+    GroupReport { agents: site.document.groups[usize::from(rule.group)].agents.clone() }
+}
+
+fn rule_report(reference: RuleRef, site: &Site) -> Option<RuleReport> {
+    let (group, index) = (usize::from(reference.group), reference.rule? as usize);
+    let rule = &site.document.groups[group].rules[index];
+    let (source, span) = place(&site.rule_sources[group][index], site);
+    let kind = if rule.allow { "allow" } else { "disallow" };
+    Some(RuleReport { kind, pattern: rule.pattern.as_str().to_owned(), source, span })
+}
+
+/// The lines of X-Robots-Tag that the client receives, the origin's lines that it does not, and why not.
+fn tag_lines(
+    site: &Site,
+    decision: &Decision,
+    response: &ResponseFacts<'_>,
+) -> (Vec<String>, Vec<String>, &'static str) {
+    // An answer that crawlgate makes itself is text, whatever the page would have been. The origin has no part in it.
+    let theirs = if decision.action == Action::Pass { response.origin_tags } else { &[] };
+    let (status, content_type) = match decision.action {
+        Action::Pass => (response.status, response.content_type),
+        Action::Block(index) | Action::Slow { answer: index, .. } => {
+            (site.answers[usize::from(index)].status, Some("text/html"))
+        }
+        Action::Pause { .. } => (503, Some("text/html")),
+        Action::RobotsTxt => (200, Some("text/plain")),
+        Action::License { status } => (status, Some("text/html")),
+        Action::TdmRep => (200, Some("application/json")),
+    };
+    let (lines, taken_by) = sent_lines(site, decision, status, content_type, theirs);
+    (lines, taken_by.map_or_else(Vec::new, |_| theirs.to_vec()), taken_by.unwrap_or_default())
+}
+
+/// What a page says about its use; the answers that are made here are no content, but one that asks for a licence says
+/// which.
+fn signal_lines(decision: &Decision, site: &Site) -> Vec<String> {
+    match decision.action {
+        Action::Pass => site.signals.fields(decision.signals).map(|(name, value)| format!("{name}: {value}")).collect(),
+        Action::License { .. } => {
+            let license = site.signals.license(decision.signals, decision.rule.map(|rule| rule.group));
+            license.map(|license| format!("Link: {}", license.link)).into_iter().collect()
+        }
+        Action::Block(_) | Action::Slow { .. } | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => {
+            Vec::new()
+        }
+    }
+}
+
+/// The lines that the client receives; and by what the origin's are taken away, where they are.
+fn sent_lines(
+    site: &Site,
+    decision: &Decision,
+    status: u16,
+    content_type: Option<&str>,
+    theirs: &[String],
+) -> (Vec<String>, Option<&'static str>) {
+    if site.tags.is_hidden(&decision.path_rules, status) {
+        return (Vec::new(), (!theirs.is_empty()).then_some("a 304 does not say which rules hold"));
+    }
+    let ours = site.tags.tags(&decision.path_rules, status, content_type.map(str::as_bytes));
+    match combine(ours.as_deref(), theirs.iter().map(String::as_bytes), site.origin_tags) {
+        Sent::Added([]) => (theirs.to_vec(), None),
+        Sent::Added(lines) => {
+            let mut all: Vec<String> = theirs.iter().chain(lines).cloned().collect();
+            all.sort_by_key(|line| place_of(line.as_bytes()));
+            (all, None)
+        }
+        Sent::Instead(lines) => {
+            let taken_by = match ours.as_ref().and_then(|ours| ours.origin_tags).unwrap_or(site.origin_tags) {
+                OriginTags::Strip => Some("`origin_tags: strip`"),
+                OriginTags::Replace => Some("`origin_tags: replace`"),
+                OriginTags::Keep | OriginTags::Merge => None,
+            };
+            (lines.into_owned(), taken_by)
+        }
+    }
+}
+
+/// Googlebot, Bingbot, every bot that a line names, and the one that asks; then any other.
+fn effective(lines: &[String], asks: Option<String>) -> Vec<EffectiveReport> {
+    let tags = parse_lines(lines.iter().map(String::as_bytes));
+    let mut bots: Vec<String> = vec!["googlebot".into(), "bingbot".into()];
+    let named = tags.iter().filter_map(|(scope, _)| match scope {
+        Scope::All => None,
+        Scope::Bot(name) => Some(name.to_string()),
+    });
+    for bot in named.chain(asks.map(|token| token.to_ascii_lowercase())) {
+        if !bots.contains(&bot) {
+            bots.push(bot);
+        }
+    }
+    bots.push("*".into());
+    let directives = |bot: &str| tags.effective(bot).iter().map(ToString::to_string).collect();
+    bots.into_iter().map(|bot| EffectiveReport { directives: directives(&bot), bot }).collect()
+}
+
+fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Option<CrawlerReport> {
+    let id = claim_label(claim, registry, site)?.to_owned();
+    Some(match claim {
+        Claim::Known(index) => {
+            let crawler = registry.get(index);
+            let own =
+                site.and_then(|site| site.policy.own_crawler(crawler.tokens.first()?)).and_then(|own| own.purpose);
+            CrawlerReport {
+                id,
+                name: crawler.name.clone(),
+                operator: Some(crawler.operator.clone()),
+                token: crawler.tokens.first().cloned(),
+                purpose: own.unwrap_or(crawler.purpose).name(),
+            }
+        }
+        Claim::Token(_) => {
+            let purpose = site.and_then(|site| site.policy.own_crawler(&id)).and_then(|own| own.purpose);
+            let purpose = purpose.map_or("other", |purpose| purpose.name());
+            CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
+        }
+        Claim::Other | Claim::Nobody => {
+            CrawlerReport { id, name: "a bot that no list knows".into(), operator: None, token: None, purpose: "other" }
+        }
+    })
+}
+
+fn action_report(action: Action, site: &Site) -> ActionReport {
+    let (status, retry_after) = match action {
+        Action::Pass => (None, None),
+        Action::RobotsTxt | Action::TdmRep => (Some(200), None),
+        Action::License { status } => (Some(status), None),
+        Action::Pause { retry_after } => (Some(503), Some(retry_after)),
+        Action::Block(index) => {
+            let answer = site.answers.get(usize::from(index));
+            (answer.map(|answer| answer.status), answer.and_then(|answer| answer.retry_after))
+        }
+        Action::Slow { answer, retry_after } => {
+            (site.answers.get(usize::from(answer)).map(|answer| answer.status), Some(retry_after))
+        }
+    };
+    ActionReport { kind: action.name(), status, retry_after, would: None }
+}

@@ -1,0 +1,34 @@
+//! Files and places in them. Knows nothing of what stands there.
+
+use std::sync::Arc;
+
+/// Where something stands, as byte offsets and as a person counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Its place in the file.
+    pub span: Span,
+}
+
+/// A file as it was read: its name for messages, and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The path as the person gave it.
+    pub name: Arc<str>,
+    /// The whole text.
+    pub text: Arc<str>,
+}

@@ -1,0 +1,185 @@
+//! What the documentation shows works: every policy and settings file in it is accepted, every command and flag exists.
+
+use crawlgate::crawlers::Registry;
+use crawlgate::policy::SCHEMA as SCHEMA_TEXT;
+use crawlgate::yaml::{Diagnostics, Document, Node, Source, Value as Yaml};
+use crawlgate::{settings, verdict};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect("the document")
+}
+
+/// The fenced blocks of a language.
+fn blocks(document: &str, language: &str) -> Vec<String> {
+    let text = read(document);
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap_or("").to_owned()).collect()
+}
+
+/// What stands between backticks in the text, line breaks as blanks.
+fn spans(document: &str) -> Vec<String> {
+    let text = read(document);
+    let outside: Vec<&str> = text.split("```").step_by(2).collect();
+    let spans = outside.iter().flat_map(|text| text.split('`').skip(1).step_by(2));
+    spans.map(|span| span.replace('\n', " ")).collect()
+}
+
+fn findings(name: &str, text: &str) -> String {
+    let source = Source { name: name.into(), text: text.into() };
+    let (site, diagnostics) = verdict::load("example", &source, Registry::builtin());
+    let errors: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
+    assert_eq!(site.is_none(), diagnostics.has_errors());
+    if diagnostics.has_errors() { errors.join("\n") } else { String::new() }
+}
+
+#[test]
+fn every_policy_in_the_documentation_is_accepted() {
+    for (document, at_least) in [("docs/policy.md", 10), ("docs/deploy.md", 1), ("README.md", 1)] {
+        let policies = blocks(document, "yaml");
+        assert!(policies.len() >= at_least, "{document} has {} policies", policies.len());
+        for policy in policies {
+            let found = findings(document, &policy);
+            assert!(found.is_empty(), "{document}:\n{policy}\n{found}");
+        }
+    }
+}
+
+/// The fields of the JSON schema, each named by the definition or the field that it is in. With a node, those that it
+/// has.
+fn fields(schema: &Value, place: &str, node: Option<&Node>, found: &mut BTreeSet<String>) {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(SCHEMA_TEXT).expect("JSON"));
+    if let Some(name) = schema["$ref"].as_str().and_then(|at| at.strip_prefix("#/definitions/")) {
+        // Definitions that contain themselves would not end.
+        assert!(place.matches('.').count() < 20, "{place}");
+        fields(&SCHEMA["definitions"][name], name, node, found);
+    }
+    for either in ["allOf", "anyOf"].into_iter().filter_map(|keyword| schema[keyword].as_array()).flatten() {
+        fields(either, place, node, found);
+    }
+    if schema["items"].is_object() {
+        match node.map(|node| &node.value) {
+            None => fields(&schema["items"], place, None, found),
+            Some(Yaml::Sequence(items)) => {
+                items.iter().for_each(|item| fields(&schema["items"], place, Some(item), found));
+            }
+            Some(_) => {}
+        }
+    }
+    let entries = node.map(|node| match &node.value {
+        Yaml::Mapping(entries) => entries.as_slice(),
+        _ => &[],
+    });
+    let known = schema["properties"].as_object();
+    for (name, field) in known.into_iter().flatten() {
+        let value = entries.map(|entries| entries.iter().find(|(key, _)| is(key, name)).map(|(_, value)| value));
+        if value != Some(None) {
+            let place = if place.is_empty() { name.clone() } else { format!("{place}.{name}") };
+            fields(field, &place, value.flatten(), found);
+            found.insert(place);
+        }
+    }
+    let others = &schema["additionalProperties"];
+    if others.is_object() {
+        match entries {
+            None => fields(others, place, None, found),
+            Some(entries) => {
+                let unknown = |key: &Node| !known.is_some_and(|known| known.keys().any(|name| is(key, name)));
+                for (_, value) in entries.iter().filter(|(key, _)| unknown(key)) {
+                    fields(others, place, Some(value), found);
+                }
+            }
+        }
+    }
+}
+
+fn is(key: &Node, name: &str) -> bool {
+    matches!(&key.value, Yaml::Scalar { text, .. } if text == name)
+}
+
+#[test]
+fn every_field_of_the_language_has_an_example() {
+    let schema: Value = serde_json::from_str(SCHEMA_TEXT).expect("JSON");
+    let mut there = BTreeSet::new();
+    fields(&schema, "", None, &mut there);
+    for name in ["hosts", "robots.origin", "group.crawl_delay", "case.identity", "license.url", "case.expect.tag"] {
+        assert!(there.contains(name), "`{name}` is not seen among {there:?}");
+    }
+    let mut shown = BTreeSet::new();
+    for policy in blocks("docs/policy.md", "yaml") {
+        let source = Source { name: "docs/policy.md".into(), text: policy.into() };
+        let document = Document::parse(&source, &mut Diagnostics::default());
+        let root = document.and_then(|document| document.root).expect("a policy");
+        fields(&schema, "", Some(&root), &mut shown);
+    }
+    let missing: Vec<&String> = there.difference(&shown).collect();
+    assert!(missing.is_empty(), "docs/policy.md has no example of {missing:?}");
+}
+
+#[test]
+fn the_settings_in_the_documentation_are_accepted() {
+    let files = blocks("docs/settings.md", "yaml");
+    assert!(!files.is_empty());
+    for text in files {
+        let source = Source { name: "docs/settings.md".into(), text: text.as_str().into() };
+        let (file, diagnostics) = settings::read(&source);
+        let found: Vec<String> = diagnostics.items.iter().map(|item| item.render(&source, false)).collect();
+        assert!(file.is_some() && found.is_empty(), "{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn every_command_and_flag_in_the_documentation_exists() {
+    let mut helps: HashMap<String, String> = HashMap::new();
+    let mut seen = 0;
+    for document in ["docs/command-line.md", "docs/deploy.md", "docs/policy.md", "docs/settings.md", "README.md"] {
+        let typed = blocks(document, "sh").join("\n");
+        for line in typed.lines().map(str::to_owned).chain(spans(document)) {
+            // `target/release/crawlgate` and `crawlgate` alike; `$ ` stands before what is typed in a transcript.
+            let line = line.trim_start_matches("$ ").trim_start_matches("docker exec CONTAINER ");
+            let mut words = line.split_whitespace();
+            if !words.next().is_some_and(|program| program == "crawlgate" || program.ends_with("/crawlgate")) {
+                continue;
+            }
+            // The name alone is no command, nor is `crawlgate --version`.
+            let Some(command) = words.next().filter(|word| !word.starts_with('-')).map(str::to_owned) else { continue };
+            let help = helps.entry(command.clone()).or_insert_with(|| {
+                let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+                    .args([command.as_str(), "--help"])
+                    .output()
+                    .expect("the binary runs");
+                assert!(output.status.success(), "{document}: there is no command `{command}`");
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            });
+            for flag in words.filter(|word| word.starts_with("--")) {
+                assert!(help.contains(flag), "{document}: `crawlgate {command}` has no {flag}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 15, "only {seen} commands were seen");
+}
+
+#[test]
+fn every_lint_has_a_section_in_the_documentation() {
+    use crawlgate::policy::lint::LINTS;
+    use crawlgate::yaml::Severity;
+    let page = read("docs/lints.md");
+    let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    assert_eq!(sections, LINTS.iter().map(|lint| lint.id).collect::<Vec<_>>(), "one section each, in this order");
+    for lint in LINTS {
+        let section = page.split(&format!("### {}\n", lint.id)).nth(1).and_then(|rest| rest.split("\n#").next());
+        let words = section.unwrap_or("").split_whitespace().collect::<Vec<_>>().join(" ");
+        let severity = match lint.severity {
+            Severity::Note => "Note",
+            Severity::Warning => "Warning",
+            Severity::Error => "Error",
+        };
+        assert!(words.starts_with(&format!("{severity}: {}.", lint.about)), "{}: {severity}: {}.", lint.id, lint.about);
+        assert!(words.len() > 120, "{} needs more words", lint.id);
+    }
+}

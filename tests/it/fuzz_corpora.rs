@@ -1,0 +1,93 @@
+//! The checks of the fuzz targets over their seeds: what `fuzz/` does at length, with the stable toolchain and in a
+//! moment. The checks are the same file.
+
+#[path = "../../fuzz/src/lib.rs"]
+mod checks;
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Runs a check over every seed of a target, each also cut short and with an octet changed.
+fn over_seeds(target: &str, check: fn(&[u8])) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let mut seeds = 0;
+    for entry in fs::read_dir(&directory).expect("the seeds of the target") {
+        let path = entry.expect("a directory entry").path();
+        let seed = fs::read(&path).expect("a seed is readable");
+        seeds += 1;
+        let mut inputs = vec![seed.clone()];
+        for place in (0..seed.len()).step_by(seed.len() / 16 + 1) {
+            inputs.push(seed[..place].to_vec());
+            for octet in *b"*:\n%\xFF" {
+                let mut changed = seed.clone();
+                changed[place] = octet;
+                inputs.push(changed);
+            }
+        }
+        for input in inputs {
+            let held = catch_unwind(AssertUnwindSafe(|| check(&input)));
+            assert!(held.is_ok(), "{target} failed on {:?}, of {}", String::from_utf8_lossy(&input), path.display());
+        }
+    }
+    assert!(seeds > 5, "only {seeds} seeds in {}", directory.display());
+}
+
+#[test]
+fn files_are_read_without_loss_and_verdicts_are_those_of_a_naive_reading() {
+    over_seeds("robots_file", checks::robots_file);
+}
+
+#[test]
+fn imported_files_keep_their_verdicts() {
+    over_seeds("import", checks::import);
+}
+
+#[test]
+fn rule_sets_find_what_trying_each_pattern_finds() {
+    over_seeds("robots_pattern", checks::robots_pattern);
+}
+
+#[test]
+fn normal_targets_stay_as_they_are_and_within_bounds() {
+    over_seeds("robots_target", checks::robots_target);
+}
+
+#[test]
+fn policies_are_refused_in_their_place_or_judged_as_published() {
+    over_seeds("policy", checks::policy);
+}
+
+#[test]
+fn tags_that_are_sent_on_say_what_was_read() {
+    over_seeds("tags", checks::tags);
+}
+
+#[test]
+fn user_agents_are_claims_without_regard_to_case_and_length() {
+    over_seeds("user_agent", checks::user_agent);
+}
+
+#[cfg(feature = "html")]
+#[test]
+fn pages_come_out_the_same_in_whatever_pieces() {
+    over_seeds("html", checks::html);
+}
+
+#[test]
+fn every_target_has_its_check_and_its_seeds() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let names = |directory: &str| {
+        let mut names: Vec<String> = fs::read_dir(root.join(directory))
+            .expect("a directory of fuzz/")
+            .map(|entry| entry.expect("a directory entry").path().file_stem().expect("a name").to_string_lossy().into())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names("fuzz_targets"),
+        ["html", "import", "policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
+    );
+    assert_eq!(names("seeds"), names("fuzz_targets"));
+}

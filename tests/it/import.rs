@@ -1,0 +1,381 @@
+//! `import` keeps the verdicts: the robots.txt that the policy serves says about every token and target what the file
+//! said from which it was made.
+
+use crawlgate::crawlers::Registry;
+use crawlgate::policy::import::{ImportOptions, Imported, import};
+use crawlgate::robots::{Dialect, File, Reading};
+use crawlgate::verdict::load;
+use crawlgate::yaml::Source;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn imported(text: &[u8], purposes: bool) -> Imported {
+    import(&File::parse(text), &ImportOptions { host: None, purposes }, Registry::builtin())
+}
+
+/// The robots.txt that the imported policy serves.
+fn served(policy: &str) -> Vec<u8> {
+    let source = Source { name: "imported.yaml".into(), text: policy.into() };
+    let (site, findings) = load("imported", &source, Registry::builtin());
+    let site = site.unwrap_or_else(|| panic!("{findings:?}\n{policy}"));
+    site.robots_txt.body.to_vec()
+}
+
+const TARGETS: [&str; 24] = [
+    "/",
+    "/a",
+    "/a/",
+    "/a/b",
+    "/a/b.html",
+    "/A",
+    "/b",
+    "/b?x=1",
+    "/a?x=1",
+    "/a/b?session=2",
+    "/cart/",
+    "/cart/help",
+    "/private/",
+    "/private/index.html",
+    "/x.pdf",
+    "/x.pdf?y",
+    "/%61",
+    "/a%2Fb",
+    "/%C3%A9",
+    "/é",
+    "/a$",
+    "/a*b",
+    "/wp-admin/admin-ajax.php",
+    "//a",
+];
+
+/// Both files read as crawlers read them. Tokens that the notes say are left out are left out.
+fn assert_same_verdicts(text: &[u8], purposes: bool) {
+    let imported = imported(text, purposes);
+    let spaced = Registry::builtin().tokens_with_blanks();
+    let before = Reading::new(&File::parse(text), Dialect::Rfc9309, &spaced);
+    let after = Reading::new(&File::parse(served(&imported.text)), Dialect::Rfc9309, &spaced);
+    let left_out = |token: &str| imported.notes.iter().any(|(_, note)| note.contains(&format!("group for `{token}`")));
+    let tokens = before.groups().iter().flat_map(|group| &group.agents).map(|agent| agent.token.as_str());
+    for token in tokens.chain(["GPTBot", "Googlebot", "NobodyNamesMe"]).filter(|token| !left_out(token)) {
+        for target in TARGETS {
+            assert_eq!(
+                after.verdict(token.as_bytes(), target.as_bytes()).allowed,
+                before.verdict(token.as_bytes(), target.as_bytes()).allowed,
+                "{token} {target}\n{}\n{}",
+                String::from_utf8_lossy(text),
+                imported.text
+            );
+        }
+    }
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let key = select(vec![
+        "User-agent: ",
+        "User-agent: ",
+        "User-agent: ",
+        "user agent ",
+        "Disallow: ",
+        "Disallow: ",
+        "Disallow:",
+        "Allow: ",
+        "Allow: ",
+        "Dissalow: ",
+        "Disallowed: ",
+        "Crawl-delay: ",
+        "Sitemap: ",
+        "Clean-param: ",
+        "Noindex: ",
+        "# ",
+        "#",
+        "Content-Signal: ",
+        "Content-Usage: ",
+        "",
+    ]);
+    let value = select(vec![
+        "*",
+        "GPTBot",
+        "gptbot",
+        "Googlebot",
+        "Bingbot/2.0",
+        "MJ12bot",
+        "Sogou web spider",
+        "Foo*",
+        "*bot",
+        "One, Two",
+        "Mozilla",
+        "/",
+        "/a",
+        "/a/",
+        "/a/b",
+        "/*?",
+        "/*.pdf$",
+        "*",
+        "/a$",
+        "/%61",
+        "/é",
+        "/a%2fb",
+        "private",
+        "/cart/ # why",
+        "\"/a\"",
+        "/a: b",
+        "/a #",
+        "/a'b",
+        "/{a}",
+        "/[a",
+        "/a,b",
+        "/*?session=",
+        "10",
+        "0.5",
+        "0",
+        "x",
+        "search=yes",
+        "search=no, use=full, other=1",
+        "train-ai=n, x*.y=y;p=1",
+        "/a train-ai=y, no=n",
+        "/ search=n,",
+        "https://shop.example/s.xml",
+        "",
+        "/private/",
+        "/*",
+        "/\u{85}x",
+        "/a\\b",
+        "- /x",
+        "null",
+        "ClaudeBot",
+        "CCBot",
+    ]);
+    (key, value).prop_map(|(key, value)| format!("{key}{value}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_imported_policy_gives_the_verdicts_of_its_file(lines in vec(line(), 0..24), purposes in any::<bool>()) {
+        assert_same_verdicts(lines.join("\n").as_bytes(), purposes);
+    }
+
+    #[test]
+    fn any_bytes_can_be_imported(bytes in vec(prop_oneof![any::<u8>(), select(b":#\n\r\0 */$%\xef\xbb\xbf".to_vec())], 0..300)) {
+        let text = [b"User-agent: *\nDisallow: /".as_slice(), &bytes].concat();
+        assert_same_verdicts(&text, false);
+        assert_same_verdicts(&bytes, true);
+    }
+}
+
+/// Files as they are found: generators, WordPress, a CDN's, a Russian shop's.
+#[test]
+fn files_as_they_are_found_keep_their_verdicts() {
+    for text in [
+        "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n\nSitemap: https://blog.example/sitemap_index.xml\n",
+        "# BEGIN managed content\n\nUser-agent: *\nContent-Signal: search=yes,ai-train=no\nAllow: /\n\nUser-agent: Amazonbot\nDisallow: /\n\nUser-agent: GPTBot\nDisallow: /\n\n# END managed content\n\nUser-agent: *\nDisallow: /private/\n",
+        "User-agent: Yandex\nDisallow: /a\nClean-param: ref /a/\nHost: shop.example\n\nUser-agent: *\nCrawl-delay: 3\nDisallow: /cart/\n",
+        "User-agent: msnbot\nCrawl-delay: 10\n\nUser-agent: Baiduspider\nDisallow: /\n",
+        "User-agent: *\nDisallow:\n\nUser-agent: Googlebot\nUser-agent: Bingbot\n",
+        "\u{feff}User-agent: *\r\nDisallow: /a\r\nDisallow: /a/b.html$\r\n",
+        "User-agent: *\rDisallow: /a\r\rUser-agent: GPTBot\rDisallow: /\r",
+        "<!DOCTYPE html>\n<html><head><title>Not found</title></head><body>Disallow: /a</body></html>\n",
+    ] {
+        assert_same_verdicts(text.as_bytes(), false);
+        assert_same_verdicts(text.as_bytes(), true);
+    }
+}
+
+#[test]
+fn a_policy_is_written_as_a_person_would_write_it() {
+    let text = "\
+# robots.txt of shop.example
+
+# Everybody
+User-agent: *
+Disallow: /cart/   # one page per visitor
+Disallow: /*?sessionid=
+# the help is fine
+Allow: /cart/help
+Crawl-delay: 10
+Clean-param: ref /articles/
+
+User-agent: GPTBot
+User-agent: CCBot
+Disallow: /
+
+User-agent: ClaudeBot/1.0
+Disallow: /
+
+User-agent: Bingbot
+Disallow: /cart/
+Disallow: /*?sessionid=
+Allow: /cart/help
+Disallow: /bing-only/
+Crawl-delay: 0.5
+
+Sitemap: https://shop.example/sitemap.xml
+Sitemap: /relative.xml
+";
+    let imported = imported(text.as_bytes(), false);
+    let expected = "\
+# robots.txt of shop.example
+
+robots:
+  origin: replace
+  groups:
+    # Everybody
+    - agents: [\"*\"]
+      disallow:
+        - /cart/   # one page per visitor
+        - \"/*?sessionid=\"
+      allow:
+        # the help is fine
+        - /cart/help
+      crawl_delay: 10s
+      # left out: Clean-param: ref /articles/
+    - agents: [GPTBot, CCBot, ClaudeBot]
+      disallow: /
+    - agents: [Bingbot]
+      extends: \"*\"
+      disallow: /bing-only/
+      crawl_delay: 500ms
+  sitemaps:
+    - https://shop.example/sitemap.xml
+";
+    assert!(imported.text.starts_with(expected), "{}", imported.text);
+    let places: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
+    assert_eq!(places, [10, 27], "what is left out is said: {:?}", imported.notes);
+}
+
+#[test]
+fn purposes_are_written_where_a_whole_purpose_is_shut_out_and_it_is_asked_for() {
+    let registry = Registry::builtin();
+    let training = registry.crawlers().iter().filter(|crawler| crawler.purpose.name() == "training");
+    let agents: Vec<String> =
+        training.filter_map(|crawler| crawler.tokens.first()).map(|token| format!("User-agent: {token}\n")).collect();
+    let text = format!("# No training.\n{}User-agent: SomethingElse\nDisallow: /\n", agents.concat());
+    assert!(
+        imported(text.as_bytes(), true).text.contains("purposes:\n  training: disallow\n"),
+        "{}",
+        imported(text.as_bytes(), true).text
+    );
+    assert!(!imported(text.as_bytes(), false).text.contains("purposes:"));
+    assert_same_verdicts(text.as_bytes(), true);
+    let all_but_one = text.replacen(&agents[0], "", 1);
+    assert!(!imported(all_but_one.as_bytes(), true).text.contains("purposes:"));
+}
+
+#[test]
+fn a_file_that_shuts_search_engines_out_says_that_it_is_meant() {
+    assert!(imported(b"User-agent: *\nDisallow: /\n", false).text.contains("acknowledge: [site_disallowed]"));
+    assert!(!imported(b"User-agent: *\nDisallow: /a\n", false).text.contains("acknowledge"));
+}
+
+#[test]
+fn what_a_file_says_about_use_comes_along() {
+    let text = "\
+License: https://shop.example/license.xml
+
+User-agent: *
+Content-Signal: ai-train=no,Search=yes
+Disallow: /cart/
+
+User-agent: Bingbot
+Disallow: /cart/
+Content-Signal: search=yes, use=reference
+
+License: https://shop.example/license.xml
+License: /relative.xml
+";
+    let imported =
+        import(&File::parse(text.as_bytes()), &ImportOptions { host: None, purposes: false }, Registry::builtin());
+    assert!(imported.text.contains("content_signal: { search: yes, ai-train: no }"), "{}", imported.text);
+    assert!(imported.text.contains("content_signal: { search: yes, use: reference }"), "{}", imported.text);
+    assert!(imported.text.contains("license: [https://shop.example/license.xml]"), "{}", imported.text);
+    let lines: Vec<usize> = imported.notes.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [12], "{:?}", imported.notes);
+    let source = Source { name: "shop.yaml".into(), text: imported.text.as_str().into() };
+    let (site, findings) = load("shop", &source, Registry::builtin());
+    let site = site.unwrap_or_else(|| panic!("{findings:?}\n{}", imported.text));
+    let body = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+    assert!(body.contains("Disallow: /cart/\nContent-Signal: search=yes, ai-train=no\n"), "{body}");
+    assert!(body.contains("License: https://shop.example/license.xml\n\n"), "{body}");
+}
+
+/// What the policy serves about use, for one file of lines of one group.
+fn said_again(lines: &str) -> (Vec<String>, Imported) {
+    let text = format!("User-agent: *\nDisallow: /cart/\n{lines}");
+    let imported = imported(text.as_bytes(), false);
+    let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
+    (body.lines().filter(|line| line.starts_with("Content-")).map(str::to_owned).collect(), imported)
+}
+
+#[test]
+fn what_can_be_named_of_a_signal_is_named_and_the_rest_is_said() {
+    let (again, imported) = said_again("Content-Signal: USE=Immediate, ai-input=no, price=9, search=maybe\n");
+    assert_eq!(again, ["Content-Signal: ai-input=no, use=immediate"]);
+    assert!(imported.text.contains("# left out: Content-Signal: price=9, search=maybe\n"), "{}", imported.text);
+    assert!(imported.notes.iter().all(|(line, _)| *line == 3) && imported.notes.len() == 2, "{:?}", imported.notes);
+    // Two lines, one of which contradicts the other in part.
+    let (again, imported) = said_again("Content-Signal: search=yes\nContent-Signal: search=no, ai-train=no\n");
+    assert_eq!(again, ["Content-Signal: search=yes, ai-train=no"]);
+    assert!(imported.text.contains("# left out: Content-Signal: search=no\n"), "{}", imported.text);
+    // Nothing of it.
+    let (again, imported) = said_again("Content-Signal: search\nContent-Signal:\n");
+    assert!(again.is_empty());
+    assert!(imported.text.contains("# left out: Content-Signal: search\n"), "{}", imported.text);
+    assert_eq!(imported.notes.len(), 2, "{:?}", imported.notes);
+}
+
+#[test]
+fn content_usage_comes_along_path_by_path() {
+    let lines = "\
+Content-Usage: train-ai=n, search=y
+Content-Usage: /open/ train-ai=y
+Content-Usage: /open/ ai-use=n
+Content-Usage: /*.pdf$ train-genai=n, no=y
+";
+    let (again, imported) = said_again(lines);
+    assert_eq!(
+        again,
+        [
+            "Content-Usage: train-ai=n, search=y",
+            "Content-Usage: /open/ train-ai=y, ai-use=n",
+            "Content-Usage: /*.pdf$ no=y, train-genai=n",
+        ],
+        "{}",
+        imported.text
+    );
+    assert!(imported.notes.is_empty(), "{:?}", imported.notes);
+    // By itself it needs no list.
+    let (_, imported) = said_again("Content-Usage: train-ai=n\n");
+    assert!(imported.text.contains("      content_usage: { train-ai: no }\n"), "{}", imported.text);
+    // A parameter, a value and a path that a policy cannot say; the same path again with another value.
+    let lines = "\
+Content-Usage: train-ai=n;until=2030, search=?1
+Content-Usage: / train-ai=y
+Content-Usage: /a\u{1}b train-ai=y
+";
+    let (again, imported) = said_again(lines);
+    assert_eq!(again, ["Content-Usage: train-ai=n"]);
+    assert!(imported.text.contains("# left out: Content-Usage: ;until=2030, search=?1\n"), "{}", imported.text);
+    assert!(imported.text.contains("# left out: Content-Usage: / train-ai=y\n"), "{}", imported.text);
+    assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
+    // One key that is none, and by RFC 9651 the line says nothing: nor does the policy.
+    for line in ["train-ai=n, Search=y", "train-ai=n, search = y", "train-ai=n,", "train-ai=n, search=y n"] {
+        let (again, imported) = said_again(&format!("Content-Usage: {line}\n"));
+        assert!(again.is_empty(), "{line}: {again:?}");
+        assert!(imported.text.contains(&format!("# left out: Content-Usage: {line}\n")), "{}", imported.text);
+    }
+}
+
+/// A group that extends another would take over what that says about use.
+#[test]
+fn a_group_that_says_nothing_about_use_inherits_nothing() {
+    let rules = "Disallow: /a/\nDisallow: /b/\n";
+    for signal in ["Content-Signal: use=full\n", "Content-Usage: /a train-ai=n\n"] {
+        let text = format!("User-agent: *\n{rules}{signal}\nUser-agent: Bingbot\n{rules}Disallow: /c/\n");
+        let imported = imported(text.as_bytes(), false);
+        assert!(!imported.text.contains("extends"), "{}", imported.text);
+        let body = String::from_utf8(served(&imported.text)).expect("UTF-8");
+        assert_eq!(body.matches("Content-").count(), 1, "{body}");
+    }
+}

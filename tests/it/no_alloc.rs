@@ -1,0 +1,125 @@
+//! `decide` allocates nothing once its buffers have grown. The allocator that counts is this test's own.
+
+use crawlgate::crawlers::Registry;
+use crawlgate::policy::{SiteEntry, Snapshot};
+use crawlgate::time::Timestamp;
+use crawlgate::verdict::{Facts, Holdings, Identity, Kind, Scratch, decide, load};
+use crawlgate::yaml::Source;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    // During the end of a thread the cell is gone, and nobody counts any more.
+    let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
+}
+
+// SAFETY: every call is handed to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are the ones that are asked for here.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const POLICY: &str = r#"
+hosts: [shop.example, "*.shop.example"]
+purposes: { training: disallow }
+robots:
+  origin: replace
+  groups:
+    - { agents: ["*"], disallow: [/private/, "/*?session=", "/a*b*c$"], allow: [/private/help] }
+    - { agents: [HouseBot], disallow: [/garden/] }
+  license: [{ url: https://shop.example/p.xml, paths: /p*.jpg }, https://shop.example/license.xml]
+  content_usage: [{ train-ai: no }, { paths: [/open/, "/*.pdf$"], train-ai: yes }]
+tdm: [{ paths: "/*/press", reservation: no }, { reservation: yes }]
+indexing:
+  - { paths: [/], tag: noarchive }
+  - { paths: ["/*"], tag: nosnippet }
+  - { path_regex: "^/priv", tag: noindex }
+enforcement: { mode: enforce, traps: [/trap/], unlicensed: 401 }
+"#;
+
+#[test]
+fn judging_allocates_nothing() {
+    let source = Source { name: "shop.yaml".into(), text: POLICY.into() };
+    let (site, findings) = load("shop", &source, Registry::builtin());
+    let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+    let entry = SiteEntry {
+        site,
+        since: Timestamp(0),
+        held: vec![],
+        forgotten: None,
+        identity_epoch: Timestamp(0),
+        tag_ages: Default::default(),
+        pauses: vec![],
+    };
+    let snapshot = Snapshot::new(vec![entry], 1);
+    let garbage = "x;(bot http://".repeat(600);
+    let long = format!("/private/{}", "a%C3%A4/".repeat(500));
+    let cases: [(&str, &str, &str, Kind); 9] = [
+        ("shop.example", "bingbot", "/trap/x", Kind::Trapped),
+        (
+            "shop.example",
+            "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+            "/",
+            Kind::NotACrawler,
+        ),
+        ("WWW.Shop.Example:8080", "GPTBot/1.2", "/private/x", Kind::Unproven),
+        (
+            "shop.example",
+            "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+            "/x/../private/y",
+            Kind::Ambiguous,
+        ),
+        ("shop.example", "Mozilla/5.0 (compatible; bingbot/2.0)", "/%70rivate/%c3%a4", Kind::Unproven),
+        ("shop.example", "HouseBot/1.0", "/garden/", Kind::Unproven),
+        ("shop.example", &garbage, "/", Kind::NotACrawler),
+        ("shop.example", "bingbot", &long, Kind::Unproven),
+        ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),
+    ];
+    let mut scratch = Scratch::default();
+    for round in 0..2 {
+        for (host, user_agent, target, kind) in cases {
+            let facts = Facts {
+                host: host.as_bytes(),
+                target: target.as_bytes(),
+                method: b"GET",
+                user_agent: user_agent.as_bytes(),
+                client: None,
+                identity: Identity::Unverified,
+                now: Timestamp(0),
+            };
+            // A trap springs where nobody can have a copy without it.
+            let holdings = Holdings { watched: kind == Kind::Trapped, ..Holdings::default() };
+            let before = ALLOCATIONS.get();
+            let decision = decide(&snapshot, Registry::builtin(), &facts, &holdings, &mut scratch);
+            let allocated = ALLOCATIONS.get() - before;
+            let shown = &user_agent[..user_agent.len().min(40)];
+            let expected = (host != "elsewhere.example").then_some(kind);
+            assert_eq!(decision.map(|decision| decision.kind), expected, "{shown} asks for {target}");
+            // The first round makes the buffers grow, and regular expressions make theirs.
+            assert!(round == 0 || allocated == 0, "{allocated} allocations for {shown}, {target}");
+        }
+    }
+}

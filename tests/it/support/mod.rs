@@ -1,0 +1,319 @@
+//! What the tests of the running binary share: crawlgate in a directory of its own, an origin that can misbehave, and a
+//! client that says exactly what it is told to say.
+
+mod client;
+pub mod http2;
+pub mod kinds;
+pub mod nginx;
+mod operator;
+mod origin;
+mod time;
+
+pub use client::{Connection, Response};
+pub use http2::Http2;
+pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};
+pub use origin::{Origin, Received};
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long anything may take before a test fails. Generous, because test machines are busy; never waited for in full
+/// when things work.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until `condition` gives a value. Looks often at first: most things are there soon.
+pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain: {what}");
+        thread::sleep(pause);
+        pause = (pause + Duration::from_micros(250)).min(Duration::from_millis(10));
+    }
+}
+
+/// How crawlgate is to be started.
+pub struct Setup {
+    directory: TempDir,
+    origins: String,
+    listen: String,
+    settings: String,
+    arguments: Vec<String>,
+    environment: Vec<(String, PathBuf)>,
+}
+
+impl Setup {
+    /// Before an origin (`127.0.0.1:3000`), without a policy.
+    pub fn before(origin: impl ToString) -> Setup {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(directory.path().join("policies")).expect("the policy directory");
+        let origins = format!("origins: http://{}", origin.to_string());
+        Setup {
+            directory,
+            origins,
+            listen: "127.0.0.1:0".into(),
+            settings: String::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
+    }
+
+    /// With a policy file.
+    pub fn policy(self, name: &str, text: &str) -> Setup {
+        fs::write(self.policies().join(format!("{name}.yaml")), text).expect("a policy file");
+        self
+    }
+
+    /// With more lines for `crawlgate.yaml`.
+    pub fn settings(mut self, lines: &str) -> Setup {
+        self.settings.push_str(lines);
+        self.settings.push('\n');
+        self
+    }
+
+    /// With these origins in place of the one.
+    pub fn with_origins(mut self, lines: &str) -> Setup {
+        self.origins = lines.to_string();
+        self
+    }
+
+    /// With more of the command line.
+    pub fn argument(mut self, argument: impl ToString) -> Setup {
+        self.arguments.push(argument.to_string());
+        self
+    }
+
+    /// With a variable of the environment that names a file of this text.
+    pub fn environment(mut self, variable: &str, text: &str) -> Setup {
+        let file = self.directory.path().join(variable);
+        fs::write(&file, text).expect("the file of a variable");
+        self.environment.push((variable.to_owned(), file));
+        self
+    }
+
+    /// On this address.
+    pub fn listen(mut self, address: SocketAddr) -> Setup {
+        self.listen = address.to_string();
+        self
+    }
+
+    /// The policy directory.
+    pub fn policies(&self) -> PathBuf {
+        self.directory.path().join("policies")
+    }
+
+    /// Starts it, without waiting for anything.
+    fn spawn(&self) -> Child {
+        let directory = self.directory.path();
+        let file = directory.join("crawlgate.yaml");
+        let text = format!(
+            "listen: {}\n{}\npolicies: {}\nadmin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
+            self.listen,
+            self.origins,
+            self.policies().display(),
+            directory.join("control.sock").display(),
+            directory.join("state").display(),
+            self.settings
+        );
+        fs::write(&file, text).expect("crawlgate.yaml");
+        Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .args(["run", "--config"])
+            .arg(&file)
+            .args(&self.arguments)
+            .envs(self.environment.iter().map(|(variable, file)| (variable, file)))
+            .env("RUST_LOG", "info")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the crawlgate binary")
+    }
+
+    /// Starts it and waits until it says where it listens.
+    pub fn start(self) -> Gate {
+        let (child, address, admin, log) = self.launch();
+        Gate { child, address, admin, log, setup: self }
+    }
+
+    fn launch(&self) -> (Child, SocketAddr, SocketAddr, Log) {
+        let mut child = self.spawn();
+        let log = Log::read(child.stderr.take().expect("stderr is piped"));
+        let lines = lines(child.stdout.take().expect("stdout is piped"));
+        let (mut address, mut admin) = (None, None);
+        while address.is_none() || admin.is_none() {
+            let Ok(line) = lines.recv_timeout(PATIENCE) else {
+                let _ = child.kill();
+                panic!("no addresses:\n{}", log.text())
+            };
+            if let Some(said) = line.strip_prefix("listening on http://") {
+                address = Some(said.trim().parse().expect("an address"));
+            } else if let Some(said) = line.strip_prefix("admin on http://") {
+                admin = Some(said.trim().parse().expect("an address"));
+            }
+        }
+        (child, address.expect("said"), admin.expect("said"), log)
+    }
+
+    /// Starts it where it is expected to fail; what it said on standard error, and its exit code.
+    pub fn fail(&self) -> (String, ExitStatus) {
+        let mut child = self.spawn();
+        let log = Log::read(child.stderr.take().expect("stderr is piped"));
+        let status = wait(&mut child);
+        (log.finished(), status)
+    }
+}
+
+/// A running crawlgate; killed when dropped.
+pub struct Gate {
+    child: Child,
+    pub address: SocketAddr,
+    pub admin: SocketAddr,
+    pub log: Log,
+    pub setup: Setup,
+}
+
+impl Gate {
+    /// A new connection.
+    pub fn connect(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    /// One request on a connection of its own: method, host, target, more header lines (each with its end).
+    pub fn ask(&self, method: &str, host: &str, target: &str, headers: &str) -> Response {
+        let mut connection = self.connect();
+        connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"));
+        connection.response(method)
+    }
+
+    /// GET.
+    pub fn get(&self, host: &str, target: &str, headers: &str) -> Response {
+        self.ask("GET", host, target, headers)
+    }
+
+    /// Sends a signal by its name: TERM, HUP, INT.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+    }
+
+    /// Ends it with a signal, does something while nobody serves, and starts it again in the same directory.
+    pub fn restart(&mut self, signal: &str, meanwhile: impl FnOnce(&Gate)) {
+        self.signal(signal);
+        self.ended();
+        meanwhile(self);
+        (self.child, self.address, self.admin, self.log) = self.setup.launch();
+    }
+
+    /// Memory that is resident, in KiB.
+    pub fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("its memory");
+        line.trim().trim_end_matches(" kB").parse().expect("KiB")
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the state of the process").is_none()
+    }
+
+    /// Waits until it has ended by itself.
+    pub fn ended(&mut self) -> ExitStatus {
+        wait(&mut self.child)
+    }
+
+    /// Killed with no chance to write anything down, and started again in the same directory.
+    pub fn killed_and_started_again(mut self) -> Gate {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let empty = Setup::before("127.0.0.1:0");
+        std::mem::replace(&mut self.setup, empty).start()
+    }
+
+    /// A file or socket in its directory.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.setup.directory.path().join(name)
+    }
+
+    /// The control socket.
+    pub fn control(&self) -> PathBuf {
+        self.path("control.sock")
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait(child: &mut Child) -> ExitStatus {
+    eventually("the process ends", || child.try_wait().expect("the state of the process"))
+}
+
+fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            // Read to the end even when nobody listens: a full pipe would stop the process.
+            let _ = sender.send(line);
+        }
+    });
+    receiver
+}
+
+/// What a process says on standard error, as it comes.
+pub struct Log {
+    text: Arc<Mutex<String>>,
+    reader: thread::JoinHandle<()>,
+}
+
+impl Log {
+    fn read(stream: impl Read + Send + 'static) -> Log {
+        let text = Arc::new(Mutex::new(String::new()));
+        let reader = thread::spawn({
+            let text = text.clone();
+            move || {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let mut text = text.lock().expect("nobody panics while writing the log");
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+            }
+        });
+        Log { text, reader }
+    }
+
+    /// All of it so far.
+    pub fn text(&self) -> String {
+        self.text.lock().expect("nobody panics while writing the log").clone()
+    }
+
+    /// Waits for a line that contains `wanted`.
+    pub fn wait_for(&self, wanted: &str) {
+        eventually(&format!("`{wanted}` in the log"), || self.text().contains(wanted).then_some(()));
+    }
+
+    fn finished(self) -> String {
+        let _ = self.reader.join();
+        let text = self.text.lock().expect("nobody panics while writing the log");
+        text.clone()
+    }
+}
+
+/// The text of a file.
+pub fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}

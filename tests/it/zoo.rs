@@ -1,0 +1,340 @@
+//! A zoo of robots.txt files as they are met: each is read, and what both dialects make of it is what a site owner
+//! would be told. The files are in `tests/zoo`; their line ends and octets are part of them.
+
+use crawlgate::robots::{Bound, Dialect, File, Key, LineEnd, MAX_BYTES, MAX_LINE, Oddity, Reading, Shape, Spelling};
+use std::path::PathBuf;
+
+struct Animal {
+    file: File,
+}
+
+fn animal(name: &str) -> Animal {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/zoo").join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    Animal { file: File::parse(bytes) }
+}
+
+impl Animal {
+    fn shape(&self) -> Shape {
+        self.file.shape()
+    }
+
+    fn reading(&self, dialect: Dialect) -> Reading {
+        Reading::new(&self.file, dialect, &["Sogou web spider"])
+    }
+
+    /// `allow` or `deny` and the number of the line, by the RFC and for Google.
+    #[track_caller]
+    fn says(&self, token: &str, url: &str, rfc: &str, google: &str) {
+        for (dialect, expected) in [(Dialect::Rfc9309, rfc), (Dialect::Google, google)] {
+            let verdict = self.reading(dialect).verdict(token.as_bytes(), url.as_bytes());
+            let word = if verdict.allowed { "allow" } else { "deny" };
+            let said = verdict.line.map_or(word.to_owned(), |line| format!("{word} {line}"));
+            assert_eq!(said, expected, "{}: {token} asks for {url}", dialect.name());
+        }
+    }
+
+    #[track_caller]
+    fn both_say(&self, token: &str, url: &str, expected: &str) {
+        self.says(token, url, expected, expected);
+    }
+
+    /// Numbers of the lines that have something odd about them, and what.
+    fn oddities(&self) -> Vec<(usize, Oddity)> {
+        let lines = self.file.lines().iter();
+        lines.flat_map(|line| line.oddities.iter().map(|oddity| (line.number, *oddity))).collect()
+    }
+
+    fn lines_of(&self, key: Key) -> Vec<usize> {
+        let lines = self.file.lines().iter().filter(|line| line.record.as_ref().is_some_and(|it| it.key == key));
+        lines.map(|line| line.number).collect()
+    }
+
+    fn ends(&self) -> Vec<LineEnd> {
+        let mut ends: Vec<LineEnd> = Vec::new();
+        for line in self.file.lines() {
+            if !ends.contains(&line.end) {
+                ends.push(line.end);
+            }
+        }
+        ends
+    }
+}
+
+#[test]
+fn every_animal_is_looked_at_and_lossless() {
+    let zoo = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/zoo");
+    let this = include_str!("zoo.rs");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(zoo).expect("the zoo") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+        assert!(this.contains(&format!("animal(\"{name}\")")), "nobody looks at {name}");
+        let Animal { file } = animal(&name);
+        let together: Vec<u8> = file
+            .lines()
+            .iter()
+            .flat_map(|line| {
+                let end: &[u8] = match line.end {
+                    LineEnd::Lf => b"\n",
+                    LineEnd::Cr => b"\r",
+                    LineEnd::CrLf => b"\r\n",
+                    LineEnd::Nothing => b"",
+                };
+                [file.octets(&line.text), end].concat()
+            })
+            .collect();
+        assert_eq!(together, std::fs::read(&path).expect("readable"), "{name}");
+        seen += 1;
+    }
+    assert!(seen >= 15, "only {seen} files");
+}
+
+#[test]
+fn a_page_in_place_of_a_file_forbids_nothing() {
+    let html = animal("html.txt");
+    assert_eq!(html.shape(), Shape::Html);
+    html.both_say("GPTBot", "/", "allow");
+    html.both_say("GPTBot", "/private/", "allow");
+    for dialect in Dialect::ALL {
+        assert!(html.reading(dialect).groups().is_empty());
+    }
+    // Its tags are lines that say nothing.
+    assert!(html.oddities().contains(&(1, Oddity::NoRecord)));
+    assert!(html.lines_of(Key::UserAgent).is_empty() && html.lines_of(Key::Disallow).is_empty());
+}
+
+#[test]
+fn rules_in_a_page_are_rules_all_the_same() {
+    let html = animal("html-with-rules.txt");
+    assert_eq!(html.shape(), Shape::Html);
+    html.both_say("GPTBot", "/private/x", "deny 3");
+    html.both_say("GPTBot", "/public", "allow");
+    assert_eq!(html.oddities(), [(1, Oddity::NoRecord), (4, Oddity::NoRecord)]);
+}
+
+#[test]
+fn nothing_in_utf_16_is_a_rule() {
+    for utf16 in [animal("utf16le-bom.txt"), animal("utf16le.txt")] {
+        assert_eq!(utf16.shape(), Shape::Utf16);
+        utf16.both_say("GPTBot", "/", "allow");
+        assert!(utf16.reading(Dialect::Rfc9309).groups().is_empty());
+        assert!(utf16.oddities().contains(&(1, Oddity::Nul)), "{:?}", utf16.oddities());
+    }
+    assert!(animal("utf16le-bom.txt").oddities().contains(&(1, Oddity::NotUtf8)));
+}
+
+#[test]
+fn lines_that_end_in_cr_are_lines() {
+    let cr = animal("cr-only.txt");
+    assert_eq!((cr.shape(), cr.ends()), (Shape::Text, vec![LineEnd::Cr, LineEnd::Nothing]));
+    assert_eq!(cr.file.lines().len(), 7);
+    cr.both_say("Bingbot", "/cgi-bin/x", "deny 3");
+    cr.both_say("GPTBot", "/", "deny 6");
+    assert_eq!((cr.lines_of(Key::Sitemap), cr.oddities()), (vec![7], vec![]));
+}
+
+#[test]
+fn byte_order_marks_are_skipped_if_they_are_at_the_beginning_and_not_broken() {
+    for (bom, length) in [(animal("bom.txt"), 3), (animal("bom-cut.txt"), 2)] {
+        assert_eq!((bom.file.bom(), bom.shape(), bom.ends()), (length, Shape::Text, vec![LineEnd::CrLf]));
+        bom.both_say("GPTBot", "/admin/", "deny 2");
+        bom.both_say("GPTBot", "/", "allow");
+        assert_eq!((bom.oddities(), bom.lines_of(Key::Sitemap)), (vec![], vec![4]));
+    }
+    // The first line is spoiled, so the rule after it is nobody's.
+    let broken = animal("bom-broken.txt");
+    assert_eq!(broken.file.line(1).and_then(|line| line.record.as_ref()).map(|record| record.key), Some(Key::Unknown));
+    assert!(broken.oddities().contains(&(1, Oddity::NotUtf8)), "{:?}", broken.oddities());
+    broken.both_say("GPTBot", "/admin/", "allow");
+}
+
+#[test]
+fn a_byte_order_mark_between_two_files_put_together_spoils_the_line_after_it() {
+    let middle = animal("bom-middle.txt");
+    assert_eq!(middle.oddities(), [(3, Oddity::StrayBom)]);
+    // So the second group is a part of the first.
+    middle.both_say("One", "/all/", "deny 4");
+    middle.both_say("GPTBot", "/all/", "allow");
+}
+
+#[test]
+fn a_line_of_16_kib_is_read_and_a_longer_one_is_cut() {
+    let fits = animal("long-16k.txt");
+    let long = animal("long-20k.txt");
+    assert_eq!((fits.oddities(), long.oddities()), (vec![], vec![(3, Oddity::TooLong)]));
+    let path = format!("/{}", "l".repeat(MAX_LINE - "Disallow: /".len()));
+    for file in [fits, long] {
+        file.both_say("GPTBot", &path, "deny 3");
+        file.both_say("GPTBot", &path[1..], "allow");
+        file.both_say("GPTBot", &path[..path.len() - 1], "allow");
+        file.both_say("GPTBot", "/first/", "deny 2");
+        file.both_say("GPTBot", "/last/", "deny 4");
+    }
+}
+
+#[test]
+fn of_a_huge_file_the_rfc_reads_500_kib() {
+    let mut text = "User-agent: *\n".to_owned();
+    let mut count = 0;
+    while text.len() < 1_400_000 {
+        text.push_str(&format!("Disallow: /products/discontinued/{count:06}/\n"));
+        count += 1;
+    }
+    text.push_str("\nUser-agent: GPTBot\nDisallow: /\n");
+    let huge = Animal { file: File::parse(text.as_bytes()) };
+    assert_eq!((huge.shape(), huge.oddities(), huge.file.lines().len()), (Shape::Text, vec![], count + 4));
+    huge.both_say("Bingbot", "/products/discontinued/000000/", "deny 2");
+    huge.both_say("Bingbot", "/products/discontinued/", "allow");
+    // The last line that lies within the limit, counted apart from the engine.
+    let read = text.as_bytes()[..MAX_BYTES].iter().filter(|octet| **octet == b'\n').count();
+    let url = |line: usize| format!("/products/discontinued/{:06}/x", line - 2);
+    huge.both_say("Bingbot", &url(read), &format!("deny {read}"));
+    huge.says("Bingbot", &url(read + 1), "allow", &format!("deny {}", read + 1));
+    huge.says("Bingbot", &url(count + 1), "allow", &format!("deny {}", count + 1));
+    huge.says("GPTBot", "/", "allow", &format!("deny {}", count + 4));
+}
+
+#[test]
+fn an_empty_file_says_nothing() {
+    let empty = animal("empty.txt");
+    assert_eq!((empty.shape(), empty.file.lines().len(), empty.file.bom()), (Shape::Text, 0, 0));
+    empty.both_say("GPTBot", "/", "allow");
+    assert_eq!(empty.reading(Dialect::Rfc9309).binding(b"GPTBot").0, Bound::Nothing);
+}
+
+#[test]
+fn what_is_not_utf_8_is_compared_by_its_octets() {
+    let latin1 = animal("latin1.txt");
+    assert_eq!(latin1.oddities(), [(1, Oddity::NotUtf8), (3, Oddity::NotUtf8)]);
+    latin1.both_say("GPTBot", "/gr%F6%DFe/", "deny 3");
+    // What the owner meant is another path.
+    latin1.both_say("GPTBot", "/gr%C3%B6%C3%9Fe/", "allow");
+    latin1.both_say("GPTBot", "/plain/", "deny 4");
+}
+
+#[test]
+fn everything_on_one_line_is_an_agent_without_rules() {
+    let one = animal("one-line.txt");
+    assert_eq!((one.file.lines().len(), one.lines_of(Key::UserAgent), one.oddities()), (1, vec![1], vec![]));
+    one.both_say("GPTBot", "/admin/", "allow");
+    for dialect in Dialect::ALL {
+        let reading = one.reading(dialect);
+        // `*` followed by a blank and more is still everybody.
+        assert_eq!(reading.binding(b"GPTBot"), (Bound::Star, &[0][..]));
+        assert!(reading.groups()[0].rules.is_empty());
+    }
+}
+
+#[test]
+fn a_blog_is_read_as_it_was_meant() {
+    let blog = animal("wordpress.txt");
+    assert_eq!((blog.shape(), blog.oddities()), (Shape::Text, vec![]));
+    for (url, expected) in [
+        ("/", "allow"),
+        ("/2026/11/a-post/", "allow"),
+        ("/wp-admin/", "deny 4"),
+        ("/wp-admin/options.php", "deny 4"),
+        ("/wp-admin/admin-ajax.php", "allow 5"),
+        ("/wp-admin/admin-ajax.php?action=x", "allow 5"),
+        ("/?s=robots", "deny 6"),
+        ("/search/robots", "deny 7"),
+        ("/a-post/feed/", "deny 8"),
+        ("/a-post/feed/atom", "allow"),
+        ("/feed/", "allow"),
+        ("/a-post?replytocom=7", "deny 9"),
+    ] {
+        blog.both_say("GPTBot", &format!("https://blog.example{url}"), expected);
+    }
+    let comments = blog.file.lines().iter().filter(|line| line.comment.is_some()).count();
+    assert_eq!((comments, blog.lines_of(Key::Sitemap)), (4, vec![11]));
+}
+
+#[test]
+fn a_managed_part_is_merged_with_the_owners_own() {
+    let managed = animal("managed-signals.txt");
+    assert_eq!((managed.oddities(), managed.lines_of(Key::ContentSignal)), (vec![], vec![8]));
+    for (token, line) in
+        [("Amazonbot", 12), ("CCBot", 15), ("ClaudeBot", 18), ("GPTBot", 21), ("Meta-ExternalAgent", 24)]
+    {
+        managed.both_say(token, "/account/", &format!("deny {line}"));
+    }
+    // Both `*` groups bind everybody else.
+    managed.both_say("Googlebot", "/account/me", "deny 29");
+    managed.both_say("Googlebot", "/checkout", "deny 30");
+    managed.both_say("Googlebot", "/", "allow 9");
+    let reading = managed.reading(Dialect::Rfc9309);
+    let (bound, groups) = reading.binding(b"Googlebot");
+    assert_eq!((bound, groups), (Bound::Star, &[0, 6][..]));
+    assert_eq!(reading.groups()[0].others, [8]);
+}
+
+#[test]
+fn lines_for_one_search_engine_are_known_and_bind_nobody() {
+    let yandex = animal("yandex.txt");
+    assert_eq!(yandex.oddities(), []);
+    assert_eq!(yandex.lines_of(Key::CleanParam), [4, 5]);
+    assert_eq!((yandex.lines_of(Key::Host), yandex.lines_of(Key::CrawlDelay)), (vec![7, 14], vec![6]));
+    yandex.both_say("Yandex", "/cgi-bin/x", "deny 2");
+    yandex.both_say("Yandex", "/catalogue/?sort=price", "deny 3");
+    yandex.both_say("Yandex", "/catalogue/?ref=a", "allow");
+    // Tokens are whole: the group of Yandex is not that of YandexBot.
+    yandex.both_say("YandexBot", "/cgi-bin/x", "allow 10");
+    yandex.both_say("YandexImages", "/cgi-bin/x", "deny 13");
+    assert_eq!(yandex.reading(Dialect::Rfc9309).groups()[0].others, [4, 5, 6, 7]);
+}
+
+#[test]
+fn groups_of_a_crawl_delay_only_get_the_rules_of_the_next() {
+    let delays = animal("crawl-delay-only.txt");
+    for token in ["msnbot", "Slurp", "Baiduspider"] {
+        delays.both_say(token, "/", "deny 8");
+    }
+    delays.both_say("GPTBot", "/", "allow");
+    for dialect in Dialect::ALL {
+        let reading = delays.reading(dialect);
+        let agents: Vec<Vec<&str>> =
+            reading.groups().iter().map(|group| group.agents.iter().map(|agent| &*agent.token).collect()).collect();
+        assert_eq!(agents, [vec!["msnbot", "Slurp", "Baiduspider"], vec!["*"]]);
+        assert_eq!(reading.groups()[0].others, [2, 5]);
+    }
+}
+
+#[test]
+fn tokens_with_digits_dots_and_blanks_are_cut_by_google() {
+    let file = animal("digits-and-spaces.txt");
+    assert_eq!(file.oddities(), []);
+    file.says("MJ12bot", "/all/", "deny 2", "deny 17");
+    file.says("MJ12bot", "/", "deny 2", "allow");
+    file.says("MJ", "/", "allow", "deny 2");
+    file.says("360Spider", "/", "deny 5", "allow");
+    file.says("Sogou web spider", "/", "deny 8", "allow");
+    file.says("Sogou", "/", "allow", "deny 8");
+    file.says("Mail.RU_Bot", "/", "deny 11", "allow");
+    file.says("Mail", "/", "allow", "deny 11");
+    file.both_say("Foo", "/foo/", "deny 14");
+    file.both_say("Foo", "/all/", "allow");
+    file.both_say("Foobar", "/foo/", "allow");
+    file.both_say("Foobar", "/all/", "deny 17");
+}
+
+#[test]
+fn what_was_written_by_hand_is_read_with_its_mistakes_named() {
+    let file = animal("by-hand.txt");
+    file.both_say("GPTBot", "/a/", "deny 2");
+    file.both_say("GPTBot", "/b/", "deny 3");
+    file.says("GPTBot", "/c/", "allow", "deny 4");
+    file.both_say("GPTBot", "/a/open/", "allow 5");
+    file.both_say("GPTBot", "/d/", "allow");
+    file.both_say("GPTBot", "/e/", "allow");
+    assert_eq!(
+        file.oddities(),
+        [(1, Oddity::Typo), (2, Oddity::Typo), (3, Oddity::MissingColon), (4, Oddity::Typo), (8, Oddity::NoRecord)]
+    );
+    let spelling = |number| file.file.line(number).and_then(|line| line.record.as_ref()).map(|record| record.spelling);
+    assert_eq!(
+        (spelling(2), spelling(4), spelling(5)),
+        (Some(Spelling::Typo), Some(Spelling::Longer), Some(Spelling::Exact))
+    );
+    assert_eq!((file.lines_of(Key::Noindex), file.lines_of(Key::CrawlDelay)), (vec![7], vec![9]));
+}
