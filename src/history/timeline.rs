@@ -66,7 +66,7 @@ impl PublicationLog {
         let cached_since = history.cached_since(horizon.longest, now);
         let mut seen: HashSet<Version> = current.into_iter().collect();
         for (place, piece) in pieces.iter().enumerate().rev() {
-            let superseded_at = piece.until.map_or(now, |until| until.at);
+            let superseded_at = superseded_at(pieces, place, now);
             if superseded_at < cached_since || piece.publication.published == Published::Unavailable {
                 continue;
             }
@@ -112,6 +112,17 @@ impl PublicationLog {
         let left = before.filter(|last| last.publication.tells).and_then(|last| last.until);
         moved_at.max(left.map(|until| until.at))
     }
+}
+
+/// When another version took the place of a piece. A span of the same site in which robots.txt answered 503 supersedes
+/// nothing: a crawler may use its copy through it (RFC 9309 section 2.3.1.4).
+fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestamp {
+    let site = &pieces[place].publication.site;
+    let is_unavailable = |piece: &&Piece<'_>| {
+        piece.publication.published == Published::Unavailable && piece.publication.site == *site
+    };
+    let last = pieces[place + 1..].iter().take_while(is_unavailable).last().unwrap_or(&pieces[place]);
+    last.until.map_or(now, |until| until.at)
 }
 
 /// Since when the site that has the host now publishes what it does.
