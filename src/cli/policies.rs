@@ -201,7 +201,8 @@ mod tests {
         let policies = directory.path().to_owned();
         let text = format!("hosts: a.example\nrobots: {{ origin: replace }}\n{text}");
         std::fs::write(policies.join("a.yaml"), text).expect("a policy");
-        let loaded = load(&[policies.clone()], &OriginCopies::default()).unwrap_or_else(|_| panic!("a good policy"));
+        let loaded =
+            load(std::slice::from_ref(&policies), &OriginCopies::default()).unwrap_or_else(|_| panic!("a good policy"));
         let offline = snapshot(&loaded, now);
         let origins = KnownOrigins::default();
         let options = SiteOptions { policies, state: None, strict: false, may_be_missing: false, origins };

@@ -114,7 +114,11 @@ fn a_list_that_verified_nobody_calls_nobody_an_impostor_and_says_so() {
 
     // Through a restart, and for seven days.
     let file = gate.path("state/ledger/verified.json");
-    eventually("the proof on disk", || read(&file).contains("PartnerBot").then_some(()));
+    let is_proven = || {
+        let written: Value = serde_json::from_str(&read(&file)).ok()?;
+        (!written["crawlers"][0]["verified"].is_null()).then_some(())
+    };
+    eventually("the proof on disk", is_proven);
     gate.restart("KILL", |_| ());
     assert_eq!(from(&gate, "203.0.113.2", "PartnerBot/1", "/").status, 410);
     gate.live_through(7 * 86_400 + 60);
