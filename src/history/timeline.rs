@@ -117,11 +117,14 @@ impl PublicationLog {
 /// When another version took the place of a piece. A span of the same site in which robots.txt answered 503 supersedes
 /// nothing: a crawler may use its copy through it (RFC 9309 section 2.3.1.4).
 fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestamp {
-    let site = &pieces[place].publication.site;
-    let is_unavailable = |piece: &&Piece<'_>| {
-        piece.publication.published == Published::Unavailable && piece.publication.site == *site
-    };
-    let last = pieces[place + 1..].iter().take_while(is_unavailable).last().unwrap_or(&pieces[place]);
+    let mut last = &pieces[place];
+    for piece in &pieces[place + 1..] {
+        let goes_on = piece.since.number == last.end() && piece.publication.site == last.publication.site;
+        if !goes_on || piece.publication.published != Published::Unavailable {
+            break;
+        }
+        last = piece;
+    }
     last.until.map_or(now, |until| until.at)
 }
 
