@@ -6,6 +6,7 @@
 
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
+use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -174,6 +175,16 @@ impl PublicationLog {
         known.max_by_key(|(rank, _)| *rank).map(|(_, tenure)| tenure.site.as_str())
     }
 
+    /// Whether a site had a host at any time that is remembered.
+    pub fn had(&self, site: &str, host: Option<&HostPattern>) -> bool {
+        let of = |tenure: &Tenure| match (&tenure.pattern, host) {
+            (None, None) => true,
+            (Some(wide), Some(host)) => covers(wide, host),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        self.tenures.iter().any(|tenure| tenure.site == site && of(tenure))
+    }
+
     /// The sites that are remembered.
     pub fn sites(&self) -> BTreeSet<&str> {
         self.tenures.iter().map(|tenure| tenure.site.as_str()).collect()
@@ -187,6 +198,29 @@ impl PublicationLog {
             Published::Unavailable | Published::Unknown => None,
         };
         self.publications.iter().filter(lately).filter_map(version).collect()
+    }
+
+    /// The earliest moment at which anybody can have been served a copy that may still be used: see
+    /// [`HostHistory::cached_since`], as if every 503 had been everywhere.
+    pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
+        let unavailable = self.publications.iter().rev().filter(|known| known.published == Published::Unavailable);
+        let span = |known: &Publication| {
+            let Span { since, until } = known.span;
+            Unavailability { since: since.at, until: until.map(|until| until.at) }
+        };
+        let mut history = HostHistory { unavailable: unavailable.map(span).collect(), ..HostHistory::new(now) };
+        history.unavailable.sort_by_key(|span| std::cmp::Reverse(span.until.unwrap_or(now)));
+        history.cached_since(longest, now)
+    }
+
+    /// Whether something was recorded that another log, from which this one began, does not have.
+    pub fn has_more_than(&self, other: &PublicationLog) -> bool {
+        self.next != other.next
+    }
+
+    /// Crawlers may have been told apart otherwise until now.
+    pub fn forget_identities(&mut self) {
+        self.publications.iter_mut().for_each(|publication| publication.identities = 0);
     }
 
     fn record_publications(&mut self, current: &[Current<'_>], change: Change) -> bool {
@@ -287,7 +321,7 @@ impl PublicationLog {
 }
 
 /// Whether every host of a pattern is one of a wider pattern, ports aside.
-fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
+pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
     let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
     match (wide.wildcard, narrow.wildcard) {
         (false, false) => wide.name == narrow.name,

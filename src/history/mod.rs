@@ -9,8 +9,8 @@ mod log;
 mod timeline;
 mod versions;
 
-pub use log::{Change, Current, Publication, PublicationLog, Published, Span, Tenure};
-pub use timeline::Horizon;
+pub use log::{Change, Current, Publication, PublicationLog, Published, Span, Tenure, covers};
+pub use timeline::{Horizon, OfHosts};
 pub use versions::VersionStore;
 
 #[cfg(test)]

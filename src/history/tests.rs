@@ -54,7 +54,7 @@ impl World {
 
     fn histories(&mut self, now: i64) -> HostHistories {
         let horizon = Horizon { longest: WEEK, now: Timestamp(now) };
-        self.log.histories(&mut self.versions, Registry::builtin(), horizon)
+        HostHistories::new(self.log.histories(&mut self.versions, Registry::builtin(), horizon))
     }
 
     fn superseded(&mut self, host: &str, now: i64) -> Vec<(Version, i64)> {
@@ -256,7 +256,11 @@ proptest! {
             };
             let until = |version: Version| {
                 let is = |seen: &Option<(&str, Published)>| seen.is_some_and(|(_, seen)| seen == Published::Version(version));
-                saw.iter().rev().find(|(_, seen)| is(seen)).map(|(at, _)| *at as i64 + 1)
+                let (last, seen) = saw.iter().rev().find(|(_, seen)| is(seen))?;
+                // A span of the same site in which robots.txt answered 503 supersedes nothing.
+                let unavailable = seen.map(|(site, _)| (site, Published::Unavailable));
+                let through = saw[last + 1..].iter().take_while(|(_, seen)| *seen == unavailable).count();
+                Some((last + 1 + through) as i64)
             };
             let mut expected: Vec<(i64, Version)> =
                 (1..5).map(id).filter(|id| Some(*id) != current).filter_map(|id| Some((until(id)?, id))).collect();

@@ -5,13 +5,16 @@
 use super::log::{Change, Publication, PublicationLog, Published, Tenure};
 use super::versions::VersionStore;
 use crate::crawlers::Registry;
-use crate::policy::host_history::{HostHistories, HostHistory, Unavailability};
+use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::policy::{Held, Version};
 use crate::time::Timestamp;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A pattern, and the history of its hosts.
+pub type OfHosts = (Option<HostPattern>, Arc<HostHistory>);
 
 /// How far back histories go.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +26,9 @@ pub struct Horizon {
 }
 
 impl PublicationLog {
-    /// The histories of all hosts. Versions whose bytes are not known count as unknown.
-    pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> HostHistories {
+    /// The history of each pattern; `None` stands for every other host. Versions whose bytes are not known count as
+    /// unknown.
+    pub fn histories(&self, versions: &mut VersionStore, registry: &Registry, horizon: Horizon) -> Vec<OfHosts> {
         let lookup = Lookup::new(self);
         let mut interned: HashMap<Vec<ChainLink<'_>>, Arc<HostHistory>> = HashMap::new();
         let mut known = Vec::new();
@@ -36,7 +40,7 @@ impl PublicationLog {
             });
             known.push((pattern, history.clone()));
         }
-        HostHistories::new(known)
+        known
     }
 
     fn history(
@@ -52,6 +56,7 @@ impl PublicationLog {
         history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
         let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
         (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));
+        history.at_site_since = at_site_since(pieces, now);
         let is_other = |piece: &Piece<'_>| match piece.publication.published {
             Published::Version(version) => Some(version) != current && piece.since.at == history.since,
             Published::Unknown => true,
@@ -60,8 +65,8 @@ impl PublicationLog {
         history.is_told_by_its_date = !pieces.iter().any(is_other);
         let cached_since = history.cached_since(horizon.longest, now);
         let mut seen: HashSet<Version> = current.into_iter().collect();
-        for piece in pieces.iter().rev() {
-            let superseded_at = piece.until.map_or(now, |until| until.at);
+        for (place, piece) in pieces.iter().enumerate().rev() {
+            let superseded_at = superseded_at(pieces, place, now);
             if superseded_at < cached_since || piece.publication.published == Published::Unavailable {
                 continue;
             }
@@ -73,7 +78,10 @@ impl PublicationLog {
                 Some(_) | None => None,
             };
             match known {
-                Some(former) => history.superseded.push(Held { former, since: piece.since.at, superseded_at }),
+                Some(former) => {
+                    let since = since(&pieces[..=place], piece.version(), now);
+                    history.superseded.push(Held { former, since, superseded_at });
+                }
                 None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
             }
         }
@@ -106,6 +114,20 @@ impl PublicationLog {
     }
 }
 
+/// When another version took the place of a piece. A span of the same site in which robots.txt answered 503 supersedes
+/// nothing: a crawler may use its copy through it (RFC 9309 section 2.3.1.4).
+fn superseded_at(pieces: &[Piece<'_>], place: usize, now: Timestamp) -> Timestamp {
+    let mut last = &pieces[place];
+    for piece in &pieces[place + 1..] {
+        let goes_on = piece.since.number == last.end() && piece.publication.site == last.publication.site;
+        if !goes_on || piece.publication.published != Published::Unavailable {
+            break;
+        }
+        last = piece;
+    }
+    last.until.map_or(now, |until| until.at)
+}
+
 /// Since when the site that has the host now publishes what it does.
 fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Timestamp {
     let Some(last) = pieces.last() else { return now };
@@ -118,6 +140,19 @@ fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Time
         }
     }
     since
+}
+
+/// Since when the host is without a break at the site that has it at the end.
+fn at_site_since(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
+    let Some(last) = pieces.last() else { return now };
+    let mut first = last;
+    for piece in pieces.iter().rev().skip(1) {
+        if piece.publication.site != last.publication.site || piece.end() != first.since.number {
+            break;
+        }
+        first = piece;
+    }
+    first.since.at
 }
 
 /// Since when crawlers are told apart as they are at the end.

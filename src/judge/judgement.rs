@@ -70,6 +70,6 @@ impl Judgement {
                 (decision.claim, &judged.snapshot, judged.entry().tags_are_new(&decision.path_rules, now))
             }
         };
-        claim != Claim::Nobody && (changed || snapshot.moved().lately(host, now))
+        claim != Claim::Nobody && (changed || snapshot.history(host).has_moved_lately(now))
     }
 }

@@ -31,6 +31,8 @@ pub struct HostHistory {
     pub unavailable: Vec<Unavailability>,
     /// Since when this site publishes the version in force here: Last-Modified.
     pub since: Timestamp,
+    /// Since when the host is at the site that it is at.
+    pub at_site_since: Timestamp,
     /// Whether no other version has the same Last-Modified, so that a date alone tells which one a crawler has.
     pub is_told_by_its_date: bool,
     /// Since when crawlers are told apart as they are now.
@@ -50,6 +52,7 @@ impl HostHistory {
             unknown_until: None,
             unavailable: Vec::new(),
             since,
+            at_site_since: since,
             is_told_by_its_date: true,
             identity_epoch: since,
             moved_at: None,
@@ -64,6 +67,15 @@ impl HostHistory {
         self.unavailable.iter().fold(before(now), |cached_since, span| match span.until.unwrap_or(now) {
             until if until >= cached_since => cached_since.min(before(span.since)),
             _ => cached_since,
+        })
+    }
+
+    /// The last moment at which a crawler with a copy of this moment can have heard that robots.txt cannot be had, so
+    /// that it may use the copy for another `window`: [`HostHistory::cached_since`] the other way round.
+    pub fn last_heard(&self, copied_at: Timestamp, window: Duration, now: Timestamp) -> Timestamp {
+        self.unavailable.iter().rev().fold(copied_at, |heard, span| match span.until.unwrap_or(now) {
+            until if span.since <= heard.plus(window) => heard.max(until),
+            _ => heard,
         })
     }
 

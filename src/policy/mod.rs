@@ -12,7 +12,6 @@ mod former;
 pub mod host_history;
 pub mod import;
 pub mod lint;
-pub mod moved;
 pub mod origin;
 pub mod planned_pause;
 pub mod retire;

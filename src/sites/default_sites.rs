@@ -4,7 +4,6 @@
 //! Knows whose hosts are whose; neither how a robots.txt is fetched nor when.
 
 use super::reload::Sites;
-use super::takeover::Leaving;
 use crate::policy::model::HostPattern;
 use crate::policy::{Policy, Snapshot};
 use crate::settings::OriginSettings;
@@ -85,12 +84,13 @@ pub fn is_no_policy(policy: &Policy) -> bool {
 /// The host by which an origin is asked for a site's robots.txt: the site's first name, else a name below its first
 /// wildcard. A site for every host has none.
 pub fn asked_by(policy: &Policy) -> Option<String> {
-    asked_host(policy.hosts.iter().map(|host| host.value.clone())).map(|host| host.to_string())
+    asked_host(policy).map(|host| host.to_string())
 }
 
-/// The same of hosts as they are.
-pub(super) fn asked_host(hosts: impl Iterator<Item = HostPattern> + Clone) -> Option<HostPattern> {
-    let mut host = hosts.clone().find(|host| !host.wildcard).or_else(|| hosts.clone().next())?;
+/// The same as a pattern.
+pub(super) fn asked_host(policy: &Policy) -> Option<HostPattern> {
+    let hosts = || policy.hosts.iter().map(|host| &host.value);
+    let mut host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?.clone();
     if host.wildcard {
         host.name = format!("www.{}", host.name);
         host.wildcard = false;
@@ -124,7 +124,7 @@ impl Sites {
                 continue;
             };
             self.note_origin(&site, now);
-            let entry = self.succeed(None, site, now);
+            let entry = self.succeed(site, now);
             self.default_sites.insert(without.name, entry);
         }
         !self.default_sites.is_empty()
@@ -138,28 +138,13 @@ impl Sites {
         let of_files = self.loaded.values().filter_map(|loaded| loaded.entry.clone());
         let of_files = Snapshot::new(of_files.collect(), 0);
         let mut unclaimed = Vec::new();
-        for (name, entry) in std::mem::take(&mut self.default_sites) {
-            // Of a file with the same name it is the file's.
-            let of_file = self.loaded.get(&name).is_some_and(|loaded| loaded.entry.is_some());
-            let origin = if of_file { None } else { self.origins.remove(&name) };
+        for entry in std::mem::take(&mut self.default_sites).into_values() {
             unclaimed.extend(unclaimed_hosts(&entry.site.policy, &of_files));
-            self.leaving.insert(name, Leaving { entry, origin });
         }
         if !unclaimed.is_empty() {
             tracing::warn!(hosts = %unclaimed.join(", "), "there is a policy now, and none for these hosts: they are forwarded untouched, and nobody is observed there");
         }
         true
-    }
-}
-
-/// Whether every host of a pattern is one of a wider pattern.
-pub(super) fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
-    let below = || narrow.name.strip_suffix(wide.name.as_str()).is_some_and(|rest| rest.ends_with('.'));
-    match (wide.wildcard, narrow.wildcard) {
-        (false, false) => wide.name == narrow.name,
-        (false, true) => false,
-        (true, false) => below(),
-        (true, true) => wide.name == narrow.name || below(),
     }
 }
 

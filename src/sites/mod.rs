@@ -6,7 +6,6 @@
 mod default_sites;
 mod files;
 mod hosts;
-mod moved;
 mod origins;
 mod pauses;
 mod reload;
@@ -14,7 +13,6 @@ mod schedule;
 mod state;
 mod status;
 mod succession;
-mod takeover;
 mod waiting;
 mod watch;
 
@@ -113,7 +111,7 @@ impl SiteManager {
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
         let mut sites = Sites::start(options, registry, read, now)?;
-        let snapshot = Arc::new(sites.snapshot());
+        let snapshot = Arc::new(sites.snapshot(now));
         let (behind, versions_missing) = (sites.state.is_behind(), sites.state.is_incomplete());
         let (witnesses, withheld_before) = (sites.state.witnesses().clone(), sites.withheld_before.clone());
         Ok(Arc::new(SiteManager {
@@ -143,7 +141,7 @@ impl SiteManager {
 
     /// When something that goes by the clock is due. Neither locks nor waits.
     pub fn next_switch(&self) -> Option<Timestamp> {
-        self.snapshot.load().sites().iter().filter_map(|entry| entry.site.next_switch).min()
+        self.snapshot.load().next_switch()
     }
 
     /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site in one. Returns the sites that
@@ -154,8 +152,8 @@ impl SiteManager {
         }
         self.change(now, |sites| {
             let switched = sites.keep_time(now);
-            let is_new = !switched.is_empty();
-            (switched, is_new)
+            sites.remember(now);
+            (switched, true)
         })
     }
 
@@ -259,7 +257,7 @@ impl SiteManager {
             Err(TryLockError::WouldBlock) => return false,
         };
         let waited = changes.sites.waiting.is_some();
-        changes.sites.put_off(&self.snapshot.load(), now);
+        changes.sites.defer(now);
         let Sites { state, memory, .. } = &mut changes.sites;
         state.write_again(memory);
         let is_new = waited && !self.witnesses.mislead(now);
@@ -277,13 +275,14 @@ impl SiteManager {
         // A panic in a change leaves the sites as they were between two steps, each of them whole.
         let mut changes = self.changes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (result, is_new) = change(&mut changes.sites);
-        changes.sites.put_off(&self.snapshot.load(), now);
+        changes.sites.defer(now);
         self.publish(&mut changes, is_new, now);
         (result, changes.sites.waiting.is_some())
     }
 
     /// Shows requests and the status what there is now, as far as it may be shown.
     fn publish(&self, changes: &mut Changes, is_new: bool, now: Timestamp) {
+        let is_new = is_new || changes.sites.has_news();
         if is_new {
             let snapshot = changes.sites.publishable(&self.snapshot.load(), now);
             changes.retired.push(self.snapshot.swap(Arc::new(snapshot)));

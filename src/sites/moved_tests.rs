@@ -1,7 +1,5 @@
-use super::moved::Moved;
 use super::*;
 use crate::crawlers::Registry;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -57,11 +55,7 @@ impl World {
 
     fn moved(&self, host: &str, now: i64) -> bool {
         let live = self.live.as_ref().expect("started");
-        live.snapshot().moved().lately(host.as_bytes(), Timestamp(now))
-    }
-
-    fn state(&self) -> serde_json::Value {
-        serde_json::from_slice(&fs::read(self.path("state/state.json")).expect("a state")).expect("JSON")
+        live.snapshot().history(host.as_bytes()).has_moved_lately(Timestamp(now))
     }
 }
 
@@ -94,9 +88,6 @@ fn the_closest_pattern_tells_and_those_that_come_later_go_by_the_wider_one() {
         world.go_on(cold, 60 * DAY);
         assert!(world.moved("a.shop.example", 90 * DAY - 1) && !world.moved("b.shop.example", 70 * DAY));
         assert!(!world.moved("blog.example", 60 * DAY) && !world.moved("shop.example", 60 * DAY));
-        world.write("other", &policy("other.example", ""));
-        world.go_on(cold, 95 * DAY);
-        assert_eq!(world.state()["moved"]["hosts"], serde_json::json!({}), "what is over is forgotten");
     }
 }
 
@@ -140,19 +131,6 @@ fn a_retired_path_is_something_that_is_said() {
 }
 
 #[test]
-fn more_hosts_than_are_remembered_are_all_hosts() {
-    let remembered = |hosts: usize| {
-        let hosts: serde_json::Map<_, _> = (0..hosts).map(|host| (format!("h{host}.example"), DAY.into())).collect();
-        let mut moved: Moved = serde_json::from_value(serde_json::json!({ "hosts": hosts })).expect("what is written");
-        moved.forget_what_is_over(&BTreeSet::new(), Timestamp(2 * DAY));
-        let written = serde_json::to_value(&moved).expect("JSON")["hosts"].as_object().map(|hosts| hosts.len());
-        (moved.index().lately(b"elsewhere.example", Timestamp(2 * DAY)), written)
-    };
-    assert_eq!(remembered(4_096), (false, Some(4_096)));
-    assert_eq!(remembered(4_097), (true, Some(1)));
-}
-
-#[test]
 fn where_the_memory_is_lost_nobody_knows_what_was_said() {
     let lose: [fn(&World) -> std::io::Result<()>; 2] = [
         |world| fs::write(world.path("state/state.json"), "{ torn"),
@@ -168,18 +146,4 @@ fn where_the_memory_is_lost_nobody_knows_what_was_said() {
     }
     let world = World::start(&[("shop", &policy("shop.example", "noindex"))]);
     assert!(!world.moved("shop.example", 0), "at the first start nothing was said");
-}
-
-#[test]
-fn a_state_that_knows_nothing_of_this_yet_knows_who_had_rules() {
-    let mut world = World::start(&[("shop", &policy("shop.example", "noindex")), ("blog", &policy("b.example", ""))]);
-    let mut state = world.state();
-    state.as_object_mut().expect("an object").remove("moved").expect("it is there");
-    fs::write(world.path("state/state.json"), state.to_string()).expect("written");
-    for (from, to, host) in [("shop", "store", "shop.example"), ("blog", "log", "b.example")] {
-        world.remove(from);
-        world.write(to, &policy(host, ""));
-    }
-    world.go_on(true, 40 * DAY);
-    assert!(world.moved("shop.example", 40 * DAY) && !world.moved("b.example", 40 * DAY));
 }

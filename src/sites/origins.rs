@@ -2,14 +2,16 @@
 //!
 //! Knows copies; knows neither how they are fetched nor when.
 
-use super::default_sites::{DefaultSite, is_no_policy};
+use super::default_sites::{DefaultSite, asked_host, is_no_policy};
 use super::reload::Sites;
+use super::succession::{name_in_log, name_of_logged};
+use crate::history::covers;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::settings::OriginSettings;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,6 +122,48 @@ impl Sites {
         }
     }
 
+    /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that
+    /// host until now: the site goes on with that copy, which is better than none should the origin be down just then.
+    /// `None` where the site goes on with what it has.
+    pub(super) fn inherited(&self, site: &Site, now: Timestamp) -> Option<Origin> {
+        let log = &self.published_log;
+        if !site.policy.reads_origin() || log.is_empty() {
+            return None;
+        }
+        let host = asked_host(&site.policy);
+        let own = name_in_log(site);
+        let before = log.last_site(host.as_ref());
+        if before == Some(own.as_str()) {
+            return None;
+        }
+        match before.and_then(|before| self.origins.get(name_of_logged(before))) {
+            Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
+            // The host by which it asks was its own before, or that by which it asked is still: its copy is better than
+            // none until another is there.
+            _ if log.had(&own, host.as_ref()) || self.keeps_asked_host(site) => None,
+            // A copy that has the site's name is of another host.
+            _ => matches!(self.origins.get(&site.name), Some(OriginKnown::Copy(_)))
+                .then(|| OriginKnown::AwaitedSince(now).for_compiling()),
+        }
+    }
+
+    /// Whether the host by which a site asked for its origin's file is one of its hosts now.
+    fn keeps_asked_host(&self, site: &Site) -> bool {
+        let asked = self.entry(&site.name).and_then(|before| asked_host(&before.site.policy));
+        asked.is_some_and(|asked| {
+            let hosts = || site.policy.hosts.iter().map(|host| &host.value);
+            site.policy.hosts.is_empty() || hosts().any(|host| covers(host, &asked))
+        })
+    }
+
+    /// Forgets the copies of sites that are long gone.
+    pub(super) fn forget_origins(&mut self) {
+        let names: BTreeSet<String> = self.names().into_iter().collect();
+        let known = self.memory.log.sites();
+        self.origins
+            .retain(|site, _| names.contains(site) || known.iter().any(|logged| name_of_logged(logged) == site));
+    }
+
     /// Notes that a site came into force: from now on it waits for its origin's file, or does not ask for it.
     pub(super) fn note_origin(&mut self, site: &Site, now: Timestamp) {
         let name = site.name.clone();
@@ -153,7 +197,7 @@ impl Sites {
             let candidate = self.read_with(&name, Ok(before.site.policy.source.clone()), &origin);
             let Some(site) = candidate.site else { continue };
             site.front_page.go_on_from(&before.site.front_page);
-            let entry = self.succeed(Some(before), site, now);
+            let entry = self.succeed(site, now);
             if let Some(place) = self.entry_mut(&name) {
                 *place = entry;
                 changed = true;
@@ -184,7 +228,7 @@ impl Sites {
             site.front_page.go_on_from(&before.site.front_page);
         }
         self.origins.insert(name.to_owned(), OriginKnown::Copy(file));
-        let entry = self.succeed(Some(before), site, now);
+        let entry = self.succeed(site, now);
         if let Some(place) = self.entry_mut(name) {
             *place = entry;
         }

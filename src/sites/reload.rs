@@ -6,11 +6,10 @@ use super::hosts::{Candidate, Candidates, Owners, find_taken, take_hosts};
 use super::origins::OriginKnown;
 use super::state::{Memory, State};
 use super::status::{FileStatus, Files};
-use super::succession::forget_what_is_over;
-use super::takeover::Leaving;
 use super::waiting::WAITING;
 use super::{SiteOptions, StartError};
 use crate::crawlers::Registry;
+use crate::history::{PublicationLog, VersionStore};
 use crate::policy::origin::Origin;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
@@ -112,10 +111,15 @@ pub struct Sites {
     /// Those that there are whenever there is none, in the order of the settings.
     pub(super) sites_without_policy: Vec<DefaultSite>,
     pub(super) origins: BTreeMap<String, OriginKnown>,
-    /// Sites that go with the reload under way.
-    pub(super) leaving: BTreeMap<String, Leaving>,
+    /// What the hosts of the published snapshot published, now and before.
+    pub(super) published_log: PublicationLog,
+    pub(super) versions: VersionStore,
+    /// The published snapshot.
+    pub(super) published: Snapshot,
+    /// When the first superseded version of the published snapshot can be forgotten.
+    pub(super) forget_at: Option<Timestamp>,
     may_be_missing: bool,
-    generation: u64,
+    pub(super) generation: u64,
     last_reload: Timestamp,
     /// What is wrong with the directory itself.
     problem: Option<String>,
@@ -147,15 +151,22 @@ impl Sites {
             default_sites: BTreeMap::new(),
             sites_without_policy: options.origins.default_sites,
             origins: options.origins.copies,
-            leaving: BTreeMap::new(),
+            published_log: PublicationLog::default(),
+            versions: VersionStore::default(),
+            published: Snapshot::default(),
+            forget_at: None,
             may_be_missing: options.may_be_missing,
             generation: 0,
             last_reload: now,
             problem: None,
             waiting: None,
         };
-        sites.recall_left();
-        sites.recall_moved(now);
+        // What was said about pages meanwhile, and where, nobody knows.
+        if sites.state.has_lost_track() || sites.state.is_incomplete() && !sites.memory.log.is_empty() {
+            sites.memory.log.was_lost(now);
+        }
+        sites.recall_versions();
+        sites.published_log = sites.memory.log.clone();
         let (report, _) = sites.reload(now);
         if let Some(problem) = report.problem {
             return Err(StartError::Io(problem));
@@ -220,13 +231,8 @@ impl Sites {
         let mut changed = self.settle_without_policy(now) | !switched.is_empty();
         changed |=
             outcomes.values().any(|outcome| matches!(outcome, Outcome::Added | Outcome::Replaced | Outcome::Removed));
-        self.settle_moved(now);
-        self.settle_takeovers(now);
-        for entry in self.default_sites.values_mut() {
-            changed |= forget_what_is_over(entry, self.registry, now);
-        }
+        changed |= self.forget_at.is_some_and(|at| now > at);
         for loaded in self.loaded.values_mut() {
-            changed |= loaded.entry.as_mut().is_some_and(|entry| forget_what_is_over(entry, self.registry, now));
             changed |= std::mem::take(&mut loaded.copy_is_new);
             if let (true, Ok(source)) = (loaded.accepted, &loaded.seen) {
                 self.state.keep(&loaded.name, &source.text);
@@ -242,10 +248,7 @@ impl Sites {
     }
 
     fn forget(&mut self, name: &str) {
-        let origin = self.origins.remove(name);
-        if let Some(entry) = self.loaded.remove(name).and_then(|loaded| loaded.entry) {
-            self.leaving.insert(name.to_owned(), Leaving { entry, origin });
-        }
+        self.loaded.remove(name);
         self.state.forget(name);
         self.memory.forget(name);
     }
@@ -336,13 +339,13 @@ impl Sites {
             (Some(site), _) => {
                 let outcome = if entry.is_some() { Outcome::Replaced } else { Outcome::Added };
                 self.note_origin(&site, now);
-                entry = Some(self.succeed(entry, site, now));
+                entry = Some(self.succeed(site, now));
                 last_good_copy = false;
                 outcome
             }
             (None, Some(copy)) => {
                 self.note_origin(&copy, now);
-                entry = Some(self.succeed(None, copy, now));
+                entry = Some(self.succeed(copy, now));
                 (last_good_copy, copy_is_new) = (true, true);
                 Outcome::Kept
             }
@@ -387,36 +390,34 @@ impl Sites {
     }
 
     /// The sites as requests see them.
-    pub fn snapshot(&mut self) -> Snapshot {
+    pub fn snapshot(&mut self, now: Timestamp) -> Snapshot {
+        self.published_log = self.memory.log.clone();
         let entries = self.entries().map(|entry| self.as_paused(entry)).collect();
-        self.snapshot_of(entries)
+        self.with_history(entries, now)
+    }
+
+    /// Whether something is to be published that is not, and waits for nothing.
+    pub(super) fn has_news(&self) -> bool {
+        self.waiting.is_none() && self.memory.log.has_more_than(&self.published_log)
     }
 
     /// A site with the pauses that there are now.
     pub(super) fn as_paused(&self, entry: &SiteEntry) -> SiteEntry {
-        SiteEntry { pauses: self.memory.pauses.of(&entry.site), ..entry.clone() }
-    }
-
-    pub(super) fn snapshot_of(&mut self, entries: Vec<SiteEntry>) -> Snapshot {
-        self.generation += 1;
-        Snapshot::new(entries, self.generation).with_moved(self.memory.moved.index())
+        let pauses = self.memory.pauses.of(&entry.site);
+        SiteEntry { pauses, ..entry.clone() }
     }
 
     /// Writes down what must survive a restart.
     pub(super) fn remember(&mut self, now: Timestamp) {
-        self.forget_left(now);
+        self.record(now);
         let in_force =
             self.loaded.values().filter_map(|loaded| loaded.entry.as_ref()).chain(self.default_sites.values());
-        self.memory.pauses.prune(in_force.clone().map(|entry| &*entry.site), now);
-        for entry in in_force.filter(|entry| entry.site.robots_txt.awaits_origin(now).is_none()) {
-            let version = entry.site.robots_txt.version.to_string();
-            self.memory.since.insert(entry.site.name.clone(), (version, entry.since));
-        }
+        self.memory.pauses.prune(in_force.map(|entry| &*entry.site), now);
         let paused = self.entries().map(|entry| self.as_paused(entry));
         let withheld = paused.filter(|entry| entry.withholds_robots_txt(now)).map(|entry| entry.site.name.clone());
         self.memory.withheld = withheld.collect();
-        self.remember_telling(now);
-        self.remember_versions();
+        self.forget_versions(now);
+        self.forget_origins();
         self.state.remember(&self.memory);
     }
 

@@ -21,7 +21,7 @@ impl Sites {
             ) {
                 Ok(site) => {
                     switched.push(name.clone());
-                    self.succeed(Some(entry), Arc::new(site), now)
+                    self.succeed(Arc::new(site), now)
                 }
                 // It compiled at the end of its plan when it was loaded.
                 Err(error) => {

@@ -2,10 +2,9 @@
 //! versions cannot be written the [witnesses](Witnesses) are told: what is served meanwhile the next start does not
 //! know of, and has to know that it does not.
 
-use super::moved::Moved;
 use super::pauses::Remembered;
-use super::takeover::Left;
 use crate::durable::{Part, Witnesses, set_aside, write_anew};
+use crate::history::PublicationLog;
 use crate::policy::Version;
 use crate::robots::MAX_BYTES;
 use crate::time::Timestamp;
@@ -22,24 +21,12 @@ use std::time::Instant;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Per site: the version in force and since when.
-    pub since: BTreeMap<String, (String, Timestamp)>,
-    /// Per site: the versions that were in force before, newest first.
-    pub superseded: BTreeMap<String, Vec<Superseded>>,
-    /// Per site: when the last of those that are not kept was superseded.
-    pub forgotten: BTreeMap<String, Timestamp>,
-    /// Per site in force: its hosts as they are written, none for every other.
-    pub hosts: BTreeMap<String, Vec<String>>,
-    /// Hosts that sites gave up, the latest first.
-    pub left: Vec<Left>,
-    /// Per site: how crawlers are told apart, and since when.
-    pub names: BTreeMap<String, (String, Timestamp)>,
+    /// What was published on which host, and when.
+    pub log: PublicationLog,
     /// Per site: since when each rule of its tag plan is in force, by the rule's identity.
     pub tag_rules: BTreeMap<String, BTreeMap<u64, Timestamp>>,
     /// Per site: when what is said last changed on every page, as when a rule of its tag plan is taken away.
     pub tag_rule_removed: BTreeMap<String, Timestamp>,
-    /// Which hosts went to other sites lately, and who told crawlers something.
-    pub moved: Moved,
     /// Pauses.
     pub pauses: Remembered,
     /// The sites whose robots.txt is answered 503: written before it is.
@@ -49,24 +36,9 @@ pub struct Memory {
 impl Memory {
     /// Forgets what is known of a site by its name.
     pub fn forget(&mut self, site: &str) {
-        self.since.remove(site);
-        self.superseded.remove(site);
-        self.forgotten.remove(site);
-        self.names.remove(site);
         self.tag_rules.remove(site);
         self.tag_rule_removed.remove(site);
     }
-}
-
-/// A version that another took the place of; its bytes are a file of their own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Superseded {
-    /// Its identity in hexadecimal digits.
-    pub version: String,
-    /// Since when it was in force.
-    pub since: Timestamp,
-    /// When it was superseded.
-    pub until: Timestamp,
 }
 
 const MARK_SAYS: &str = "All that was in force and was served is known here. crawlgate takes this file away while it \
@@ -145,7 +117,7 @@ impl State {
                             directory.display()
                         );
                         // Crawlers may have been told apart otherwise meanwhile.
-                        memory.names.clear();
+                        memory.log.forget_identities();
                     }
                     memory
                 }

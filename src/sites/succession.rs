@@ -1,11 +1,13 @@
-//! One version after another: which of them crawlers may still hold, and since when what is in force.
+//! What a site says beside its rules, through changes: since when its tag rules are in force, and by which names it
+//! tells crawlers apart. And what is in force as the publication log is to know it.
 
+use super::default_sites::is_no_policy;
 use super::reload::Sites;
-use super::state::Superseded;
-use super::takeover::{Published, versions};
 use crate::crawlers::Registry;
-use crate::policy::compiled::{Held, HtmlRules, TagAges, TagPlan};
-use crate::policy::{Former, Site, SiteEntry, Version};
+use crate::history::{Current, Horizon, PublicationLog, Published};
+use crate::policy::compiled::{HtmlRules, TagAges, TagPlan};
+use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::policy::{Held, Site, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,117 +15,76 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Sites {
-    /// Puts a site in the place of its former version, which crawlers may still hold.
-    pub(super) fn succeed(&mut self, before: Option<SiteEntry>, site: Arc<Site>, now: Timestamp) -> SiteEntry {
-        let version = site.robots_txt.version;
+    /// A site as it comes into force. Since when, and what its hosts published before, the log says.
+    pub(super) fn succeed(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         self.memory.pauses.note(&site, now);
-        self.state.keep_version(version, &site.robots_txt.body);
+        self.state.keep_version(site.robots_txt.version, &site.robots_txt.body);
+        self.versions.insert(site.robots_txt.version, site.robots_txt.body.clone());
         let tag_ages = self.tag_ages(&site, now);
-        let identity_epoch = self.identity_epoch(&site, now);
-        let past = match before {
-            Some(before) => Past::of(before, now),
-            // What came before a restart may be held all the same.
-            None => self.recall(&site.name),
-        };
-        let Past { mut held, mut forgotten, in_force } = past;
-        let since = match &in_force {
-            Some(known) if known.version == version => known.since,
-            _ => now,
-        };
-        // A version is its bytes: whoever holds these holds what is in force, and a crawler that the owner names under
-        // `enforcement` is held to them at once.
-        held.retain(|older| older.former.version != version);
-        if let Some(InForce { version: superseded, since, body }) = in_force.filter(|known| known.version != version) {
-            held.retain(|older| older.former.version != superseded);
-            match body {
-                Some(body) => {
-                    let former = Arc::new(Former::read(body, self.registry));
-                    held.insert(0, Held { former, since, superseded_at: now });
-                }
-                None => forgotten = Some(now),
-            }
-        }
-        forget_the_oldest(&mut held, &mut forgotten);
-        let mut entry = SiteEntry { site, since, held, forgotten, identity_epoch, tag_ages, pauses: Vec::new() };
-        forget_what_is_over(&mut entry, self.registry, now);
-        entry
+        SiteEntry { tag_ages, ..SiteEntry::new(site, now) }
     }
 
-    /// What is remembered of a site's versions.
-    pub(super) fn recall(&self, name: &str) -> Past {
-        let superseded = self.memory.superseded.get(name).map_or([].as_slice(), Vec::as_slice);
-        let Published { held, forgotten } = self.read_versions(superseded);
-        let in_force = self.memory.since.get(name).and_then(|(version, since)| {
-            let version = Version::parse(version)?;
-            Some(InForce { version, since: *since, body: self.state.version(version).map(Arc::from) })
-        });
-        Past { held, forgotten: forgotten.max(self.memory.forgotten.get(name).copied()), in_force }
+    /// Notes in the log what is to be published, in the place of what was noted since the last snapshot. Where the
+    /// published one ceased to answer 503 by the clock alone, or began to, that is noted first.
+    pub(super) fn record(&mut self, now: Timestamp) {
+        let mut log = self.published_log.clone();
+        if let Some(moment) = self.published.next_switch_of_robots_txt().filter(|moment| *moment <= now) {
+            record_into(&mut log, self.registry, self.published.sites(), moment);
+        }
+        let entries: Vec<SiteEntry> = self.entries().map(|entry| self.as_paused(entry)).collect();
+        record_into(&mut log, self.registry, &entries, now);
+        self.memory.log = log;
     }
 
-    /// Versions that were remembered, as far as their bytes are there.
-    pub(super) fn read_versions(&self, versions: &[Superseded]) -> Published {
-        let mut published = Published::default();
-        for known in versions.iter().take(SiteEntry::MAX_HELD) {
-            let body = Version::parse(&known.version).and_then(|version| self.state.version(version));
-            match body {
-                Some(body) => published.held.push(Held {
-                    former: Arc::new(Former::read(body.into(), self.registry)),
-                    since: known.since,
-                    superseded_at: known.until,
-                }),
-                None => published.forgotten = published.forgotten.max(Some(known.until)),
-            }
-        }
-        published
-    }
-
-    /// Since when crawlers are told apart as they are now: what was served to a crawler before is in another's name.
-    fn identity_epoch(&mut self, site: &Site, now: Timestamp) -> Timestamp {
-        let mut digest = Sha256::new();
-        for crawler in self.registry.crawlers() {
-            for text in crawler.marks.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
-                digest.update(text.as_bytes());
-                digest.update([0]);
-            }
-        }
-        for token in site.tokens.tokens() {
-            digest.update(token.as_bytes());
-            digest.update([1]);
-        }
-        for own in &site.policy.crawlers {
-            for text in own.user_agent.iter().chain([&own.token]) {
-                digest.update(text.value.as_bytes());
-                digest.update([2]);
-            }
-        }
-        let names: String = digest.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        match self.memory.names.get(&site.name) {
-            Some((known, since)) if *known == names => *since,
-            _ => {
-                self.memory.names.insert(site.name.clone(), (names, now));
-                now
+    /// Reads the bytes of the versions that were published before a start.
+    pub(super) fn recall_versions(&mut self) {
+        for version in self.memory.log.versions_since(Timestamp(i64::MIN)) {
+            if let Some(body) = self.state.version(version) {
+                self.versions.insert(version, body.into());
             }
         }
     }
 
-    /// Writes into the memory which versions there are, and drops the bytes of those that are over.
-    pub(super) fn remember_versions(&mut self) {
-        let mut wanted = BTreeSet::new();
-        for entry in self.entries() {
-            wanted.insert(entry.site.robots_txt.version);
-            wanted.extend(entry.held.iter().map(|held| held.former.version));
-        }
-        wanted.extend(self.memory.left.iter().flat_map(|left| &left.held).map(|held| held.former.version));
-        let known: Vec<_> =
-            self.entries().map(|entry| (entry.site.name.clone(), versions(&entry.held), entry.forgotten)).collect();
-        for (name, superseded, forgotten) in known {
-            match forgotten {
-                Some(moment) => self.memory.forgotten.insert(name.clone(), moment),
-                None => self.memory.forgotten.remove(&name),
-            };
-            self.memory.superseded.insert(name, superseded);
-        }
+    /// Drops the bytes of versions that no crawler may use any more.
+    pub(super) fn forget_versions(&mut self, now: Timestamp) {
+        let log = &self.memory.log;
+        let mut wanted: BTreeSet<Version> = log.versions_since(log.cached_since(self.longest_cached(), now));
+        wanted.extend(self.entries().map(|entry| entry.site.robots_txt.version));
+        self.versions.keep_only(&wanted);
         self.state.keep_only_versions(&wanted);
+    }
+
+    /// The longest that a copy of any site may be used.
+    pub(super) fn longest_cached(&self) -> Duration {
+        let each = self.entries().map(|entry| longest_held(&entry.site, self.registry));
+        each.max().unwrap_or_else(|| self.registry.longest_robots_cache())
+    }
+
+    /// What is in force with what its hosts published before, as the published log has it.
+    pub(super) fn with_history(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
+        let horizon = Horizon { longest: self.longest_cached(), now };
+        let known = self.published_log.histories(&mut self.versions, self.registry, horizon);
+        let owners = Snapshot::new(entries.clone(), 0);
+        let mut of_sites: Vec<Vec<&HostHistory>> = vec![Vec::new(); entries.len()];
+        for (pattern, history) in &known {
+            let host = pattern.as_ref().map(ToString::to_string).unwrap_or_default();
+            if let Some(site) = owners.site_for_host(host.as_bytes())
+                && !of_sites[site].iter().any(|other| std::ptr::eq(*other, &**history))
+            {
+                of_sites[site].push(history);
+            }
+        }
+        for (entry, histories) in entries.iter_mut().zip(&of_sites) {
+            entry.since = self.published_log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
+            hold(entry, histories, horizon);
+        }
+        let superseded =
+            entries.iter().flat_map(|entry| entry.held.iter().map(|held| held.superseded_at).chain(entry.forgotten));
+        self.forget_at = superseded.min().map(|first| first.plus(horizon.longest));
+        self.generation += 1;
+        let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
+        self.published = snapshot.clone();
+        snapshot
     }
 
     /// Since when the site's tag rules are in force, through restarts; without a memory, since now.
@@ -156,73 +117,98 @@ impl Sites {
     }
 }
 
+fn record_into(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], now: Timestamp) {
+    let names: Vec<String> = entries.iter().map(|entry| name_in_log(&entry.site)).collect();
+    let current = entries.iter().zip(&names).map(|(entry, name)| Current {
+        site: name,
+        hosts: entry.site.policy.hosts.iter().map(|host| &host.value).collect(),
+        published: match entry.withholds_robots_txt(now) {
+            true => Published::Unavailable,
+            false => Published::Version(entry.site.robots_txt.version),
+        },
+        identities: identities(registry, &entry.site),
+        tells: tells(entry, now),
+    });
+    log.record(&current.collect::<Vec<_>>(), now);
+}
+
+/// A site in the log: one without a policy and one of a file may have the same name, and are two.
+pub(super) fn name_in_log(site: &Site) -> String {
+    if is_no_policy(&site.policy) { format!("{NO_POLICY_IN_LOG}{}", site.name) } else { site.name.clone() }
+}
+
+/// No file name begins with it.
+const NO_POLICY_IN_LOG: &str = "/";
+
+/// The name of the site that the log calls so.
+pub(super) fn name_of_logged(logged: &str) -> &str {
+    logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
+}
+
 /// The identity of "the origin's tags are taken away": no digest, and none of a rule's but by an accident that would
 /// only make pages whole.
 const STRIPPED: u64 = 0;
 
-/// What came before the version that is put in force.
-pub(super) struct Past {
-    held: Vec<Held>,
-    forgotten: Option<Timestamp>,
-    /// What is in force until now, and since when.
-    in_force: Option<InForce>,
-}
-
-struct InForce {
-    version: Version,
-    since: Timestamp,
-    /// None when they are lost.
-    body: Option<Arc<[u8]>>,
-}
-
-impl Past {
-    pub(super) fn of(before: SiteEntry, now: Timestamp) -> Past {
-        let SiteEntry { site, since, held, forgotten, .. } = before;
-        let file = &site.robots_txt;
-        let in_force = match file.awaits_origin(now) {
-            None => Some(InForce { version: file.version, since, body: Some(file.body.clone()) }),
-            // What was never served nobody holds. What it took the place of is back, if it is the same again.
-            Some(_) => held.first().filter(|former| former.superseded_at == since).map(|former| InForce {
-                version: former.former.version,
-                since: former.since,
-                body: Some(former.former.body.clone()),
-            }),
+/// Has a site judged by everything that its hosts published before. A crawler that heard 503 for robots.txt may use its
+/// copy for longer than since it was superseded, and who that was may not be known any more: so may everybody.
+fn hold(entry: &mut SiteEntry, histories: &[&HostHistory], horizon: Horizon) {
+    let own = entry.site.robots_txt.version;
+    for history in histories {
+        // What the site itself published the ledger knows by who heard 503; of a site before it nobody knows that.
+        let last_heard = |moment: Timestamp| match moment <= history.at_site_since {
+            true => history.last_heard(moment, horizon.longest, horizon.now),
+            false => moment,
         };
-        Past { held, forgotten, in_force }
-    }
-
-    /// All of it, for whoever has its hosts from now on.
-    pub(super) fn published(self, registry: &'static Registry, now: Timestamp) -> Published {
-        let Past { mut held, mut forgotten, in_force } = self;
-        match in_force {
-            Some(InForce { body: Some(body), since, .. }) => {
-                held.insert(0, Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: now });
+        for superseded in history.superseded.iter().filter(|known| known.former.version != own) {
+            let superseded_at = last_heard(superseded.superseded_at);
+            match entry.held.iter_mut().find(|held| held.former.version == superseded.former.version) {
+                Some(held) => held.superseded_at = held.superseded_at.max(superseded_at),
+                None => entry.held.push(Held { superseded_at, ..superseded.clone() }),
             }
-            Some(InForce { body: None, .. }) => forgotten = Some(now),
-            None => {}
         }
-        Published { held, forgotten }
+        entry.forgotten = entry.forgotten.max(history.unknown_until.map(last_heard));
+    }
+    entry.identity_epoch = histories.iter().map(|history| history.identity_epoch).max().unwrap_or(entry.since);
+    entry.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
+    for dropped in entry.held.drain(SiteEntry::MAX_HELD.min(entry.held.len())..) {
+        entry.forgotten = entry.forgotten.max(Some(dropped.superseded_at));
     }
 }
 
-/// Drops the versions that nobody may hold any more; says whether there were any.
-pub fn forget_what_is_over(entry: &mut SiteEntry, registry: &Registry, now: Timestamp) -> bool {
-    let before = (entry.held.len(), entry.forgotten);
-    let longest = longest_held(&entry.site, registry);
-    entry.held.retain(|held| now.since(held.superseded_at) <= longest);
-    entry.forgotten = entry.forgotten.filter(|moment| now.since(*moment) <= longest);
-    (entry.held.len(), entry.forgotten) != before
+/// By which names crawlers are told apart on a site: what was served to a crawler under other names is in another's.
+pub(super) fn identities(registry: &Registry, site: &Site) -> u64 {
+    let mut digest = Sha256::new();
+    for crawler in registry.crawlers() {
+        for text in crawler.marks.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
+            digest.update(text.as_bytes());
+            digest.update([0]);
+        }
+    }
+    for token in site.tokens.tokens() {
+        digest.update(token.as_bytes());
+        digest.update([1]);
+    }
+    for own in &site.policy.crawlers {
+        for text in own.user_agent.iter().chain([&own.token]) {
+            digest.update(text.value.as_bytes());
+            digest.update([2]);
+        }
+    }
+    digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
+/// Whether a site says something about pages that a 304 would hide, or did lately.
+fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
+    let site = &entry.site;
+    let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
+    site.html.is_some()
+        || site.tags.strips()
+        || site.tags.identities().next().is_some()
+        || entry.tag_ages.everywhere.is_some_and(lately)
 }
 
 /// The longest that anybody may go by a copy, and an hour: one may be sent slowly while another version takes its
 /// place.
 pub(super) fn longest_held(site: &Site, registry: &Registry) -> Duration {
     site.grace.max(registry.longest_robots_cache()) + site.behind_cache.unwrap_or_default() + Duration::from_secs(3_600)
-}
-
-/// Keeps as many versions as a site may have; of the others only when the last was superseded.
-pub(super) fn forget_the_oldest(held: &mut Vec<Held>, forgotten: &mut Option<Timestamp>) {
-    for dropped in held.drain(SiteEntry::MAX_HELD.min(held.len())..) {
-        *forgotten = (*forgotten).max(Some(dropped.superseded_at));
-    }
 }

@@ -88,6 +88,15 @@ impl SiteEntry {
         paused_until.is_some_and(|until| now < until) || self.site.robots_txt.awaits_origin(now).is_some()
     }
 
+    /// When robots.txt begins or ceases to be answered 503, as far as that is planned.
+    pub(super) fn robots_txt_switches(&self) -> impl Iterator<Item = Timestamp> {
+        let of_pause = |pause: &ActivePause| {
+            let (from, until) = (pause.from, pause.robots_txt_until.map(|until| until.min(pause.until)));
+            until.into_iter().flat_map(move |until| [from, until])
+        };
+        self.pauses.iter().flat_map(of_pause).chain(self.site.robots_txt.awaits_origin_until)
+    }
+
     /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two
     /// were saved within a second, or after the clock was set back to the same second, or where not all are known any
     /// more.

@@ -1,15 +1,18 @@
 //! All sites at a moment, found by host. The request path reads one; a change replaces the whole.
 
 use super::{HostIndex, SiteEntry};
+use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::model::{HostPattern, Policy};
-use crate::policy::moved::MovedHosts;
+use crate::time::Timestamp;
 
 /// Everything the request path needs, replaced whole on every change.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     sites: Vec<SiteEntry>,
     hosts: HostIndex,
-    moved: MovedHosts,
+    histories: HostHistories,
+    /// The moment that it was made for.
+    made_at: Timestamp,
     /// Counts replacements.
     pub generation: u64,
 }
@@ -18,17 +21,29 @@ impl Snapshot {
     /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
     pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
         let hosts = HostIndex::new(sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)));
-        Snapshot { sites, hosts, moved: MovedHosts::default(), generation }
+        Snapshot { sites, hosts, histories: HostHistories::default(), made_at: Timestamp::default(), generation }
     }
 
-    /// With what is known of hosts that went from one site to another.
-    pub fn with_moved(self, moved: MovedHosts) -> Snapshot {
-        Snapshot { moved, ..self }
+    /// With what the hosts published before this moment.
+    pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
+        Snapshot { histories, made_at, ..self }
     }
 
-    /// Hosts that lately went from one site to another.
-    pub fn moved(&self) -> &MovedHosts {
-        &self.moved
+    /// When something in it goes by the clock next: the bytes of a site, or whether its robots.txt is answered 503.
+    pub fn next_switch(&self) -> Option<Timestamp> {
+        let of_sites = self.sites.iter().filter_map(|entry| entry.site.next_switch);
+        of_sites.chain(self.next_switch_of_robots_txt()).min()
+    }
+
+    /// When robots.txt of a site begins or ceases next to be answered 503.
+    pub fn next_switch_of_robots_txt(&self) -> Option<Timestamp> {
+        let moments = self.sites.iter().flat_map(SiteEntry::robots_txt_switches);
+        moments.filter(|moment| *moment > self.made_at).min()
+    }
+
+    /// What the host of a `Host` field value published before. Does not allocate.
+    pub fn history(&self, host: &[u8]) -> &HostHistory {
+        self.histories.of(host)
     }
 
     /// All sites.
