@@ -1,7 +1,7 @@
 //! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::compiled::{Sent, combine};
+use crawlgate::policy::site::{Sent, combine};
 use crawlgate::policy::model::OriginTags;
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::TargetScratch;

@@ -15,7 +15,7 @@
 
 use crawlgate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crawlgate::policy::Site;
-use crawlgate::policy::compiled::{Answer, Binding};
+use crawlgate::policy::site::{Answer, Binding};
 use crawlgate::policy::model::{Audience, Mode};
 use crawlgate::verdict::load;
 use crawlgate::yaml::Source;

@@ -4,7 +4,7 @@
 use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
-use crate::policy::compiled::shared_host;
+use crate::policy::site::shared_host;
 use crate::policy::planned_pause::planned_pause;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::Version;
-use crate::policy::compiled::HostIndex;
+use crate::policy::site::HostIndex;
 use crate::policy::decode::parse_host;
 use crate::policy::host_history::HostHistories;
 use crate::policy::model::HostPattern;

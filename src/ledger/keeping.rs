@@ -8,7 +8,7 @@ use super::watch::Watch;
 use crate::clock::Moment;
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::durable::Witnesses;
-use crate::policy::compiled::name_and_port;
+use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::{Holdings, Identity, claim_label};

@@ -7,7 +7,7 @@
 
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
-use crate::policy::compiled::Site;
+use crate::policy::site::Site;
 use crate::time::Timestamp;
 use crate::verdict::{Identity, claim_label};
 use arc_swap::ArcSwap;

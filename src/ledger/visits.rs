@@ -379,7 +379,7 @@ impl Shard {
 
 /// The key of a host; none for what is no name of a host.
 pub fn key(site: &str, host: &[u8]) -> Option<Key> {
-    let (name, port) = crate::policy::compiled::name_and_port(host);
+    let (name, port) = crate::policy::site::name_and_port(host);
     if name.len() > MAX_HOST || !name.iter().all(u8::is_ascii_graphic) {
         return None;
     }

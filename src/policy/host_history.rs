@@ -2,7 +2,7 @@
 //! whenever the snapshot changes. [`HostHistories`] finds the [`HostHistory`] of a host with one lookup and without
 //! allocating. Knows no request but its Host field.
 
-use super::compiled::{Held, SiteEntry};
+use super::site::{Held, SiteEntry};
 use super::model::HostPattern;
 use super::site::HostIndex;
 use crate::time::Timestamp;

@@ -16,7 +16,6 @@ pub mod origin;
 pub mod planned_pause;
 pub mod retire;
 
-pub use self::site as compiled;
 pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};
 pub use host_history::{HostHistories, HostHistory};

@@ -15,7 +15,7 @@ pub use thread::start;
 use crate::clock::Moment;
 use crate::durable::set_aside;
 use crate::origin::robots::{Copy, FetchResult, FetchState, Kept, State, Store, Targets, Torn};
-use crate::policy::compiled::{SiteEntry, Snapshot};
+use crate::policy::site::{SiteEntry, Snapshot};
 use crate::policy::origin::OriginFile;
 use crate::settings::OriginSettings;
 use crate::sites::{

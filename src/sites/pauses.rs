@@ -2,7 +2,7 @@
 
 use super::reload::Sites;
 use crate::policy::Site;
-use crate::policy::compiled::ActivePause;
+use crate::policy::site::ActivePause;
 use crate::policy::model::{Audience, PausePolicy};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
 use crate::time::Timestamp;

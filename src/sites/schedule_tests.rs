@@ -3,7 +3,7 @@
 use super::*;
 use crate::indexing::Directives;
 use crate::policy::SiteEntry;
-use crate::policy::compiled::FrontPage;
+use crate::policy::site::FrontPage;
 use crate::policy::retire::RetireStage;
 use crate::verdict::{Facts, Holdings, Identity, Kind, Scratch, decide};
 use std::fs;

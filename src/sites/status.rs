@@ -3,7 +3,7 @@
 use super::origins::OriginRobotsStatus;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
-use crate::policy::compiled::{Binding, SiteEntry};
+use crate::policy::site::{Binding, SiteEntry};
 use crate::policy::model::RetirePolicy;
 use crate::policy::retire::RetireStage;
 use crate::policy::{Site, Snapshot};

@@ -5,7 +5,7 @@ use super::default_sites::is_no_policy;
 use super::reload::Sites;
 use crate::crawlers::Registry;
 use crate::history::{Current, Horizon, PublicationLog, Published};
-use crate::policy::compiled::{HtmlRules, TagAges, TagPlan};
+use crate::policy::site::{HtmlRules, TagAges, TagPlan};
 use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::{Held, Site, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;

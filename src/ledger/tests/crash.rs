@@ -2,7 +2,7 @@
 //! was ahead.
 
 use super::*;
-use crate::policy::compiled::ActivePause;
+use crate::policy::site::ActivePause;
 use crate::policy::model::Audience;
 
 impl World {
