@@ -2,9 +2,9 @@
 //! whenever the snapshot changes. [`HostHistories`] finds the [`HostHistory`] of a host with one lookup and without
 //! allocating. Knows no request but its Host field.
 
-use super::site::{Held, SiteEntry};
 use super::model::HostPattern;
 use super::site::HostIndex;
+use super::site::{Held, SiteEntry};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;

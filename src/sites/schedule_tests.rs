@@ -3,8 +3,8 @@
 use super::*;
 use crate::indexing::Directives;
 use crate::policy::SiteEntry;
-use crate::policy::site::FrontPage;
 use crate::policy::retire::RetireStage;
+use crate::policy::site::FrontPage;
 use crate::verdict::{Facts, Holdings, Identity, Kind, Scratch, decide};
 use std::fs;
 use std::path::Path;

@@ -3,9 +3,9 @@
 use super::origins::OriginRobotsStatus;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
-use crate::policy::site::{Binding, SiteEntry};
 use crate::policy::model::RetirePolicy;
 use crate::policy::retire::RetireStage;
+use crate::policy::site::{Binding, SiteEntry};
 use crate::policy::{Site, Snapshot};
 use crate::robots::TargetScratch;
 use crate::time::{Timestamp, rfc3339};

@@ -2,8 +2,8 @@
 //! was ahead.
 
 use super::*;
-use crate::policy::site::ActivePause;
 use crate::policy::model::Audience;
+use crate::policy::site::ActivePause;
 
 impl World {
     /// robots.txt is answered 503 from now on, for so long.
