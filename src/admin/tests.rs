@@ -5,6 +5,7 @@ use crate::judge::Judge;
 use crate::ledger::{Ledger, LedgerOptions};
 use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
+use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::time::Timestamp;
 use ::http::Method;
@@ -15,14 +16,15 @@ use std::sync::Arc;
 
 fn operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
+    let (store, remembered) = StateStore::in_memory_only();
     let options = SiteOptions {
         policies: directory.to_owned(),
-        state: None,
         strict: false,
         may_be_missing: false,
         origins: Default::default(),
     };
-    let live = SiteManager::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
+    let live =
+        SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
     Operations::new(Arc::new(Judge {

@@ -338,8 +338,8 @@ fn ways(snapshot: &Snapshot, site: &[u8], host: &[u8]) -> u8 {
 }
 
 /// The sites whose robots.txt is answered 503.
-fn withheld(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<String> {
-    let withheld = snapshot.sites().iter().filter(|entry| entry.withholds_robots_txt(now));
+fn withheld(snapshot: &Snapshot, _now: Timestamp) -> BTreeSet<String> {
+    let withheld = snapshot.sites().iter().filter(|entry| entry.robots_txt.is_unavailable());
     withheld.map(|entry| entry.site.name.clone()).collect()
 }
 

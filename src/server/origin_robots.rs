@@ -324,7 +324,7 @@ impl OriginRobots {
         wanted: &BTreeMap<&str, &SiteEntry>,
         now: Timestamp,
     ) -> Vec<String> {
-        let longest = self.live.longest_held();
+        let longest = self.live.longest_cached();
         let mut dropped = Vec::new();
         for (name, kept) in &mut self.kept {
             if wanted.contains_key(name.as_str()) {

@@ -32,7 +32,7 @@ impl Rooms {
         let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
         let moment = clock.moment();
         let registry = Registry::builtin();
-        let sites = open_sites(settings, registry, moment)?;
+        let sites = open_sites(settings, (&store, &remembered), registry, moment)?;
         let ledger = open_ledger(settings, &sites, moment);
         let traps = open_traps(settings, &store, &remembered, moment);
         // If the first commit fails, `status` reports it, and the store retries every second.
@@ -84,26 +84,24 @@ impl Rooms {
 /// Loads the policies.
 fn open_sites(
     settings: &Settings,
+    state: (&StateStore, &Remembered),
     registry: &'static Registry,
     moment: Moment,
 ) -> Result<Arc<SiteManager>, ServerError> {
     let options = SiteOptions {
         policies: settings.policies.clone(),
-        state: settings.state.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
         origins: origin_robots::known(settings.state.as_deref(), moment.now).before(&settings.origins),
     };
-    Ok(SiteManager::start(options, registry, moment.now)?)
+    Ok(SiteManager::start(options, state, registry, moment.now)?)
 }
 
 fn open_ledger(settings: &Settings, sites: &SiteManager, moment: Moment) -> Arc<Ledger> {
     let options = LedgerOptions {
         state: settings.state.clone(),
         new_hosts: settings.new_hosts.clone(),
-        versions_missing: sites.versions_missing(),
-        withheld: sites.withheld_before().clone(),
-        witnesses: Some(sites.witnesses()),
+        ..LedgerOptions::default()
     };
     Arc::new(Ledger::open(options, &sites.snapshot(), moment))
 }

@@ -50,15 +50,7 @@ struct World {
 
 impl World {
     fn of(text: &str) -> World {
-        World::with(SiteEntry {
-            site: site(text),
-            since: Timestamp(0),
-            held: vec![],
-            forgotten: None,
-            identity_epoch: Timestamp(0),
-            tag_ages: Default::default(),
-            pauses: vec![],
-        })
+        World::with(SiteEntry::new(site(text), Timestamp(0)))
     }
 
     fn with(entry: SiteEntry) -> World {
@@ -213,13 +205,8 @@ fn what_a_held_version_allowed_is_never_refused() {
     let closed = enforced("{ agents: '*', disallow: [/a/] }");
     let open = site(&enforced("{ agents: '*', disallow: [/b/] }"));
     let entry = |superseded_at: i64| SiteEntry {
-        site: site(&closed),
-        since: Timestamp(superseded_at),
         held: vec![held(&open, Timestamp(superseded_at))],
-        forgotten: None,
-        identity_epoch: Timestamp(0),
-        tag_ages: Default::default(),
-        pauses: vec![],
+        ..SiteEntry::new(site(&closed), Timestamp(superseded_at))
     };
     assert_eq!(World::with(entry(10 * DAY - 60)).told(BINGBOT, "/a/"), ("disallowed", "stale_copy", "pass", None));
     assert_eq!(
@@ -243,15 +230,7 @@ fn what_a_held_version_allowed_is_never_refused() {
 fn a_token_is_the_same_crawler_in_another_version() {
     let before = site(&enforced("{ agents: [FirstBot], disallow: [/x/] }, { agents: [HouseBot], disallow: [/b/] }"));
     let now = site(&enforced("{ agents: [HouseBot], disallow: [/a/, /b/] }"));
-    let entry = SiteEntry {
-        site: now,
-        since: Timestamp(0),
-        held: vec![held(&before, Timestamp(10 * DAY))],
-        forgotten: None,
-        identity_epoch: Timestamp(0),
-        tag_ages: Default::default(),
-        pauses: vec![],
-    };
+    let entry = SiteEntry { held: vec![held(&before, Timestamp(10 * DAY))], ..SiteEntry::new(now, Timestamp(0)) };
     let world = World::with(entry);
     assert_eq!(world.told("HouseBot/1.0", "/a/").1, "stale_copy");
     assert_eq!(world.told("HouseBot/1.0", "/b/"), REFUSED);
@@ -268,15 +247,8 @@ fn a_pause_stops_its_audience_until_its_end() {
         at_run_time: false,
     };
     let world = |pause: ActivePause| {
-        World::with(SiteEntry {
-            site: site(&enforced("{ agents: '*', disallow: [/a/] }")),
-            since: Timestamp(0),
-            held: vec![],
-            forgotten: None,
-            identity_epoch: Timestamp(0),
-            tag_ages: Default::default(),
-            pauses: vec![pause],
-        })
+        let site = site(&enforced("{ agents: '*', disallow: [/a/] }"));
+        World::with(SiteEntry::new(site, Timestamp(0)).with_pauses(vec![pause], Timestamp(10 * DAY)))
     };
     let crawlers = world(pause(Audience::Crawlers, None));
     assert_eq!(crawlers.ask(BINGBOT, "/").action, Action::Pause { retry_after: 50 }, "the time left is shorter");
@@ -306,15 +278,7 @@ fn hosts_choose_the_site() {
     ];
     let entries = texts.map(|hosts| {
         let site = site(&format!("{hosts}robots: {{ origin: replace }}\n"));
-        SiteEntry {
-            site,
-            since: Timestamp(0),
-            held: vec![],
-            forgotten: None,
-            identity_epoch: Timestamp(0),
-            tag_ages: Default::default(),
-            pauses: vec![],
-        }
+        SiteEntry::new(site, Timestamp(0))
     });
     let snapshot = Snapshot::new(entries.to_vec(), 0);
     for (host, expected) in [

@@ -7,6 +7,7 @@ use crawlgate::crawlers::Registry;
 use crawlgate::server::{OriginRobots, known_origins};
 use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use crawlgate::sites::{SiteManager, SiteOptions};
+use crawlgate::state::StateStore;
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::Write;
@@ -89,13 +90,13 @@ impl World {
         }
         let options = SiteOptions {
             policies,
-            state: Some(state.clone()),
             strict: false,
             may_be_missing: false,
             origins: known_origins(Some(&state), Timestamp(now)),
         };
-        let live =
-            SiteManager::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"));
+        let (store, remembered) = StateStore::in_memory_only();
+        let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))
+            .unwrap_or_else(|error| panic!("{error}"));
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that an origin that hangs fails a fetch and not the test.
         let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };

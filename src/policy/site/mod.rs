@@ -28,14 +28,14 @@ mod version;
 pub use super::former::Former;
 pub use combine::{Sent, combine};
 pub use crawler_rules::{Answer, Binding, CrawlerRules, CrawlerRulesTable};
-pub use entry::{ActivePause, Held, SiteEntry, TagAges};
+pub use entry::{ActivePause, Held, RobotsTxtAnswer, SiteEntry, TagAges};
 pub use front_page::FrontPage;
 pub use hosts::{HostIndex, name_and_port};
 pub use html::HtmlRules;
 pub use networks::Networks;
 pub use robots_txt::{LeftOut, RobotsTxt, RuleSource};
 pub use signals::{License, PathSignals, ServedFile, SignalPlan};
-pub use snapshot::{Snapshot, shared_host};
+pub use snapshot::Snapshot;
 pub use tags::{PathRule, PathRules, TagLines, TagPlan};
 pub use version::Version;
 
