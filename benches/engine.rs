@@ -1,8 +1,8 @@
 //! What the engine costs: judging, identification, tags, compiling. `cargo bench --no-default-features`.
 
 use crawlgate::crawlers::Registry;
-use crawlgate::policy::site::{Sent, combine};
 use crawlgate::policy::model::OriginTags;
+use crawlgate::policy::site::{Sent, combine};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::TargetScratch;
 use crawlgate::time::Timestamp;

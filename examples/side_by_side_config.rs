@@ -15,8 +15,8 @@
 
 use crawlgate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crawlgate::policy::Site;
-use crawlgate::policy::site::{Answer, Binding};
 use crawlgate::policy::model::{Audience, Mode};
+use crawlgate::policy::site::{Answer, Binding};
 use crawlgate::verdict::load;
 use crawlgate::yaml::Source;
 use std::collections::BTreeMap;

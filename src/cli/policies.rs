@@ -4,8 +4,8 @@
 use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
-use crate::policy::site::shared_host;
 use crate::policy::planned_pause::planned_pause;
+use crate::policy::site::shared_host;
 use crate::policy::{Site, SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict;

@@ -1,10 +1,10 @@
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::Version;
-use crate::policy::site::HostIndex;
 use crate::policy::decode::parse_host;
 use crate::policy::host_history::HostHistories;
 use crate::policy::model::HostPattern;
+use crate::policy::site::HostIndex;
 use crate::time::Timestamp;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

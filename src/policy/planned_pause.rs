@@ -1,8 +1,8 @@
 //! The pause that a policy plans, with its bounds settled: one piece of code for the server and for the commands that
 //! ask without one. Knows no clock and no memory: when the pause begins is an argument.
 
-use super::site::ActivePause;
 use super::model::{Acknowledgement, Policy};
+use super::site::ActivePause;
 use crate::time::Timestamp;
 use std::time::Duration;
 

@@ -139,7 +139,6 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         state: settings.state.clone(),
         new_hosts: settings.new_hosts.clone(),
         versions_missing: live.versions_missing(),
-        withheld: live.withheld_before().clone(),
         witnesses: Some(live.witnesses()),
     };
     let ledger = Arc::new(Ledger::open(options, &live.snapshot(), moment));

@@ -15,8 +15,8 @@ pub use thread::start;
 use crate::clock::Moment;
 use crate::durable::set_aside;
 use crate::origin::robots::{Copy, FetchResult, FetchState, Kept, State, Store, Targets, Torn};
-use crate::policy::site::{SiteEntry, Snapshot};
 use crate::policy::origin::OriginFile;
+use crate::policy::site::{SiteEntry, Snapshot};
 use crate::settings::OriginSettings;
 use crate::sites::{
     DEFAULT_SITE, DefaultSite, KnownOrigins, OriginKnown, PATIENCE, Served, SiteManager, asked_by, is_no_policy,

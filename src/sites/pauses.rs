@@ -2,9 +2,9 @@
 
 use super::reload::Sites;
 use crate::policy::Site;
-use crate::policy::site::ActivePause;
 use crate::policy::model::{Audience, PausePolicy};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
+use crate::policy::site::ActivePause;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -57,7 +57,7 @@ impl World {
     }
 
     fn held(&self) -> Vec<Version> {
-        self.live.snapshot().sites()[0].held.iter().map(|held| held.former.version).collect()
+        self.live.snapshot().history(b"a.example").superseded.iter().map(|held| held.former.version).collect()
     }
 }
 
@@ -106,7 +106,7 @@ fn a_version_that_could_not_be_written_is_written_until_it_is_though_it_is_super
     assert!(!world.live.versions_missing());
     assert_eq!(world.held(), [two, one]);
     assert_eq!(world.version(), three);
-    assert_eq!(world.live.snapshot().sites()[0].forgotten, None);
+    assert_eq!(world.live.snapshot().history(b"a.example").unknown_until, None);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_start_after_that_knows_that_it_does_not_know() {
         in_the_way.take_away();
         world.start_again(30);
         assert!(world.live.versions_missing(), "{file}");
-        assert_eq!(world.live.snapshot().sites()[0].identity_epoch, Timestamp(30), "{file}");
+        assert_eq!(world.live.snapshot().history(b"a.example").identity_epoch, Timestamp(30), "{file}");
         // Nobody has noted yet that the watches begin anew.
         world.start_again(40);
         assert!(world.live.versions_missing(), "{file}");

@@ -33,7 +33,6 @@ impl Sites {
             if !before.withholds_robots_txt(now) {
                 entry.pauses.iter_mut().for_each(|pause| pause.robots_txt_until = None);
             }
-            (entry.held, entry.forgotten) = (Vec::new(), None);
             entry
         });
         let entries = entries.collect();
