@@ -5,11 +5,11 @@ use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, Ledger, ListHealth};
+use crate::policy::Snapshot;
 use crate::policy::site::CrawlerRules;
-use crate::policy::{SiteEntry, Snapshot};
 use crate::telemetry::{CrawlerCounts, Event, Events};
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::{Kind, claim_label, claim_of};
+use crate::verdict::{Claimant, Kind, claim_label, claim_of};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -187,10 +187,12 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
     let wanted =
         |counts: &CrawlerCounts| query.selects("site", &counts.site) && query.selects("crawler", &counts.crawler);
     let crawlers = counts.into_iter().filter(wanted).map(|counts| {
-        let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
+        let site = snapshot.site_named(&counts.site);
+        let entry = site.map(|site| &snapshot.sites()[site]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
-        let holds = entry.map(|entry| held(&operations.judge.ledger, registry, entry, claim, visits, moment));
+        let asked = (&*operations.judge.ledger, &*snapshot, registry);
+        let holds = site.map(|site| held(asked, site, claim, visits, moment));
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
         let networks = standings.iter().find(is_its).map(|list| NetworksOfCrawler {
@@ -264,19 +266,21 @@ fn add_seen_before(
 
 /// By host, the last served first.
 fn held(
-    ledger: &Ledger,
-    registry: &Registry,
-    entry: &SiteEntry,
+    (ledger, snapshot, registry): (&Ledger, &Snapshot, &Registry),
+    site: usize,
     claim: Claim,
     visits: &[CrawlerVisits],
     moment: Moment,
 ) -> Vec<HeldOnHost> {
+    let entry = &snapshot.sites()[site];
     let name = Ledger::name(registry, entry, claim);
     let last = |visits: &CrawlerVisits| visits.versions.iter().map(|visit| visit.at).max();
     let mut hosts: Vec<&CrawlerVisits> = visits.iter().filter(|visits| visits.crawler == name).collect();
     hosts.sort_by_key(|visits| std::cmp::Reverse(last(visits)));
     let host = |visits: &CrawlerVisits| {
-        let holdings = ledger.peek(registry, entry, visits.host.as_bytes(), claim, moment);
+        let host = visits.host.as_bytes();
+        let claimant = Claimant { site, entry, history: snapshot.history(host), claim };
+        let holdings = ledger.peek(registry, claimant, host, moment);
         let current = entry.site.robots_txt.version;
         HeldOnHost {
             host: visits.host.clone(),

@@ -88,7 +88,7 @@ impl Answers {
             let retry_after = u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, AWAITED_RETRY);
             return refusal::awaited(retry_after, form(asked.headers));
         }
-        let date = Some(entry.since).filter(|_| ruling.has_version_in_force && entry.is_told_by_its_date());
+        let date = ruling.may_confirm_by_date.then_some(entry.since);
         let is_fresh = not_modified(asked.headers, &file.etag, date);
         let prepared = self.prepared(ruling.snapshot);
         prepared.sites[ruling.decision.site].robots_txt.get_or_init(|| robots_txt(entry)).answer(is_fresh)

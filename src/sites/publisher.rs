@@ -13,7 +13,7 @@ use super::pauses::Pauses;
 use crate::crawlers::Registry;
 use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
-use crate::policy::{Held, Site, SiteEntry, Snapshot, Version};
+use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -142,23 +142,15 @@ impl Publisher {
         let horizon = Horizon { longest: longest_cached(&entries, self.registry), now };
         self.forget_versions(&entries, horizon);
         let known = self.log.histories(&mut self.versions, self.registry, horizon);
-        let owners = Snapshot::new(entries.clone(), 0);
-        let mut of_sites: Vec<Vec<&HostHistory>> = vec![Vec::new(); entries.len()];
-        for (pattern, history) in &known {
-            let host = pattern.as_ref().map(ToString::to_string).unwrap_or_default();
-            if let Some(site) = owners.site_for_host(host.as_bytes())
-                && !of_sites[site].iter().any(|other| std::ptr::eq(*other, &**history))
-            {
-                of_sites[site].push(history);
-            }
-        }
-        for (entry, histories) in entries.iter_mut().zip(&of_sites) {
+        for entry in &mut entries {
             entry.since = self.log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
-            hold(entry, histories, horizon);
         }
-        let superseded =
-            entries.iter().flat_map(|entry| entry.held.iter().map(|held| held.superseded_at).chain(entry.forgotten));
-        self.forget_at = superseded.min().map(|first| first.plus(horizon.longest));
+        let superseded = |history: &HostHistory| {
+            let known = history.superseded.iter().map(|held| held.superseded_at);
+            known.chain(history.unknown_until).min()
+        };
+        let first = known.iter().filter_map(|(_, history)| superseded(history)).min();
+        self.forget_at = first.map(|first| first.plus(horizon.longest));
         self.generation += 1;
         Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now)
     }
@@ -186,32 +178,6 @@ fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], 
         tells: tells(entry, now),
     });
     log.record(&current.collect::<Vec<_>>(), now)
-}
-
-/// Has a site judged by everything that its hosts published before. A crawler that heard 503 for robots.txt may use its
-/// copy for longer than since it was superseded, and who that was may not be known any more: so may everybody.
-fn hold(entry: &mut SiteEntry, histories: &[&HostHistory], horizon: Horizon) {
-    let own = entry.site.robots_txt.version;
-    for history in histories {
-        // What the site itself published the ledger knows by who heard 503; of a site before it nobody knows that.
-        let last_heard = |moment: Timestamp| match moment <= history.at_site_since {
-            true => history.last_heard(moment, horizon.longest, horizon.now),
-            false => moment,
-        };
-        for superseded in history.superseded.iter().filter(|known| known.former.version != own) {
-            let superseded_at = last_heard(superseded.superseded_at);
-            match entry.held.iter_mut().find(|held| held.former.version == superseded.former.version) {
-                Some(held) => held.superseded_at = held.superseded_at.max(superseded_at),
-                None => entry.held.push(Held { superseded_at, ..superseded.clone() }),
-            }
-        }
-        entry.forgotten = entry.forgotten.max(history.unknown_until.map(last_heard));
-    }
-    entry.identity_epoch = histories.iter().map(|history| history.identity_epoch).max().unwrap_or(entry.since);
-    entry.held.sort_by_key(|held| std::cmp::Reverse(held.superseded_at));
-    for dropped in entry.held.drain(SiteEntry::MAX_HELD.min(entry.held.len())..) {
-        entry.forgotten = entry.forgotten.max(Some(dropped.superseded_at));
-    }
 }
 
 /// A digest of the names by which crawlers are told apart on a site. What a crawler was served under another name

@@ -6,12 +6,13 @@ use crate::policy::Policy;
 use crate::policy::model::RetirePolicy;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{Binding, SiteEntry};
-use crate::policy::{Site, Snapshot};
+use crate::policy::{Site, Snapshot, Version};
 use crate::robots::TargetScratch;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// How things stand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,7 +149,9 @@ pub struct FileStatus {
 pub fn status(files: &FileStatuses, snapshot: &Snapshot, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
+    let superseded = superseded_versions(snapshot);
     let sites = files.files.iter().map(|file| SiteStatus {
+        held_versions: superseded.get(file.site.as_str()).map_or(0, BTreeSet::len),
         reload_ok: file.in_force,
         last_good_copy: file.last_good_copy,
         conflicts_with: file.conflicts_with.clone(),
@@ -161,6 +164,25 @@ pub fn status(files: &FileStatuses, snapshot: &Snapshot, now: Timestamp) -> Stat
         sites: sites.collect(),
         warnings: files.warnings.clone(),
     }
+}
+
+/// The superseded versions that crawlers may have cached of the hosts of each site.
+fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> {
+    let mut versions: HashMap<&str, BTreeSet<Version>> = HashMap::new();
+    let mut counted = HashSet::new();
+    for (pattern, history) in snapshot.histories() {
+        let host = pattern.map(ToString::to_string).unwrap_or_default();
+        let Some(index) = snapshot.site_for_host(host.as_bytes()) else { continue };
+        // Thousands of hosts may share a history.
+        if !counted.insert((index, Arc::as_ptr(history))) {
+            continue;
+        }
+        let site = &snapshot.sites()[index].site;
+        let superseded = history.superseded.iter().map(|held| held.former.version);
+        let superseded = superseded.filter(|version| *version != site.robots_txt.version);
+        versions.entry(&site.name).or_default().extend(superseded);
+    }
+    versions
 }
 
 fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
@@ -181,7 +203,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         findings: Vec::new(),
         conflicts_with: None,
         paused_until: pause.map(|pause| pause.until),
-        held_versions: entry.map_or(0, |entry| entry.held.len()),
+        held_versions: 0,
         indexable: site.is_none_or(|site| indexable(site, now)),
         suspended: Vec::new(),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),

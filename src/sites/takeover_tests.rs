@@ -54,13 +54,12 @@ impl World {
     /// What a crawler may have been given on a host besides what is in force: the rules of each version.
     fn held(&self, host: &str) -> Vec<String> {
         let snapshot = self.live().snapshot();
-        let site = snapshot.site_for_host(host.as_bytes()).expect("a site for this host");
         let rules = |body: &[u8]| {
             let text = String::from_utf8_lossy(body);
             let rules = text.lines().filter_map(|line| line.strip_prefix("Disallow: "));
             rules.collect::<Vec<_>>().join(" ")
         };
-        snapshot.sites()[site].held.iter().map(|held| rules(&held.former.body)).collect()
+        snapshot.history(host.as_bytes()).superseded.iter().map(|held| rules(&held.former.body)).collect()
     }
 
     fn published(&self, host: &str, now: i64) -> Option<String> {

@@ -2,7 +2,7 @@ use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
-use crate::policy::{Held, SiteEntry};
+use crate::policy::{Held, HostHistory, SiteEntry};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -56,6 +56,11 @@ fn served(live: &SiteManager, site: &str) -> String {
     let snapshot = live.snapshot();
     let index = snapshot.site_named(site).expect("the site");
     String::from_utf8_lossy(&snapshot.sites()[index].site.robots_txt.body).into_owned()
+}
+
+/// What the host of site `a` published before.
+fn history(live: &SiteManager) -> HostHistory {
+    live.snapshot().history(b"a.example").clone()
 }
 
 fn entry(live: &SiteManager) -> SiteEntry {
@@ -120,15 +125,18 @@ fn superseded_versions_are_kept_as_long_as_anybody_may_hold_them() {
     let live = start(directory.path(), None, 0);
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(100));
-    assert_eq!((entry(&live).since, entry(&live).held.len()), (Timestamp(100), 1));
-    assert_eq!(entry(&live).held[0].superseded_at, Timestamp(100));
+    assert_eq!((entry(&live).since, history(&live).superseded.len()), (Timestamp(100), 1));
+    assert_eq!(history(&live).superseded[0].superseded_at, Timestamp(100));
     write(directory.path(), "a.yaml", &policy("/three"));
     live.reload(Timestamp(100 + KEPT));
-    assert_eq!(entry(&live).held.len(), 2, "some crawlers keep a copy for a week");
-    assert_eq!((entry(&live).held[0].since, entry(&live).held[1].since), (Timestamp(100), Timestamp(0)));
+    assert_eq!(history(&live).superseded.len(), 2, "some crawlers keep a copy for a week");
+    assert_eq!(
+        (history(&live).superseded[0].since, history(&live).superseded[1].since),
+        (Timestamp(100), Timestamp(0))
+    );
     write(directory.path(), "a.yaml", &policy("/four"));
     live.reload(Timestamp(101 + KEPT));
-    assert_eq!(entry(&live).held.len(), 2, "the first is over");
+    assert_eq!(history(&live).superseded.len(), 2, "the first is over");
 }
 
 #[test]
@@ -140,13 +148,17 @@ fn more_versions_than_are_kept_count_as_allowing() {
         write(directory.path(), "a.yaml", &policy(&format!("/{version}")));
         live.reload(Timestamp(version));
     }
-    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD);
-    assert_eq!(entry(&live).forgotten, Some(Timestamp(1)), "the first had to go");
+    assert_eq!(history(&live).superseded.len(), HostHistory::MAX_SUPERSEDED);
+    assert_eq!(history(&live).unknown_until, Some(Timestamp(1)), "the first had to go");
     for round in 0..100 {
         write(directory.path(), "a.yaml", &policy(if round % 2 == 0 { "/64" } else { "/65" }));
         live.reload(Timestamp(100 + round));
     }
-    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD, "going back and forth makes no more versions");
+    assert_eq!(
+        history(&live).superseded.len(),
+        HostHistory::MAX_SUPERSEDED,
+        "going back and forth makes no more versions"
+    );
 }
 
 #[test]
@@ -325,11 +337,11 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
             text.lines().find_map(|line| line.strip_prefix("Disallow: ")).unwrap_or_default().to_owned()
         };
         let held = |held: &Held| (first_rule(&held.former.body), held.since.0, held.superseded_at.0);
-        entry(live).held.iter().map(held).collect()
+        history(live).superseded.iter().map(held).collect()
     };
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 0);
-    assert_eq!(entry(&live).forgotten, None, "nothing came before the first");
+    assert_eq!(history(&live).unknown_until, None, "nothing came before the first");
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(100));
     drop(live);
@@ -340,8 +352,8 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
     write(directory.path(), "a.yaml", &policy("/three"));
     let live = start(directory.path(), Some(state.path()), 300);
     let both = [("/two".to_owned(), 100, 300), ("/one".to_owned(), 0, 100)];
-    assert_eq!((held(&live), entry(&live).forgotten), (both.to_vec(), None), "it changed while nobody ran");
-    let one = entry(&live).held[1].former.version;
+    assert_eq!((held(&live), history(&live).unknown_until), (both.to_vec(), None), "it changed while nobody ran");
+    let one = history(&live).superseded[1].former.version;
     drop(live);
     // What is not the version that it is said to be is none.
     let file = rusqlite::Connection::open(state.path().join("state.db")).expect("the store");
@@ -349,10 +361,10 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
     assert_eq!(torn.expect("written"), 1);
     drop(file);
     let live = start(directory.path(), Some(state.path()), 400);
-    assert_eq!((held(&live), entry(&live).forgotten), (both[..1].to_vec(), Some(Timestamp(100))));
+    assert_eq!((held(&live), history(&live).unknown_until), (both[..1].to_vec(), Some(Timestamp(100))));
     drop(live);
     let live = start(directory.path(), Some(state.path()), 301 + KEPT);
-    assert_eq!((held(&live), entry(&live).forgotten), (vec![], None));
+    assert_eq!((held(&live), history(&live).unknown_until), (vec![], None));
 }
 
 #[test]
@@ -376,20 +388,20 @@ fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_n
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 10);
-    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    assert_eq!(history(&live).identity_epoch, Timestamp(10));
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(20));
-    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    assert_eq!(history(&live).identity_epoch, Timestamp(10));
     drop(live);
     let live = start(directory.path(), Some(state.path()), 25);
-    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    assert_eq!(history(&live).identity_epoch, Timestamp(10));
     write(
         directory.path(),
         "a.yaml",
         &format!("{}enforcement: {{ agents: {{ HouseBot: {{ mode: enforce }} }} }}\n", policy("/two")),
     );
     live.reload(Timestamp(40));
-    assert_eq!(entry(&live).identity_epoch, Timestamp(40), "what HouseBot was served before is in another's name");
+    assert_eq!(history(&live).identity_epoch, Timestamp(40), "what HouseBot was served before is in another's name");
 }
 
 #[test]
@@ -436,12 +448,12 @@ fn a_change_that_leaves_robots_txt_as_it_was_makes_no_version() {
     let live = start(directory.path(), None, 0);
     write(directory.path(), "a.yaml", &format!("{}enforcement: {{ mode: enforce }}\n", policy("/one")));
     assert_eq!(outcomes(&live.reload(Timestamp(5))), [("a", Outcome::Replaced)]);
-    assert_eq!((entry(&live).held.len(), entry(&live).since), (0, Timestamp(0)));
+    assert_eq!((history(&live).superseded.len(), entry(&live).since), (0, Timestamp(0)));
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(6));
     write(directory.path(), "a.yaml", &policy("/one"));
     live.reload(Timestamp(7));
-    assert_eq!(entry(&live).held.len(), 1, "the version in force is not held besides");
+    assert_eq!(history(&live).superseded.len(), 1, "the version in force is not held besides");
 }
 
 #[test]
@@ -455,7 +467,7 @@ fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
     live.reload(Timestamp(20));
     assert_eq!(live.snapshot().generation, generation, "nothing changed, nothing is replaced");
     live.reload(Timestamp(11 + KEPT));
-    assert_eq!(entry(&live).held.len(), 0);
+    assert_eq!(history(&live).superseded.len(), 0);
 }
 
 #[test]
@@ -614,14 +626,14 @@ fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
     live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /\n"), Timestamp(5)).expect("passed on as it is");
     assert!(served(&live, DEFAULT_SITE).contains("Disallow: /\n"));
     live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /a/\n"), Timestamp(6)).expect("fine");
-    assert_eq!(entry(&live).held.len(), 1, "the file before it, and not the one that was never served");
+    assert_eq!(history(&live).superseded.len(), 1, "the file before it, and not the one that was never served");
     // The first policy has the copy, and crawlers hold what they got before.
     fs::create_dir(&policies).expect("a folder");
     write(&policies, "shop.yaml", "purposes: { training: disallow }\n");
     assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", Outcome::Added)]);
     assert_eq!(live.snapshot().sites().len(), 1);
     assert!(served(&live, "shop").contains("Disallow: /a/"));
-    assert_eq!((entry(&live).held.len(), entry(&live).since), (2, Timestamp(7)));
+    assert_eq!((history(&live).superseded.len(), entry(&live).since), (2, Timestamp(7)));
     // And when it is gone, there is none again.
     fs::remove_file(policies.join("shop.yaml")).expect("removed");
     live.reload(Timestamp(8));
@@ -650,11 +662,14 @@ fn a_copy_that_is_awaited_again_costs_no_version() {
     // The copies are lost, the memory is not: the same file comes back, and nothing else was served.
     let live = start(directory.path(), Some(state.path()), 100);
     live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(110)).expect("fine");
-    assert_eq!((entry(&live).since, entry(&live).held.len(), entry(&live).forgotten), (Timestamp(10), 0, None));
+    assert_eq!(
+        (entry(&live).since, history(&live).superseded.len(), history(&live).unknown_until),
+        (Timestamp(10), 0, None)
+    );
     drop(live);
     let live = start(directory.path(), Some(state.path()), 200);
     live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(210)).expect("fine");
-    let (held, forgotten) = (entry(&live).held, entry(&live).forgotten);
+    let (held, forgotten) = (history(&live).superseded, history(&live).unknown_until);
     let held: Vec<_> = held.iter().map(|held| (held.since, held.superseded_at)).collect();
     assert_eq!(
         (held, forgotten),
@@ -671,7 +686,8 @@ fn whatever_changes_the_bytes_makes_a_version_that_may_be_held() {
     write(directory.path(), "a.yaml", &policy);
     let live = start(directory.path(), Some(state.path()), 0);
     let version = |live: &SiteManager| entry(live).site.robots_txt.version;
-    let held = |live: &SiteManager| -> Vec<_> { entry(live).held.iter().map(|held| held.former.version).collect() };
+    let held =
+        |live: &SiteManager| -> Vec<_> { history(live).superseded.iter().map(|held| held.former.version).collect() };
 
     live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
     let first = version(&live);

@@ -43,7 +43,7 @@ pub fn decide(
 
 /// Judges a request whose claimant is known, together with what the client did recently.
 pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) -> Decision {
-    let Claimant { site: index, entry, claim } = case.claimant;
+    let Claimant { site: index, entry, claim, .. } = case.claimant;
     let site = &*entry.site;
     let target = scratch.target.normalise(case.facts.target);
     let question = Question { case, behaviour, rules: site.crawler_rules(claim), target };

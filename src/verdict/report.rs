@@ -27,7 +27,7 @@ pub fn explain(
 ) -> Explanation {
     match Claimant::named(snapshot, registry, facts) {
         Some(claimant) => {
-            let holdings = Holdings::of_anyone(claimant.entry, facts.now);
+            let holdings = Holdings::of_anyone(claimant, facts.now);
             explain_for(&Case { registry, facts: *facts, claimant, holdings }, Behaviour::default(), response)
         }
         None => report_unclaimed(registry, facts, response),

@@ -61,13 +61,6 @@ pub struct SiteEntry {
     pub site: Arc<Site>,
     /// Since when these bytes are in force: Last-Modified.
     pub since: Timestamp,
-    /// Versions that came before it, newest first, at most [`SiteEntry::MAX_HELD`].
-    pub held: Vec<Held>,
-    /// When the last of those that had to be dropped was superseded: whoever may hold one may hold permission for
-    /// anything.
-    pub forgotten: Option<Timestamp>,
-    /// Since when crawlers are told apart as they are now, by the registry and by the tokens of the policy.
-    pub identity_epoch: Timestamp,
     /// Since when the rules of the tag plan are in force.
     pub tag_ages: TagAges,
     /// The planned or switched pauses; the first whose time it is counts.
@@ -87,9 +80,6 @@ pub struct TagAges {
 }
 
 impl SiteEntry {
-    /// Superseded versions kept per site.
-    pub const MAX_HELD: usize = 64;
-
     /// How long crawlers are sent a whole page where what is said about it changed: they come back within weeks.
     pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
 
@@ -98,9 +88,6 @@ impl SiteEntry {
         let entry = SiteEntry {
             site,
             since: now,
-            held: Vec::new(),
-            forgotten: None,
-            identity_epoch: now,
             tag_ages: TagAges::default(),
             pauses: Vec::new(),
             robots_txt: RobotsTxtAnswer::File,
@@ -147,13 +134,6 @@ impl SiteEntry {
             until.into_iter().flat_map(move |until| [from, until])
         };
         self.pauses.iter().flat_map(of_pause).chain(self.site.robots_txt.awaits_origin_until)
-    }
-
-    /// Whether Last-Modified tells the version in force from every other that was in force before it: not where two
-    /// were saved within a second, or after the clock was set back to the same second, or where not all are known any
-    /// more.
-    pub fn is_told_by_its_date(&self) -> bool {
-        self.forgotten.is_none() && self.held.iter().all(|held| held.since != self.since)
     }
 
     /// Whether what is said about pages of a path changed so lately that crawlers must see the page whole.

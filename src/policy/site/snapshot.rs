@@ -2,7 +2,9 @@
 
 use super::{HostIndex, SiteEntry};
 use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
+use std::sync::Arc;
 
 /// Everything the request path needs, replaced whole on every change.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,11 @@ impl Snapshot {
     /// What the host of a `Host` field value published before. Does not allocate.
     pub fn history(&self, host: &[u8]) -> &HostHistory {
         self.histories.of(host)
+    }
+
+    /// The history of each pattern of hosts; `None` stands for every other host.
+    pub fn histories(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<HostHistory>)> {
+        self.histories.each()
     }
 
     /// All sites.
