@@ -382,7 +382,7 @@ impl Changes {
             self.catalog.apply_default_sites(change, now);
             is_new = true;
         }
-        is_new |= self.publisher.has_expired(now);
+        is_new |= self.publisher.is_due(now);
         let findings = |site: &str| {
             let file = self.catalog.files.get(site);
             file.map(|file| file.report.findings.clone()).unwrap_or_default()

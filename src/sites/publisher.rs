@@ -40,6 +40,7 @@ pub struct Publisher {
     entries: Vec<SiteEntry>,
     generation: u64,
     forget_at: Option<Timestamp>,
+    next_switch: Option<Timestamp>,
     deferred: Option<StateError>,
 }
 
@@ -64,6 +65,7 @@ impl Publisher {
             entries: Vec::new(),
             generation: 0,
             forget_at: None,
+            next_switch: None,
             deferred: None,
         }
     }
@@ -78,9 +80,10 @@ impl Publisher {
         self.deferred.as_ref()
     }
 
-    /// Whether a superseded version can be forgotten by now.
-    pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.forget_at.is_some_and(|at| now > at)
+    /// Whether something changes by the clock: a superseded version can be forgotten, or robots.txt begins or ceases to
+    /// be answered 503.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.forget_at.is_some_and(|at| now > at) || self.next_switch.is_some_and(|at| now >= at)
     }
 
     /// Publishes these sites, and tells the store other facts of the same change. The snapshot that requests see from
@@ -152,7 +155,9 @@ impl Publisher {
         let first = known.iter().filter_map(|(_, history)| superseded(history)).min();
         self.forget_at = first.map(|first| first.plus(horizon.longest));
         self.generation += 1;
-        Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now)
+        let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
+        self.next_switch = snapshot.next_switch_of_robots_txt();
+        snapshot
     }
 
     /// Drops the bytes of versions that no crawler may use any more.
