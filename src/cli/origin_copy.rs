@@ -2,10 +2,12 @@
 //! commands print what they assume if neither is given.
 
 use super::{Failure, now, say};
+use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::server::known_origins;
 use crate::sites::{DefaultSite, KnownOrigins, OriginKnown, Served};
+use crate::state::StateStore;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +30,8 @@ pub struct OriginFrom {
 #[derive(Debug, Default)]
 pub struct OriginCopies {
     file: Option<Arc<OriginFile>>,
-    kept: KnownOrigins,
+    /// From the state directory.
+    known: KnownOrigins,
     given: bool,
 }
 
@@ -46,15 +49,22 @@ impl OriginFrom {
         if let Some(state) = self.state.as_deref().filter(|state| !state.is_dir()) {
             return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
         }
-        let kept = self.state.as_deref().map(|state| known_origins(Some(state), now())).unwrap_or_default();
-        Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, kept })
+        let stored = match self.state.as_deref() {
+            None => StoredCopies::default(),
+            Some(state) => {
+                let facts = StateStore::read(state, now()).map_err(|error| Failure::CouldNot(error.to_string()))?;
+                StoredCopies::read(&facts.origin_copies, now())
+            }
+        };
+        let known = known_origins(&stored);
+        Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, known })
     }
 }
 
 impl OriginCopies {
     /// What a site is to be compiled with.
     pub fn of(&self, site: &str) -> Origin {
-        match (&self.file, self.kept.copies.get(site)) {
+        match (&self.file, self.known.copies.get(site)) {
             (Some(file), _) => Origin::Read(file.clone()),
             (None, known) => known.map(OriginKnown::for_compiling).unwrap_or_default(),
         }
@@ -64,7 +74,7 @@ impl OriginCopies {
     pub fn sites_without_policy(&self) -> Vec<DefaultSite> {
         match &self.file {
             Some(_) => vec![DefaultSite::for_every_host()],
-            None => self.kept.default_sites.clone(),
+            None => self.known.default_sites.clone(),
         }
     }
 
@@ -89,7 +99,7 @@ impl OriginCopies {
 
     /// Why the file that the origin has is held back, as the running crawlgate left it.
     fn held_back(&self, site: &Site) -> Option<&String> {
-        self.kept.held_back.get(&site.name).filter(|_| self.file.is_none())
+        self.known.held_back.get(&site.name).filter(|_| self.file.is_none())
     }
 
     /// Says on standard error what is assumed about the origins of sites.

@@ -28,7 +28,7 @@ mod store;
 mod tests;
 mod writer;
 
-pub use columns::{AsWritten, TOLERANCE};
+pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use facts::{
     AnyRecord, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof, MarkedClient, Observation,
     OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,

@@ -11,6 +11,7 @@ use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -36,6 +37,17 @@ pub enum StateError {
     Unwritten {
         /// The directory.
         directory: String,
+        /// What the operating system or SQLite says.
+        error: String,
+    },
+    /// The facts could not be read.
+    #[error(
+        "cannot read {file}: {error}; nothing of it is used. Check that this user may read the file, and that it is the \
+         state of a crawlgate."
+    )]
+    Unread {
+        /// The file.
+        file: String,
         /// What the operating system or SQLite says.
         error: String,
     },
@@ -143,6 +155,28 @@ impl StateStore {
                 Ok((store, remembered))
             }
             Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now, moment)),
+        }
+    }
+
+    /// Reads the facts of a state directory without owning it: nothing is written and no lock is taken. Another
+    /// crawlgate may be running on it; then these are the facts of its last commit. A directory without a `state.db`
+    /// has no facts.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn read(directory: &Path, now: Timestamp) -> Result<Facts, StateError> {
+        let file = directory.join(FILE);
+        let unread = |error: &dyn fmt::Display| {
+            Err(StateError::Unread { file: file.display().to_string(), error: error.to_string() })
+        };
+        match fs::metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Facts::default()),
+            Err(error) => return unread(&error),
+            Ok(_) => {}
+        }
+        match Database::open_read_only(&file).and_then(|database| database.read(now)) {
+            Ok((facts, _)) => Ok(facts),
+            Err(error) => unread(&error),
         }
     }
 

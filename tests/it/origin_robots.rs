@@ -4,15 +4,16 @@
 use crate::support::{Gate, Origin, Received, Setup, eventually, run};
 use crawlgate::clock::Moment;
 use crawlgate::crawlers::Registry;
+use crawlgate::origin::robots::StoredCopies;
 use crawlgate::policy::Held;
 use crawlgate::server::{OriginRobots, known_origins};
 use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use crawlgate::sites::{SiteManager, SiteOptions};
-use crawlgate::state::StateStore;
+use crawlgate::state::{Fact, OriginCopy, StateStore};
 use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -72,14 +73,22 @@ fn at(now: i64) -> Moment {
     Moment { now: Timestamp(now), lived: Duration::from_secs(now.unsigned_abs()) }
 }
 
-/// A site, its copies, and the time.
+/// A site, its copies, and the time. The state directory is closed in order when it is dropped.
 struct World {
     live: Arc<SiteManager>,
     robots: OriginRobots,
+    store: StateStore,
+    state: PathBuf,
     /// By the clock on the wall.
     now: i64,
     /// By how much that was set.
     set: i64,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.store.close().expect("closed");
+    }
 }
 
 impl World {
@@ -89,21 +98,25 @@ impl World {
         if !policy.is_empty() {
             fs::write(policies.join("shop.yaml"), policy).expect("a policy");
         }
-        let options = SiteOptions {
-            policies,
-            strict: false,
-            may_be_missing: false,
-            origins: known_origins(Some(&state), Timestamp(now)),
-        };
-        let (store, remembered) = StateStore::in_memory_only();
+        let (store, remembered) = StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
+        store.begin(Vec::new()).expect("begun");
+        let copies = StoredCopies::read(&remembered.facts.origin_copies, Timestamp(now));
+        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins: known_origins(&copies) };
         let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that an origin that hangs fails a fetch and not the test.
         let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };
         let origins = [OriginSettings { hosts: Vec::new(), servers: vec![server], timeouts }];
-        let robots = OriginRobots::new(live.clone(), &origins, Some(&state), Timestamp(now));
-        World { live, robots, now, set: 0 }
+        let robots = OriginRobots::new(live.clone(), &origins, copies, store.clone(), Timestamp(now));
+        World { live, robots, store, state, now, set: 0 }
+    }
+
+    /// The bytes of the stored copy of a site.
+    fn stored(&self, site: &str) -> Option<Arc<[u8]>> {
+        self.store.commit(Vec::new()).expect("written, and what was put before");
+        let facts = StateStore::read(&self.state, Timestamp(self.now)).expect("read");
+        facts.origin_copies.into_iter().find(|(_, copy)| copy.site == site).map(|(_, copy)| copy.bytes)
     }
 
     /// Some seconds later: whoever is due is asked. Says how many were.
@@ -499,6 +512,7 @@ fn what_is_only_waited_for_is_not_complained_of() {
             drop(world.robots.due(at(3_600)));
         });
         assert_eq!(log, "", "nobody has been asked yet");
+        drop(world);
         let mut world = World::new(directory.path(), &origin, policy, 0);
         let (_, log) = logged(|| (world.after(0), world.after(3_600)));
         assert_eq!(log.lines().count(), 2, "{log}");
@@ -508,24 +522,6 @@ fn what_is_only_waited_for_is_not_complained_of() {
             assert!(reason.starts_with("http://"), "{line}");
         }
     }
-}
-
-#[test]
-fn a_copy_that_is_torn_is_told_of_once_and_fetched_again() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (_script, origin) = Script::start(&ok(RULES));
-    let mut world = World::new(directory.path(), &origin, MERGE, 0);
-    world.after(0);
-    drop(world);
-    let copy = directory.path().join("state/origin-robots/shop.copy");
-    let whole = fs::read(&copy).expect("a copy");
-    fs::write(&copy, &whole[..20]).expect("torn");
-    let (mut world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
-    assert_eq!(log.matches("shop.copy").count(), 1, "{log}");
-    assert!(log.contains("cannot be understood: it is fetched again"), "{log}");
-    assert_eq!(world.served(), None);
-    assert_eq!((world.after(0), world.state()), (1, "current".into()));
-    assert!(fs::read(&copy).expect("a copy").ends_with(RULES.as_bytes()), "it is kept again");
 }
 
 /// An origin that sends everybody to its public name, where crawlgate is.
@@ -558,12 +554,11 @@ fn a_policy_that_asks_no_more_forgets_its_copy() {
     let (_script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
-    let copy = directory.path().join("state/origin-robots/shop.copy");
-    assert!(copy.exists());
+    assert!(world.stored("shop").is_some());
     fs::write(directory.path().join("policies/shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
     world.live.reload(Timestamp(1));
     assert_eq!(world.after(10_000), 0);
-    assert!(!copy.exists());
+    assert_eq!(world.stored("shop"), None);
     assert!(world.served().is_some_and(|text| !text.contains("/a/")));
 }
 
@@ -571,7 +566,6 @@ fn a_policy_that_asks_no_more_forgets_its_copy() {
 #[test]
 fn a_file_that_moves_is_the_same_copy_through_edits_trouble_and_restarts() {
     let directory = tempfile::tempdir().expect("a directory");
-    let copy = directory.path().join("state/origin-robots/shop.copy");
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
@@ -598,7 +592,7 @@ fn a_file_that_moves_is_the_same_copy_through_edits_trouble_and_restarts() {
     script.says(status("500 Internal Server Error"));
     world.edits(directory.path(), &format!("{MERGE}# a word\n"));
     assert_eq!((world.state(), world.served().as_ref()), ("kept".into(), Some(&served)), "{}", world.problem());
-    assert!(fs::read(&copy).expect("a copy").ends_with(RULES.as_bytes()), "on disk too");
+    assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()), "on disk too");
     drop(world);
     let mut world = World::new(directory.path(), &origin, &format!("{MERGE}# a word\n"), 2_000);
     assert_eq!(world.served().as_ref(), Some(&served));
@@ -637,13 +631,12 @@ fn the_first_policy_goes_on_with_a_copy_that_had_moved() {
     assert_eq!(world.hears(&script, redirect(&format!("http://{}/r1.txt", elsewhere.address))), "current");
     script.says(status("500 Internal Server Error"));
     other.says(status("500 Internal Server Error"));
-    // Written down before anybody has answered: a crash in between loses nothing.
+    // Stored before anybody has answered.
     fs::write(directory.path().join("policies/shop.yaml"), "purposes: { training: disallow }\n").expect("a policy");
     world.live.reload(Timestamp(world.now));
     drop(world.robots.due(at(world.now)));
-    let copies = directory.path().join("state/origin-robots");
-    assert!(fs::read(copies.join("shop.copy")).expect("a copy").ends_with(RULES.as_bytes()));
-    assert!(!copies.join("origin.copy").exists());
+    assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()));
+    assert_eq!(world.stored("origin"), None);
     drop(world);
     let mut world = World::new(directory.path(), &origin, "purposes: { training: disallow }\n", 2_000);
     assert_eq!((world.after(0), world.state()), (1, "kept".into()));
@@ -687,8 +680,7 @@ fn a_host_more_is_no_other_site() {
         world.edits(directory.path(), &format!("{hosts}purposes: {{ training: disallow }}\n"));
         assert_eq!(world.state(), "kept", "{hosts}");
         assert!(world.served().is_some_and(|text| text.contains("/a/")), "{hosts}");
-        let copy = fs::read(directory.path().join("state/origin-robots/shop.copy")).expect("a copy");
-        assert!(copy.ends_with(RULES.as_bytes()), "{hosts}");
+        assert_eq!(world.stored("shop").as_deref(), Some(RULES.as_bytes()), "{hosts}");
     }
 }
 
@@ -713,44 +705,40 @@ fn an_answer_that_another_policy_asked_for_is_asked_again() {
     assert!(world.served().is_some_and(|text| text.contains("Disallow: /two/\n")), "{:?}", world.served());
 }
 
-/// Damage that leaves a file which reads well is damage all the same: a rule less, a rule that is another.
+/// Changes the stored copy of the shop, while nothing runs.
+fn damage(state: &Path, damage: impl FnOnce(&mut OriginCopy)) {
+    let (store, remembered) = StateStore::open(Some(state), Arc::new(|| at(10))).expect("opened");
+    store.begin(Vec::new()).expect("begun");
+    let (_, mut copy) = remembered.facts.origin_copies.first().cloned().expect("a copy");
+    damage(&mut copy);
+    store.put([Fact::set(Timestamp(10), copy)]);
+    store.close().expect("closed");
+}
+
+/// A rule less, another rule, a rule more, and a state of which the copy is lost.
 #[test]
-fn a_copy_that_was_damaged_is_not_used() {
+fn damaged_copy_is_reported_once_and_fetched_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let rules = format!("{RULES}Disallow: /b/\n");
     let (_script, origin) = Script::start(&ok(&rules).replace("Connection", "ETag: \"1\"\r\nConnection"));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
-    let served = world.served();
+    let (served, state) = (world.served(), world.state.clone());
     drop(world);
-    let copy = directory.path().join("state/origin-robots/shop.copy");
-    let whole = fs::read(&copy).expect("a copy");
-    let cut = whole[..whole.len() - "Disallow: /b/".len() - 1].to_vec();
-    let mut other = whole.clone();
-    let last = other.len() - 3;
-    other[last] = b'x';
-    let longer = [&whole[..], b"Allow: /\n"].concat();
-    let lost = String::from_utf8_lossy(&whole).replacen("\"copy\"", "\"cope\"", 1).into_bytes();
-    for damaged in [cut, other, longer, lost] {
-        fs::write(&copy, &damaged).expect("damaged");
+    let damages: [fn(&mut OriginCopy); 4] = [
+        |copy| copy.bytes = copy.bytes[..copy.bytes.len() - "Disallow: /b/".len() - 1].into(),
+        |copy| copy.bytes = String::from_utf8_lossy(&copy.bytes).replace("/b/", "/x/").into_bytes().into(),
+        |copy| copy.bytes = [&copy.bytes[..], b"Allow: /\n"].concat().into(),
+        |copy| copy.state = copy.state.replacen("\"copy\"", "\"cope\"", 1),
+    ];
+    for change in damages {
+        damage(&state, change);
         let (mut world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
-        assert_eq!(log.matches("shop.copy").count(), 1, "{log}");
-        assert!(log.contains("not what was written"), "{log}");
-        let aside = directory.path().join("state/origin-robots/shop.copy.unreadable");
-        assert_eq!(fs::read(aside).expect("set aside"), damaged);
-        assert_eq!(world.served(), None);
+        assert_eq!(log.matches("site=shop").count(), 1, "{log}");
+        assert_eq!((world.served(), world.stored("shop")), (None, None));
         assert_eq!((world.after(0), world.served()), (1, served.clone()), "asked for without a condition");
-        drop(world);
-        assert!(fs::read(&copy).expect("a copy").ends_with(rules.as_bytes()), "it is kept again");
+        assert_eq!(world.stored("shop").as_deref(), Some(rules.as_bytes()), "it is stored again");
     }
-    // As former versions wrote it: without what tells damage.
-    let text = String::from_utf8(whole).expect("text");
-    let (line, octets) = text.split_once('\n').expect("two parts");
-    let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
-    assert!(line.as_object_mut().expect("an object").remove("octets").is_some());
-    fs::write(&copy, format!("{line}\n{octets}")).expect("written");
-    let (world, log) = logged(|| World::new(directory.path(), &origin, MERGE, 10));
-    assert_eq!((world.served(), log.matches("shop.copy").count()), (served, 0), "{log}");
 }
 
 /// Whatever is the matter with the origin's file, what is served meanwhile is said beside it.
@@ -839,7 +827,7 @@ fn a_reason_without_end_is_cut_and_costs_no_copy() {
     let now = world.now;
     drop(world);
     let (world, log) = logged(|| World::new(directory.path(), &origin, &policy, now));
-    assert_eq!((world.served(), log.matches("shop.copy").count()), (served, 0), "{log}");
+    assert_eq!((world.served(), log.matches("damaged").count()), (served, 0), "{log}");
 }
 
 /// Before anybody has answered, what was known before the restart is what is known.
@@ -942,10 +930,10 @@ fn a_policy_that_was_away_through_two_starts_comes_back_to_its_copy() {
     script.says(status("500 Internal Server Error"));
     let policy = directory.path().join("policies/shop.yaml");
     fs::remove_file(&policy).expect("there");
-    let copy = directory.path().join("state/origin-robots/shop.copy");
     for now in [2_000, 3_000] {
-        World::new(directory.path(), &origin, "", now).after(0);
-        assert!(copy.exists(), "at {now}");
+        let mut world = World::new(directory.path(), &origin, "", now);
+        world.after(0);
+        assert!(world.stored("shop").is_some(), "at {now}");
     }
     let mut world = World::new(directory.path(), &origin, "", 4_000);
     world.after(0);
@@ -971,10 +959,9 @@ fn a_copy_of_a_site_that_is_gone_goes_when_nobody_can_hold_it_and_is_of_its_host
     let policy = directory.path().join("policies/shop.yaml");
     fs::remove_file(&policy).expect("there");
     world.live.reload(Timestamp(1_001));
-    let copy = directory.path().join("state/origin-robots/shop.copy");
     script.says(status("500 Internal Server Error"));
     world.after(86_400);
-    assert!(copy.exists(), "a day later");
+    assert!(world.stored("shop").is_some(), "a day later");
     drop(world);
     let now = 100_000;
     let mut world = World::new(directory.path(), &origin, "", now);
@@ -989,7 +976,7 @@ fn a_copy_of_a_site_that_is_gone_goes_when_nobody_can_hold_it_and_is_of_its_host
     world.live.reload(Timestamp(now));
     world.after(40 * 86_400);
     world.after(60);
-    assert!(!copy.exists(), "weeks later");
+    assert_eq!(world.stored("shop"), None, "weeks later");
 }
 
 // ---- the binary --------------------------------------------------------------------------------------------------------
@@ -1018,7 +1005,8 @@ fn robots_txt_is_503_until_the_origin_s_is_known() {
     eventually("the merged file", || robots_txt(&gate).text().contains("/a/").then_some(()));
     gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="site",state="current"}"#, 1.0);
     assert!(gate.metrics().contains(r#"crawlgate_origin_robots_last_success_timestamp_seconds{site="site"} 1"#));
-    // What it keeps, others may ask.
+    // Offline commands use the stored copy.
+    eventually("a stored copy", || gate.stored_copy("site").filter(|copy| &*copy.bytes == RULES.as_bytes()));
     let state = gate.path("state").display().to_string();
     let policies = gate.setup.policies().display().to_string();
     let explained = run(&[
@@ -1055,6 +1043,7 @@ fn whoever_asks_is_told_that_robots_txt_is_503_and_why() {
     assert!(said.contains("acknowledge: [site_disallowed]") && !said.contains("may crawl"), "{said}");
     let state = gate.path("state").display().to_string();
     let policies = gate.setup.policies().display().to_string();
+    eventually("a stored state", || gate.stored_copy("site"));
     let checked = run(&["check", &policies, "--state", &state]);
     let checked = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.contains("held back") && checked.contains("--origin-robots FILE"), "{checked}");
@@ -1069,6 +1058,7 @@ fn what_is_awaited_without_a_policy_can_be_asked_about() {
     let (_script, origin) = Script::start(&status("503 Service Unavailable"));
     let gate = Setup::before(origin.address).start();
     gate.wait_for_metric(r#"crawlgate_origin_robots_state{site="origin",state="awaited"}"#, 1.0);
+    eventually("a stored state", || gate.stored_copy("origin"));
     let (state, nowhere) = (gate.path("state").display().to_string(), gate.path("nowhere").display().to_string());
     let asked = ["--policies", &nowhere, "--state", &state, "--host", "x"];
     let explained = run(&[&["explain"], &asked[..], &["--user-agent", "bingbot", "/"]].concat());

@@ -13,6 +13,7 @@
 //! | any | `HeldBack` | the new file cannot be used |
 
 use crate::robots::{File, Key, MAX_BYTES, Shape};
+use crate::state::taken_as_past;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -260,12 +261,12 @@ impl FetchState {
             self.last_success = self.last_success.map(moved);
             self.copy.iter_mut().for_each(|copy| copy.fetched = moved(copy.fetched));
         }
-        self.until(now);
+        self.take_as_past(now);
     }
 
-    /// Takes moments in the future as now: they were written by a wrong clock, and crawlgate would wait for them.
-    pub(super) fn until(&mut self, now: Timestamp) {
-        let past = |moment: Timestamp| moment.min(now);
+    /// Takes moments that lie ahead as now: a clock that was wrong noted them, and crawlgate would wait for them.
+    pub(super) fn take_as_past(&mut self, now: Timestamp) {
+        let past = |moment: Timestamp| taken_as_past(moment, now);
         self.wanted_since = past(self.wanted_since);
         self.last_answer.move_gone_since(past);
         self.last_success = self.last_success.map(past);
@@ -277,11 +278,14 @@ impl FetchState {
         self.copy.as_ref()
     }
 
-    /// Gives a copy its octets back, which are written down apart from the rest.
-    pub(super) fn restore(&mut self, bytes: Vec<u8>) {
-        if let Some(copy) = &mut self.copy {
-            copy.bytes = bytes.into();
+    /// Gives the copy its bytes back, which are stored apart from the rest. Returns whether the bytes can be its own:
+    /// where there is no copy, there are none.
+    pub(super) fn restore(&mut self, bytes: Arc<[u8]>) -> bool {
+        match &mut self.copy {
+            Some(copy) => copy.bytes = bytes,
+            None => return bytes.is_empty(),
         }
+        true
     }
 
     /// Since when a file is wanted.

@@ -1,6 +1,7 @@
 //! The state of the origins' files, for the status and, when it changes, for the log.
 
-use super::{FollowedSite, OriginRobots};
+use super::OriginRobots;
+use super::followed_site::FollowedSite;
 use crate::origin::robots::State;
 use crate::sites::{OriginRobotsStatus, PATIENCE, Served};
 use crate::time::Timestamp;
@@ -14,8 +15,8 @@ impl OriginRobots {
     /// Brings the status up to date, and logs what changed.
     pub(super) fn report_status(&mut self, now: Timestamp) {
         let mut reports = BTreeMap::new();
-        let snapshot = self.live.snapshot();
-        for (name, site) in &mut self.sites {
+        let snapshot = self.manager.snapshot();
+        for (name, site) in &mut self.followed {
             let Some(entry) = snapshot.site_named(name).map(|place| &snapshot.sites()[place]) else { continue };
             let (served, unavailable_until) = Served::of(&entry.site, now);
             let (state, problem) = (site.fetch.state(PATIENCE, now), site.problem());
@@ -38,7 +39,7 @@ impl OriginRobots {
                 site.reported = report;
             }
         }
-        self.live.report_origins(reports);
+        self.manager.report_origins(reports);
     }
 }
 
@@ -49,7 +50,7 @@ impl FollowedSite {
         let problem = self.fetch.problem().or_else(|| copy?.reason.clone())?;
         // An origin that answers, but not for this site, may want another name. An origin that is down does not.
         let is_unnamed = self.hosts.is_empty() && copy.is_some_and(|copy| !copy.exists);
-        Some(match self.no_policy && (is_unnamed || self.fetch.leads_back()) {
+        Some(match self.is_default_site && (is_unnamed || self.fetch.leads_back()) {
             true => format!("{problem}; {REMEDY}"),
             false => problem,
         })
@@ -57,14 +58,14 @@ impl FollowedSite {
 
     fn log(&self, site: &str, state: State, served: Served) {
         let reason = self.problem().unwrap_or_default();
-        let meanwhile = match (served, self.no_policy) {
+        let meanwhile = match (served, self.is_default_site) {
             (Served::WithOrigin, _) => "the last good copy stays",
             (Served::Unavailable, _) => "ours is answered 503 for up to an hour",
             (Served::WithoutOrigin, true) => "there is no policy: all is allowed",
             (Served::WithoutOrigin, false) => "the policy stands alone",
         };
         match state {
-            State::Absent if self.no_policy => {
+            State::Absent if self.is_default_site => {
                 tracing::warn!(%site, %reason, "the origin has no robots.txt, and there is no policy: all is allowed");
             }
             State::Current | State::Absent => {

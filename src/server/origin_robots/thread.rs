@@ -25,7 +25,7 @@ pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
     let (sender, messages) = sync_channel(AT_ONCE * 2);
     let changed = sender.clone();
     // A message that waits already stands for this one too.
-    robots.live.on_change(move || drop(changed.try_send(Message::Changed)));
+    robots.manager.on_change(move || drop(changed.try_send(Message::Changed)));
     let (first_round, is_over) = sync_channel(1);
     std::thread::Builder::new()
         .name("origin-robots".into())

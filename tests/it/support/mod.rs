@@ -14,6 +14,8 @@ pub use http2::Http2;
 pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};
 pub use origin::{Origin, Received};
 
+use crawlgate::state::{OriginCopy, StateStore};
+use crawlgate::time::Timestamp;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -244,6 +246,12 @@ impl Gate {
     /// A file or socket in its directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.setup.directory.path().join(name)
+    }
+
+    /// The stored copy of the robots.txt of a site's origin. What is new is stored within about a second.
+    pub fn stored_copy(&self, site: &str) -> Option<OriginCopy> {
+        let facts = StateStore::read(&self.path("state"), Timestamp(i64::MAX)).expect("a state directory");
+        facts.origin_copies.into_iter().find(|(_, copy)| copy.site == site).map(|(_, copy)| copy)
     }
 
     /// The control socket.
