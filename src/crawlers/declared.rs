@@ -9,14 +9,9 @@ use std::ops::Range;
 /// Nobody's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
 
-const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
-
-/// Whether the word that ends here makes it worth asking [`says_bot`]. So does a `+`, which `+http` begins with.
-pub fn is_hint(until: &[u8]) -> bool {
-    // The last letters of the three words: most words end otherwise.
-    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
-        && WORDS.iter().any(|word| ends_with(until, word))
-}
+/// The words that bots end their names with. Only a string in which one of them ends a word, or with a `+` (which
+/// `+http` begins with), is worth asking [`says_bot`].
+pub const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
 
 /// Whether a token says by itself that it is a bot's.
 pub fn is_called_bot(token: &[u8]) -> bool {

@@ -5,8 +5,8 @@ use super::default_sites::is_no_policy;
 use super::reload::Sites;
 use crate::crawlers::Registry;
 use crate::history::{Current, Horizon, PublicationLog, Published};
-use crate::policy::site::{HtmlRules, TagAges, TagPlan};
 use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::policy::site::{HtmlRules, TagAges, TagPlan};
 use crate::policy::{Held, Site, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -179,7 +179,7 @@ fn hold(entry: &mut SiteEntry, histories: &[&HostHistory], horizon: Horizon) {
 pub(super) fn identities(registry: &Registry, site: &Site) -> u64 {
     let mut digest = Sha256::new();
     for crawler in registry.crawlers() {
-        for text in crawler.marks.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
+        for text in crawler.markers.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
             digest.update(text.as_bytes());
             digest.update([0]);
         }

@@ -2,7 +2,9 @@
 //! answers. Makes the table that requests look it up in.
 
 use super::registry_overrides::Corrected;
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, browsers, lookalikes, stands_in_browsers};
+use crate::crawlers::{
+    Binds, Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers,
+};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
 use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names};
@@ -54,7 +56,7 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
         if looked_at > LOOKED_AT {
             return true;
         }
-        let alone = TokenMarks::new(vec![token.to_string()]);
+        let alone = SiteMarkers::new(vec![token.to_string()]);
         let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
         stands_in_browsers(token, registry) || lookalikes().any(is_taken)
     };
@@ -70,7 +72,7 @@ impl CrawlerRulesTable {
         registry: &Registry,
         document: &Document,
         matcher: &Matcher,
-        tokens: &TokenMarks,
+        tokens: &SiteMarkers,
     ) -> (CrawlerRulesTable, Vec<Answer>) {
         let mut settle = Settle { policy, document, matcher, answers: Vec::new() };
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
@@ -121,7 +123,8 @@ impl Settle<'_> {
         };
         let rules = self.crawler_rules(&mut names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
-        let seen = !crawler.marks.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
+        let seen =
+            !crawler.markers.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
         if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 

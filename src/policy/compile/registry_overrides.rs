@@ -1,6 +1,6 @@
 //! What a policy's `crawlers:` says of a crawler, over what the registry knows.
 
-use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, TokenMarks};
+use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry, SiteMarkers};
 use crate::policy::model::{OwnCrawler, Policy};
 use crate::policy::site::Networks;
 
@@ -53,7 +53,7 @@ fn is(crawler: &Crawler, name: &str) -> bool {
 }
 
 /// Everybody that the policy adds to identification: tokens by themselves, and the marks of `crawlers:`.
-pub fn marks(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> TokenMarks {
+pub fn marks(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> SiteMarkers {
     let mut marks: Vec<(String, Claim)> = Vec::new();
     for (index, token) in (0_u16..).zip(&tokens) {
         match Corrected::new(policy).token(token).map(|own| &own.user_agent).filter(|said| !said.is_empty()) {
@@ -67,11 +67,11 @@ pub fn marks(policy: &Policy, registry: &Registry, tokens: Vec<String>) -> Token
             marks.extend(said.map(|mark| (mark, Claim::Known(CrawlerIndex(index)))));
         }
     }
-    TokenMarks::with_marks(tokens, marks)
+    SiteMarkers::with_markers(tokens, marks)
 }
 
 /// The addresses that the policy lists for crawlers.
-pub fn networks(policy: &Policy, registry: &Registry, tokens: &TokenMarks) -> Networks {
+pub fn networks(policy: &Policy, registry: &Registry, tokens: &SiteMarkers) -> Networks {
     let claim = |name: &str| {
         let known = registry.crawlers().iter().position(|crawler| is(crawler, name));
         let token = || tokens.tokens().iter().position(|token| token.eq_ignore_ascii_case(name));

@@ -1,26 +1,17 @@
 //! `crawlers`: the owner's own, and corrections to the registry, for this site.
 
-use crate::crawlers::{Binds, Purpose, read_network};
+use crate::crawlers::{Binds, Purpose, read_networks};
 use crate::policy::model::OwnCrawler;
-use crate::yaml::{Decoder, Diagnostic, Located, Node, Value};
+use crate::yaml::{Decoder, Diagnostic, Located, Node};
 
 /// A shorter mark stands in the user agents of too many people.
 const MIN_MARK: usize = 3;
 const MAX_MARK: usize = 100;
-const FIELDS: [&str; 6] = ["token", "user_agent", "purpose", "binds", "crawl_delay", "networks"];
 
 pub fn crawlers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OwnCrawler> {
     let mut crawlers: Vec<OwnCrawler> = Vec::new();
-    // A single map is a list of one.
-    let items = match &node.value {
-        Value::Mapping(_) => std::slice::from_ref(node),
-        Value::Sequence(items) => items,
-        _ => {
-            decoder.wrong_type(node, "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`");
-            return crawlers;
-        }
-    };
-    for item in items {
+    let wanted = "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`";
+    for item in decoder.one_or_many_maps(node, wanted) {
         let Some(crawler) = crawler(item, decoder) else { continue };
         let same = |other: &&OwnCrawler| other.token.value.eq_ignore_ascii_case(&crawler.token.value);
         if let Some(first) = crawlers.iter().find(same) {
@@ -51,8 +42,8 @@ fn crawler(node: &Node, decoder: &mut Decoder<'_>) -> Option<OwnCrawler> {
     let purpose = fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"));
     let binds = fields.take("binds").and_then(|node| decoder.word(node, &binds, "what binds it"));
     let crawl_delay = fields.take("crawl_delay").and_then(|node| decoder.boolean(node));
-    let networks = fields.take("networks").map(|node| networks(node, decoder)).unwrap_or_default();
-    fields.finish(&FIELDS, decoder);
+    let networks = fields.take("networks").map(|node| read_networks(node, decoder)).unwrap_or_default();
+    fields.finish(decoder);
     Some(OwnCrawler { token: token?, user_agent, purpose, binds, crawl_delay, networks })
 }
 
@@ -84,19 +75,4 @@ fn marks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
         fits
     });
     marks
-}
-
-fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
-    let mut networks = Vec::new();
-    for written in decoder.texts(node, "a list of networks, like 10.20.0.0/16") {
-        match read_network(&written.value) {
-            Some(network) => networks.push(network),
-            None => {
-                let message = format!("`{}` is neither a network nor an address", written.value);
-                decoder.error("bad-network", written.span, message).help =
-                    Some("write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96".into());
-            }
-        }
-    }
-    networks
 }

@@ -89,7 +89,7 @@ fn marks(
             let is = |text: &String| text.trim_start_matches(['=', '^']).eq_ignore_ascii_case(&mark.value);
             let other = known.is_none_or(|known| known.id != crawler.id);
             // A library may well be what the owner's own crawler is made of.
-            (other && crawler.purpose != Purpose::Tool && crawler.marks.iter().chain(&crawler.tokens).any(is))
+            (other && crawler.purpose != Purpose::Tool && crawler.markers.iter().chain(&crawler.tokens).any(is))
                 .then_some(crawler.name.as_str())
         };
         let of_registry = match registry.identify(mark.value.as_bytes()) {
