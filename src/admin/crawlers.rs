@@ -103,7 +103,8 @@ struct CrawlerOnSite {
     /// The answer to its requests against the rules: `off`, `observe` or `enforce`.
     mode: Option<&'static str>,
     exempt: bool,
-    pace: Option<PaceOfCrawler>,
+    #[serde(rename = "pace")]
+    crawl_rate: Option<CrawlRateOfCrawler>,
     /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
     networks: Option<NetworksOfCrawler>,
     /// Addresses under this name that are marked for a trap.
@@ -138,7 +139,7 @@ struct NetworksOfCrawler {
 }
 
 #[derive(Serialize)]
-struct PaceOfCrawler {
+struct CrawlRateOfCrawler {
     /// In seconds.
     crawl_delay: f64,
     /// Requests that came sooner.
@@ -208,11 +209,11 @@ impl CrawlerOnSite {
     fn of(counts: CrawlerCounts, rules: Option<CrawlerRules>, holds: Vec<HeldOnHost>) -> CrawlerOnSite {
         let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
         let too_fast = did("slow") + did("would_slow");
-        let delay = rules.and_then(|rules| rules.pace);
+        let delay = rules.and_then(|rules| rules.crawl_delay);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
             networks: None,
-            pace: delay.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
+            crawl_rate: delay.map(|delay| CrawlRateOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
             trapped: 0,
             mode: rules.map(|rules| rules.mode.name()),
             exempt: rules.is_some_and(|rules| rules.exempt),

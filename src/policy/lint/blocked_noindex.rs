@@ -138,8 +138,12 @@ impl<'s> Looking<'s> {
     /// The group that a crawler goes by: of its tokens the first that has one, as Googlebot-Image goes by Googlebot's.
     fn group_of(&self, bot: &str) -> Option<usize> {
         let known = self.registry.find(bot).map(|index| self.registry.get(index));
-        let own = self.site.policy.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(bot));
-        let binds = own.and_then(|own| own.binds).or(known.map(|known| known.binds)).unwrap_or(Binds::Unknown);
+        let described =
+            self.site.policy.crawlers.iter().find(|described| described.token.value.eq_ignore_ascii_case(bot));
+        let binds = described
+            .and_then(|described| described.binds)
+            .or(known.map(|known| known.binds))
+            .unwrap_or(Binds::Unknown);
         let tokens = known.into_iter().flat_map(|known| known.tokens.iter().map(String::as_str));
         match binding(&self.site.matcher, std::iter::once(bot).chain(tokens), binds).0 {
             Binding::Group(group) => Some(usize::from(group)),

@@ -39,7 +39,7 @@ pub struct CrawlerRules {
     /// Whether it is never refused, unless it is proven to be somebody else.
     pub exempt: bool,
     /// The crawl delay that it is held to.
-    pub pace: Option<Duration>,
+    pub crawl_delay: Option<Duration>,
     /// The status that a request without a licence token gets where a licence covers the path.
     pub unlicensed: Option<u16>,
     /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
