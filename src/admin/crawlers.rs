@@ -1,4 +1,4 @@
-//! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
+//! What the read API says of crawlers: their requests, and the latest requests against the rules.
 
 use super::query::{Mistake, Query, QueryError};
 use super::{Operations, names};
@@ -95,7 +95,7 @@ struct CrawlerOnSite {
     /// When it was last served robots.txt, by this process or as the ledger remembers.
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
-    /// What it, or whoever shares its cache, was served, by host.
+    /// What the crawler, or one that shares its cache, was served, by host.
     holds: Vec<HeldOnHost>,
     kinds: BTreeMap<String, u64>,
     actions: BTreeMap<String, u64>,
@@ -117,7 +117,7 @@ struct HeldOnHost {
     host: String,
     #[serde(serialize_with = "rfc3339")]
     watched_since: Timestamp,
-    /// Whether it is watched for long enough to call anybody a violator.
+    /// Whether the host was observed for long enough to call a crawler a violator.
     watched: bool,
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
@@ -131,10 +131,10 @@ struct HeldOnHost {
 struct NetworksOfCrawler {
     #[serde(serialize_with = "rfc3339")]
     last_verified: Option<Timestamp>,
-    /// When somebody last came under its name from elsewhere.
+    /// When a request under its name last came from another network.
     #[serde(serialize_with = "rfc3339")]
     last_impostor: Option<Timestamp>,
-    /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
+    /// Whether the networks call no client an impostor, because they verified none for seven days.
     suspended: bool,
 }
 

@@ -23,7 +23,7 @@ pub fn stands_in_browsers(token: &str, registry: &Registry) -> bool {
     BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0))
 }
 
-/// User agents of people that look like those of crawlers: nobody may take one of them for a bot.
+/// User agents of people that look like those of crawlers: none of them may be taken for a bot.
 pub fn lookalikes() -> impl Iterator<Item = &'static str> {
     include_str!("humans.txt").lines()
 }

@@ -6,7 +6,7 @@
 use super::octets::{ends_with, is_token_byte};
 use std::ops::Range;
 
-/// Nobody's name is longer, and what is remembered by it stays small.
+/// No bot's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
 
 /// The words that bots end their names with. Only a string in which one of them ends a word, or with a `+` (which
@@ -48,8 +48,8 @@ pub fn says_bot(text: &[u8]) -> bool {
         start = end + 1;
         let Some(word) = WORDS.iter().find(|word| ends_with(token, word)) else { continue };
         let (before, after) = (&text[..begin], &text[end..]);
-        // Part of an address, or `like FooBot`, which names somebody else.
-        if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_somebody_else(before) {
+        // Part of an address, or `like FooBot`, which names another program.
+        if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_another_program(before) {
             continue;
         }
         let version = has_version(after);
@@ -75,7 +75,7 @@ pub fn says_bot(text: &[u8]) -> bool {
 }
 
 /// Whether what comes next is named for likeness: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
-pub fn names_somebody_else(before: &[u8]) -> bool {
+pub fn names_another_program(before: &[u8]) -> bool {
     ends_with(before, b"like ") || ends_with(before, b"following ")
 }
 

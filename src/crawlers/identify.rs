@@ -6,7 +6,7 @@
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, names_somebody_else};
+use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
@@ -43,7 +43,7 @@ impl Marker {
 fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
     let is_inside_word = begins_word && start > 0 && is_token_byte(text[start - 1])
         || ends_word && text.get(end).is_some_and(|&next| is_token_byte(next));
-    !is_inside_word && !names_somebody_else(&text[..start])
+    !is_inside_word && !names_another_program(&text[..start])
 }
 
 /// The marker that counts: a named crawler's before a tool's, then the longer before the shorter.

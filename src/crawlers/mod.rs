@@ -1,5 +1,4 @@
-//! Who is asking: the registry of known crawlers, and identification from a user agent. A user agent is a claim; what
-//! proves it is another room's work.
+//! The registry of known crawlers, and the identity that a user agent claims. Proving a claim is another room's work.
 //!
 //! This room knows no policy and no request.
 

@@ -14,7 +14,7 @@ fn who(user_agent: &str) -> String {
 }
 
 #[test]
-fn every_record_says_who_it_is_and_from_where_that_is_known() {
+fn every_record_has_an_id_and_a_source() {
     assert_eq!(registry().crawlers().len(), 265);
     let mut ids = HashSet::new();
     for crawler in registry().crawlers() {
@@ -79,7 +79,7 @@ fn no_person_is_taken_for_a_crawler() {
 }
 
 #[test]
-fn a_name_that_only_looks_alike_is_somebody_else() {
+fn a_name_that_only_looks_alike_is_another_program() {
     for crawler in registry().crawlers() {
         for other in &crawler.must_not_match {
             assert_ne!(who(other), crawler.id, "{other}");
@@ -93,7 +93,7 @@ fn a_name_that_only_looks_alike_is_somebody_else() {
 }
 
 #[test]
-fn a_named_crawler_beats_a_library_and_the_longer_marker_the_shorter() {
+fn a_named_crawler_beats_a_library_a_longer_marker_a_shorter() {
     assert_eq!(
         who("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 adidxbot/2.0 (+http://www.bing.com/bingbot.htm)"),
         "adidxbot"
@@ -106,7 +106,7 @@ fn a_named_crawler_beats_a_library_and_the_longer_marker_the_shorter() {
 }
 
 #[test]
-fn a_preview_from_apple_messages_is_a_person_and_its_parts_are_crawlers() {
+fn a_preview_from_apple_messages_is_a_person() {
     let safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 Safari/601.2.4";
     let preview = format!("{safari} facebookexternalhit/1.1 Facebot Twitterbot/1.0");
     for form in [preview.clone(), preview.to_lowercase(), preview.to_uppercase()] {
@@ -149,7 +149,7 @@ fn an_unlisted_bot_that_says_so_is_other() {
 }
 
 #[test]
-fn people_whose_strings_hold_the_words_of_bots_are_nobody() {
+fn people_whose_strings_hold_the_words_of_bots_are_people() {
     let browser = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/88.0.4324.152 Mobile Safari/537.36";
     let mut people: Vec<String> = [
         "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
@@ -260,7 +260,7 @@ fn only_the_beginning_of_a_long_field_is_read() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_somebody(bytes in proptest::collection::vec(any::<u8>(), 0..300), near in "[a-z/;()+.: ]{0,40}(bot|spider|GPTBot|http://)[a-z/;()+.: ]{0,20}") {
+    fn any_bytes_are_identified(bytes in proptest::collection::vec(any::<u8>(), 0..300), near in "[a-z/;()+.: ]{0,40}(bot|spider|GPTBot|http://)[a-z/;()+.: ]{0,20}") {
         let tokens = SiteMarkers::new(vec!["spider".into()]);
         registry().identify(&bytes);
         // The same around words that make the string worth a closer look.

@@ -58,7 +58,7 @@ fn later(fields: &mut Fields<'_>, names: &[&'static str], decoder: &mut Decoder<
     for name in names {
         if let Some((key, _)) = fields.take_with_key(name) {
             decoder.error("not-supported-yet", key.span, format!("`{name}` is not supported yet")).help =
-                Some("remove it: docs/settings.md lists what there is".into());
+                Some("remove it: docs/settings.md lists the settings".into());
         }
     }
 }

@@ -35,11 +35,11 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
 /// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far
-/// longer. The others name nobody.
+/// longer. The others name no crawler.
 const LOOKED_AT: usize = 300;
 
-/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents
-/// of people, or is no token at all, names nobody.
+/// Adds the tokens of the origin's file that are not known yet. That file is not checked: what stands in the user agents
+/// of people, or is no token at all, names no crawler.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
@@ -128,7 +128,7 @@ impl Settle<'_> {
         if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 
-    /// A token that only the policy knows: whoever sends it is what the owner says it is.
+    /// A token that only the policy knows: its crawler is what the owner says it is.
     fn token(&mut self, token: &str) -> CrawlerRules {
         let described = RegistryOverrides::new(self.policy).token(token);
         let nature = Nature {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// RFC 9309 section 2.4: a copy may be used for 24 hours.
 const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
-/// Nobody documents keeping a robots.txt for longer than a week; beyond a month enforcing would never begin.
+/// No operator documents keeping a robots.txt for longer than a week. Beyond a month enforcing would never begin.
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 /// How long a mark of a trap lasts at most: addresses change hands.
@@ -100,7 +100,7 @@ fn is_name(agent: &Located<String>, for_all: &str, decoder: &mut Decoder<'_>) ->
     true
 }
 
-/// A trap is a whole path of its own: a wide one would mark whoever reads the site.
+/// A trap is a whole path of its own: a wide one would mark every reader of the site.
 fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
     for trap in decoder.texts(node, "a list of paths, like `/no-crawlers-here/`") {
@@ -109,7 +109,7 @@ fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
         }
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
         let problem = if literal.chars().count() < 3 {
-            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks whoever reads the site"
+            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
             "crawlers have reasons to ask for this: it is no trap"
         } else {
@@ -125,7 +125,7 @@ fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
 
 fn exempt(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     let mut exempt = decoder.texts(node, "a list of crawlers, like `IntranetBot`");
-    exempt.retain(|agent| is_name(agent, "write `mode: observe` to refuse nobody", decoder));
+    exempt.retain(|agent| is_name(agent, "write `mode: observe` to refuse no crawler", decoder));
     exempt
 }
 

@@ -31,7 +31,7 @@ fn entry(node: &Node, decoder: &mut Decoder<'_>) -> Option<RetirePolicy> {
         let value = decoder.duration(node)?;
         if value.is_zero() {
             decoder
-                .error("bad-value", node.span, "the paths would be disallowed before anybody saw their noindex")
+                .error("bad-value", node.span, "the paths would be disallowed before a crawler saw their noindex")
                 .help = Some("write how long crawlers have to come by: `14d`".into());
             return None;
         }

@@ -117,7 +117,7 @@ fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
         return true;
     }
     let message = if text.is_empty() {
-        "an empty token names nobody".to_owned()
+        "an empty token names no crawler".to_owned()
     } else if text.trim() != text {
         format!("the token `{text}` has blanks around it")
     } else if text.len() > MAX_TOKEN {

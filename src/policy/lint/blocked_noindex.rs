@@ -1,4 +1,4 @@
-//! A noindex that nobody sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
+//! Lints of a noindex that no crawler sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
 
 use super::catalogue as lints;
 use super::site::span_of;
@@ -66,11 +66,11 @@ enum Unseen {
 /// What keeps crawlers off.
 struct KeptOff {
     source: RuleSource,
-    /// It is for the whole site: whoever wrote it wants this crawler nowhere, whatever these pages say.
+    /// Whether it is for the whole site: then the owner wants this crawler nowhere, whatever these pages say.
     whole_site: bool,
 }
 
-/// Where a rule says noindex to somebody who may not fetch its pages, the Disallow, and who that is.
+/// Where a rule says noindex to crawlers that may not fetch its pages: the place, the Disallow, and the crawlers.
 fn unseen_by(scope: &Scope, rule: &IndexingRule, looking: &mut Looking<'_>) -> Option<(Span, KeptOff, Unseen)> {
     let bot = match scope {
         Scope::All => None,

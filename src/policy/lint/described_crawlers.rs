@@ -33,9 +33,9 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
                 lints::NETWORK_OF_EVERYBODY
                     .at(
                         described.token.span,
-                        format!("{} holds half of the addresses that anybody has, or more", spelled(network)),
+                        format!("{} holds half of all addresses in use, or more", spelled(network)),
                     )
-                    .label("whoever calls itself so is verified")
+                    .label("every client of this name is verified")
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
         }
@@ -75,7 +75,7 @@ fn names(described: &DescribedCrawler, known: Option<&Crawler>, registry: &Regis
     }
 }
 
-/// A marker that is another crawler's: whoever sends it is taken for this one from now on.
+/// A marker that is another crawler's: its requests would be taken for this one's.
 fn markers(
     described: &DescribedCrawler,
     known: Option<&Crawler>,
@@ -113,7 +113,7 @@ fn markers(
     }
 }
 
-/// Whether nobody is outside of it, or hardly anybody. All that was ever given out of IPv6 stands in the lower half of
+/// Whether all addresses in use are inside of it, or nearly all. All that was ever given out of IPv6 stands in the lower half of
 /// its 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
 fn is_of_everybody(network: &IpNet) -> bool {
     match network {

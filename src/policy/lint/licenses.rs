@@ -38,7 +38,7 @@ pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics
                 lints::LICENSE_OF_NOBODY
                     .at(
                         said.span,
-                        "neither the policy nor the origin's robots.txt names a licence: nobody is asked for one",
+                        "neither the policy nor the origin's robots.txt names a licence: no crawler is asked for one",
                     )
                     .help(HELP),
             );

@@ -227,7 +227,7 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
     }
 }
 
-/// A crawler looks for its token; a group for what people call it is read by nobody.
+/// A crawler looks for its token; no crawler reads a group for what people call it.
 fn names_that_are_no_tokens(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.robots.groups.iter().flat_map(|group| &group.agents) {
         let is = |name: &String| name.eq_ignore_ascii_case(&agent.value);

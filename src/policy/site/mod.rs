@@ -84,7 +84,7 @@ pub struct Site {
     pub front_page: FrontPage,
     /// How long a superseded version may still be held by a crawler.
     pub grace: Duration,
-    /// Paths that nobody is to ask for.
+    /// Paths that no crawler is to request.
     pub traps: RuleSet,
     /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
     pub(super) networks: Networks,
