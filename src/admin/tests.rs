@@ -98,7 +98,7 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
 }
 
 #[test]
-fn the_control_socket_serves_its_owner_and_nobody_else() {
+fn the_control_socket_serves_its_owner_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());
     let path = directory.path().join("run/control.sock");
@@ -134,7 +134,7 @@ fn a_socket_left_behind_is_replaced() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
-    assert!(path.exists(), "nobody listens behind it any more");
+    assert!(path.exists(), "no process listens behind it any more");
     ControlSocket::bind(&path).expect("bound again");
 }
 
@@ -148,7 +148,7 @@ fn a_file_that_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_socket_removes_its_own_name_and_nobody_else_s() {
+fn a_socket_removes_its_own_name_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     let first = ControlSocket::bind(&path).expect("bound");

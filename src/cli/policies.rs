@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn server_and_offline_commands_agree_on_the_end_of_a_planned_pause() {
+    fn server_and_commands_agree_on_the_end_of_a_planned_pause() {
         let now = Timestamp::parse("2026-12-01T00:00:00Z").expect("a moment");
         let hours = |hours: i64| Timestamp(now.0 + hours * 3_600);
         for (pause, end) in [

@@ -1,6 +1,6 @@
 //! The origin's own robots.txt, as far as a policy is concerned: a file from somewhere, or none yet.
 //!
-//! Knows nothing of how it is fetched or kept; whoever compiles a policy has it at hand.
+//! Must not know how it is fetched or kept: it is an argument of compiling.
 
 use crate::robots::File;
 use crate::time::Timestamp;

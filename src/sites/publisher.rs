@@ -190,7 +190,7 @@ fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], 
 fn identities(registry: &Registry, site: &Site) -> u64 {
     let mut digest = Sha256::new();
     for crawler in registry.crawlers() {
-        for text in crawler.marks.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
+        for text in crawler.markers.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
             digest.update(text.as_bytes());
             digest.update([0]);
         }

@@ -260,7 +260,7 @@ fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
 /// of them has none. On a host that was not observed for long enough, the delay holds only for a client that was
 /// `shown` the version in force, and a request that comes sooner is no violation.
 pub fn crawl_delay(case: &Case<'_>, shown: bool) -> Option<Duration> {
-    let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).pace?;
+    let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
     if case.holdings.forgotten || !case.holdings.watched && !shown {
         return None;
     }
