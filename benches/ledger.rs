@@ -4,9 +4,9 @@
 use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
 use crawlgate::ledger::{Ledger, LedgerOptions};
-use crawlgate::policy::{Former, Held, Site, SiteEntry, Snapshot};
+use crawlgate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Scratch, decide, decide_for, load};
+use crawlgate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Scratch, decide_for, load};
 use crawlgate::yaml::Source;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -34,8 +34,10 @@ fn requests(criterion: &mut Criterion) {
         since: long_ago,
         superseded_at: now,
     };
-    let entry = SiteEntry { held: vec![held(1), held(2)], ..SiteEntry::new(versions[0].clone(), long_ago) };
-    let snapshot = Snapshot::new(vec![entry.clone()], 0);
+    let entry = SiteEntry::new(versions[0].clone(), long_ago);
+    let history = HostHistory { superseded: vec![held(1), held(2)], ..HostHistory::new(long_ago) };
+    let histories = HostHistories::new(vec![(None, Arc::new(history))]);
+    let snapshot = Snapshot::new(vec![entry.clone()], 0).with_histories(histories, now);
     let ledger = Ledger::open(LedgerOptions::default(), &snapshot, clock.moment());
     let known: Vec<_> =
         registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref()).take(20).collect();
@@ -68,8 +70,10 @@ fn requests(criterion: &mut Criterion) {
         group.bench_function(format!("{name}, without"), |bencher| {
             // As if nobody knew who was served what: the same versions have to be judged.
             bencher.iter(|| {
-                let holdings = Holdings::of_anyone(&snapshot.sites()[0], now);
-                decide(&snapshot, registry, black_box(&facts), &holdings, &mut scratch)
+                let facts = black_box(&facts);
+                let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
+                let case = Case { registry, facts: *facts, claimant, holdings: Holdings::of_anyone(claimant, now) };
+                decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
         let mut scratch = Scratch::default();
@@ -77,15 +81,14 @@ fn requests(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
-                let holdings = ledger.holdings(registry, claimant.entry, facts.host, claimant.claim, moment);
+                let holdings = ledger.holdings(registry, claimant, facts.host, moment);
                 let case = Case { registry, facts: *facts, claimant, holdings };
                 decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
-        let claim = registry.identify(user_agent.as_bytes());
+        let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
         group.bench_function(format!("{name}, the ledger alone"), |bencher| {
-            bencher
-                .iter(|| ledger.holdings(registry, &snapshot.sites()[0], black_box(b"host-77.example"), claim, moment));
+            bencher.iter(|| ledger.holdings(registry, claimant, black_box(b"host-77.example"), moment));
         });
     }
     group.finish();

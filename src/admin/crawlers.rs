@@ -1,15 +1,15 @@
-//! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
+//! What the read API says of crawlers: their requests, and the latest requests against the rules.
 
 use super::query::{Mistake, Query, QueryError};
 use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, Ledger, ListHealth};
+use crate::policy::Snapshot;
 use crate::policy::site::CrawlerRules;
-use crate::policy::{SiteEntry, Snapshot};
 use crate::telemetry::{CrawlerCounts, Event, Events};
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::{Kind, claim_label, claim_of};
+use crate::verdict::{Claimant, Kind, claim_label, claim_of};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ struct CrawlerOnSite {
     /// When it was last served robots.txt, by this process or as the ledger remembers.
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
-    /// What it, or whoever shares its cache, was served, by host.
+    /// What the crawler, or one that shares its cache, was served, by host.
     holds: Vec<HeldOnHost>,
     kinds: BTreeMap<String, u64>,
     actions: BTreeMap<String, u64>,
@@ -103,7 +103,8 @@ struct CrawlerOnSite {
     /// The answer to its requests against the rules: `off`, `observe` or `enforce`.
     mode: Option<&'static str>,
     exempt: bool,
-    pace: Option<PaceOfCrawler>,
+    #[serde(rename = "pace")]
+    crawl_rate: Option<CrawlRateOfCrawler>,
     /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
     networks: Option<NetworksOfCrawler>,
     /// Addresses under this name that are marked for a trap.
@@ -116,7 +117,7 @@ struct HeldOnHost {
     host: String,
     #[serde(serialize_with = "rfc3339")]
     watched_since: Timestamp,
-    /// Whether it is watched for long enough to call anybody a violator.
+    /// Whether the host was observed for long enough to call a crawler a violator.
     watched: bool,
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
@@ -130,15 +131,15 @@ struct HeldOnHost {
 struct NetworksOfCrawler {
     #[serde(serialize_with = "rfc3339")]
     last_verified: Option<Timestamp>,
-    /// When somebody last came under its name from elsewhere.
+    /// When a request under its name last came from another network.
     #[serde(serialize_with = "rfc3339")]
     last_impostor: Option<Timestamp>,
-    /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
+    /// Whether the networks call no client an impostor, because they verified none for seven days.
     suspended: bool,
 }
 
 #[derive(Serialize)]
-struct PaceOfCrawler {
+struct CrawlRateOfCrawler {
     /// In seconds.
     crawl_delay: f64,
     /// Requests that came sooner.
@@ -187,10 +188,12 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
     let wanted =
         |counts: &CrawlerCounts| query.selects("site", &counts.site) && query.selects("crawler", &counts.crawler);
     let crawlers = counts.into_iter().filter(wanted).map(|counts| {
-        let entry = snapshot.site_named(&counts.site).map(|index| &snapshot.sites()[index]);
+        let site = snapshot.site_named(&counts.site);
+        let entry = site.map(|site| &snapshot.sites()[site]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
-        let holds = entry.map(|entry| held(&operations.judge.ledger, registry, entry, claim, visits, moment));
+        let asked = (&*operations.judge.ledger, &*snapshot, registry);
+        let holds = site.map(|site| held(asked, site, claim, visits, moment));
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
         let networks = standings.iter().find(is_its).map(|list| NetworksOfCrawler {
@@ -208,11 +211,11 @@ impl CrawlerOnSite {
     fn of(counts: CrawlerCounts, rules: Option<CrawlerRules>, holds: Vec<HeldOnHost>) -> CrawlerOnSite {
         let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
         let too_fast = did("slow") + did("would_slow");
-        let delay = rules.and_then(|rules| rules.pace);
+        let delay = rules.and_then(|rules| rules.crawl_delay);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
             networks: None,
-            pace: delay.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
+            crawl_rate: delay.map(|delay| CrawlRateOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
             trapped: 0,
             mode: rules.map(|rules| rules.mode.name()),
             exempt: rules.is_some_and(|rules| rules.exempt),
@@ -264,19 +267,21 @@ fn add_seen_before(
 
 /// By host, the last served first.
 fn held(
-    ledger: &Ledger,
-    registry: &Registry,
-    entry: &SiteEntry,
+    (ledger, snapshot, registry): (&Ledger, &Snapshot, &Registry),
+    site: usize,
     claim: Claim,
     visits: &[CrawlerVisits],
     moment: Moment,
 ) -> Vec<HeldOnHost> {
+    let entry = &snapshot.sites()[site];
     let name = Ledger::name(registry, entry, claim);
     let last = |visits: &CrawlerVisits| visits.versions.iter().map(|visit| visit.at).max();
     let mut hosts: Vec<&CrawlerVisits> = visits.iter().filter(|visits| visits.crawler == name).collect();
     hosts.sort_by_key(|visits| std::cmp::Reverse(last(visits)));
     let host = |visits: &CrawlerVisits| {
-        let holdings = ledger.peek(registry, entry, visits.host.as_bytes(), claim, moment);
+        let host = visits.host.as_bytes();
+        let claimant = Claimant { site, entry, history: snapshot.history(host), claim };
+        let holdings = ledger.peek(registry, claimant, host, moment);
         let current = entry.site.robots_txt.version;
         HeldOnHost {
             host: visits.host.clone(),

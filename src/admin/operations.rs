@@ -103,7 +103,7 @@ impl Operations {
             self.refresh();
         }
         let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.judge.sites.next_switch()?.0).ok()?);
-        // What is overdue could not be done: nobody is served by trying it at once again.
+        // An overdue switch has failed. Trying it again at once would fail again.
         next.duration_since(now).ok()
     }
 

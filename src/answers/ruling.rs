@@ -20,9 +20,8 @@ pub struct Ruling<'a> {
     pub decision: &'a Decision,
     /// When the request arrived.
     pub now: Timestamp,
-    /// Whether the ledger knows that the client was served the version in force on this host. To any other client a
-    /// date alone does not say that its copy is good: it may have it from another site's file.
-    pub has_version_in_force: bool,
+    /// Whether a date alone may say that the client's copy is good: see [`crate::judge::Judged::may_confirm_by_date`].
+    pub may_confirm_by_date: bool,
 }
 
 /// The parts of a request that shape an answer to it.

@@ -4,7 +4,7 @@ use super::*;
 use crate::crawlers::Registry;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::{Action, Decision, Facts, Holdings, Identity, Scratch, decide, load};
+use crate::verdict::{Action, Claimant, Decision, Facts, Holdings, Identity, Scratch, decide, load};
 use crate::yaml::Source;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -41,7 +41,8 @@ impl World {
             identity: Identity::Unverified,
             now: NOW,
         };
-        let holdings = Holdings::of_anyone(&self.snapshot.sites()[0], NOW);
+        let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site");
+        let holdings = Holdings::of_anyone(claimant, NOW);
         decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default()).expect("a site")
     }
 
@@ -52,7 +53,7 @@ impl World {
             entry: &self.snapshot.sites()[0],
             decision,
             now: NOW,
-            has_version_in_force: true,
+            may_confirm_by_date: true,
         };
         self.answers.answer(&ruling, &Asked { method, headers }).expect("an answer")
     }

@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(claimant) => {
             facts.identity = identity_by_policy(&claimant.entry.site, &facts, claimant.claim, true);
             let holdings = match arguments.held.as_deref() {
-                None => Holdings::of_anyone(claimant.entry, now),
+                None => Holdings::of_anyone(claimant, now),
                 Some(held) => Holdings {
                     versions: former.as_slice(),
                     held: u64::from(former.is_some()),

@@ -42,7 +42,7 @@ fn answer(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> O
         entry: judged.entry(),
         decision: &judged.decision,
         now: ctx.now(),
-        has_version_in_force: judged.has_version_in_force,
+        may_confirm_by_date: judged.may_confirm_by_date,
     };
     gateway.answers.answer(&ruling, &asked(request))
 }

@@ -2,9 +2,9 @@
 //! later phase of the request goes by the same policies.
 
 use crate::crawlers::Claim;
-use crate::policy::{SiteEntry, Snapshot};
+use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Decision, Identity};
+use crate::verdict::{Decision, Identity, chosen};
 use std::sync::Arc;
 
 /// A request that was judged.
@@ -31,10 +31,11 @@ pub struct Judged {
     pub decision: Decision,
     /// What is proven about the claimed crawler.
     pub identity: Identity,
-    /// The superseded versions that the crawler may have cached: a bit each, by their place in the site's entry.
+    /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
-    /// Whether the crawler itself was served the version in force on this host.
-    pub has_version_in_force: bool,
+    /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the version in force on this
+    /// host, and no other version there had the same Last-Modified.
+    pub may_confirm_by_date: bool,
     pub(super) snapshot: Arc<Snapshot>,
 }
 
@@ -42,6 +43,16 @@ impl Judged {
     /// The snapshot that the request was judged by.
     pub fn snapshot(&self) -> &Arc<Snapshot> {
         &self.snapshot
+    }
+
+    /// The history that the request was judged by, given its host.
+    pub(super) fn history(&self, host: &[u8]) -> &HostHistory {
+        self.snapshot.history(host)
+    }
+
+    /// The superseded versions that the crawler may have cached, given the host of the request.
+    pub(super) fn cached_versions(&self, host: &[u8]) -> impl Iterator<Item = Version> {
+        chosen(&self.history(host).superseded, self.cached).map(|held| held.former.version)
     }
 
     /// The site.

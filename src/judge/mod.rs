@@ -75,7 +75,8 @@ impl Judge {
         let case = self.case(request, claimant, facts, Traces::Left);
         let decision = self.decision(request, &case, Traces::Left, scratch);
         let (identity, Holdings { held, in_force, .. }) = (case.facts.identity, case.holdings);
-        Judgement::Judged(Judged { decision, identity, cached: held, has_version_in_force: in_force, snapshot })
+        let may_confirm_by_date = in_force && claimant.is_told_by_its_date();
+        Judgement::Judged(Judged { decision, identity, cached: held, may_confirm_by_date, snapshot })
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or
@@ -105,8 +106,8 @@ impl Judge {
             facts.identity = self.identity(request, claimant, &facts, traces);
         }
         let holdings = match traces {
-            Traces::Left => self.ledger.holdings(self.registry, entry, facts.host, claim, request.moment()),
-            Traces::None => self.ledger.peek(self.registry, entry, facts.host, claim, request.moment()),
+            Traces::Left => self.ledger.holdings(self.registry, claimant, facts.host, request.moment()),
+            Traces::None => self.ledger.peek(self.registry, claimant, facts.host, request.moment()),
         };
         Case { registry: self.registry, facts, claimant, holdings }
     }

@@ -9,7 +9,7 @@ use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, chosen, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Facts, Identity, Kind, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
@@ -48,20 +48,15 @@ impl Judge {
     /// force.
     fn note_copy(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
         let Judged { decision, identity, .. } = judged;
-        if !decision.robots_txt || !outcome.answered_whole || request.method != b"GET" {
+        let is_copy = decision.action == Action::RobotsTxt && matches!(outcome.status, 200 | 304);
+        if !is_copy || !outcome.answered_whole || request.method != b"GET" {
             return;
         }
         let (entry, claim, now) = (judged.entry(), decision.claim, Timestamp::from(self.clock.now()));
-        match (decision.action, outcome.status) {
-            (Action::RobotsTxt, 200 | 304) => {
-                let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
-                let claimant = Claimant { site: decision.site, entry, claim };
-                self.behaviours.served(self.registry, claimant, &facts);
-                self.ledger.served(self.registry, entry, request.host, claim, now);
-            }
-            (_, 500..) => self.ledger.unreachable(self.registry, entry, request.host, claim, now),
-            _ => {}
-        }
+        let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
+        let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
+        self.behaviours.served(self.registry, claimant, &facts);
+        self.ledger.served(self.registry, entry, request.host, claim, now);
     }
 
     fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
@@ -113,7 +108,7 @@ impl Judge {
             rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
             rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
             version: site.robots_txt.version.to_string(),
-            held: chosen(&entry.held, judged.cached).map(|held| held.former.version.to_string()).collect(),
+            held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),
             status: outcome.status,

@@ -4,6 +4,7 @@ use super::*;
 use crate::clock::Moment;
 use crate::ledger::LedgerOptions;
 use crate::sites::SiteOptions;
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Kind};
 use proptest::prelude::*;
@@ -34,15 +35,15 @@ fn judge(directory: &Path, policy: &str) -> Judge {
     let text = format!("hosts: [shop.example, fresh.example]\n{policy}");
     std::fs::write(directory.join("shop.yaml"), text).expect("a policy");
     let clock = Clock::default();
+    let (store, remembered) = StateStore::in_memory_only();
     let options = SiteOptions {
         policies: directory.to_owned(),
-        state: None,
         strict: true,
         may_be_missing: false,
         origins: Default::default(),
     };
     let registry = Registry::builtin();
-    let sites = SiteManager::start(options, registry, clock.moment().now).expect("loaded");
+    let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
     let options = LedgerOptions { new_hosts: vec!["shop.example".into()], ..LedgerOptions::default() };
     let ledger = Arc::new(Ledger::open(options, &sites.snapshot(), clock.moment()));
     Judge {

@@ -1,7 +1,7 @@
 //! What the ledger remembers of clients, asked for one request: their crawl rate, whether they requested a trap, and
 //! whether they were served the version in force. [`Behaviours`] asks the three tables; it knows no rule.
 
-use super::holdings::Claimant as Cache;
+use super::holdings::RobotsCache;
 use super::proven_fetches::{ProvenFetches, Showing};
 use super::visits::{Key, key};
 use super::watch::TOLERANCE;
@@ -66,11 +66,11 @@ fn of_the_one_in_force<T>(
     let Claimant { entry, claim, .. } = claimant;
     let site = &*entry.site;
     let told_apart = matches!(claim, Claim::Known(_) | Claim::Token(_)) && site.behind_cache.is_none();
-    if !told_apart || site.crawler_rules(claim).pace.is_none() {
+    if !told_apart || site.crawler_rules(claim).crawl_delay.is_none() {
         return None;
     }
     let key = key(&site.name, host)?;
-    let crawler = Cache::of(claim, registry, entry).name;
+    let crawler = RobotsCache::of(claim, registry, entry).name;
     Some(ask(Showing { key: &key, crawler, version: site.robots_txt.version }))
 }
 
@@ -116,7 +116,7 @@ impl Behaviours {
         let (facts, claimant) = (&case.facts, case.claimant);
         // A fetch before the identity epoch may have been that of another crawler under this name. A fetch in the
         // future was served by a clock that was ahead, at an unknown time.
-        let span = claimant.entry.identity_epoch..=facts.now.plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
+        let span = claimant.history.identity_epoch..=facts.now.plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
         let showing = |showing: Showing<'_>| self.shown.within(showing, facts.client, span);
         of_the_one_in_force(case.registry, claimant, facts.host, showing).unwrap_or_default()
     }

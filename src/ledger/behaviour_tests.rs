@@ -2,10 +2,10 @@ use super::visits::key;
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::policy::{Former, Held, SiteEntry, Snapshot};
+use crate::policy::{Former, Held, HostHistories, HostHistory, SiteEntry, Snapshot};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{Case, Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, bits, decide_for, load};
+use crate::verdict::{Case, Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -350,7 +350,9 @@ impl Timeline {
         let registry = Registry::builtin();
         let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
-        let held = bits(&self.held, |held| facts.now.since(held.superseded_at) <= DAY);
+        let is_cached = |held: &Held| facts.now.since(held.superseded_at) <= DAY;
+        let places = self.held.iter().enumerate().filter(|(_, held)| is_cached(held));
+        let held = places.fold(0, |bits, (place, _)| bits | 1 << place);
         let holdings =
             Holdings { versions: &self.held, held, watched: self.watched, in_force: true, ..Holdings::default() };
         let case = Case { registry, facts, claimant, holdings };
@@ -562,8 +564,9 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
     assert!(slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"), "one machine has the whole /64");
     assert!(!slow(&time, 3_000.0, "2001:db8:0:2::1"));
     // Where somebody else had its name when it was fetched, that was somebody else.
-    let entry = SiteEntry { identity_epoch: Timestamp(501), ..time.snapshot.sites()[0].clone() };
-    time.snapshot = Snapshot::new(vec![entry], 3);
+    let history = HostHistory { identity_epoch: Timestamp(501), ..HostHistory::new(Timestamp(0)) };
+    let histories = HostHistories::new(vec![(None, Arc::new(history))]);
+    time.snapshot = time.snapshot.clone().with_histories(histories, Timestamp(4_000));
     assert!(!slow(&time, 4_000.0, "2001:db8:0:1::1"));
 }
 

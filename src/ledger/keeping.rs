@@ -1,22 +1,21 @@
 //! The ledger as others use it: asked on the request path, told at the end of each answer, written down in between.
 
-use super::holdings::{Claimant, holdings, in_force_within};
+use super::holdings::{RobotsCache, holdings};
 use super::network_list_health::{ListHealth, NetworkListHealth};
 use super::store::{Store, Writing};
 use super::visits::{ANYONE, Bounds, Host, Visit, Visits, key, split};
 use super::watch::Watch;
 use crate::clock::Moment;
-use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::crawlers::{Claim, Registry};
 use crate::durable::Witnesses;
 use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::{Holdings, Identity, claim_label};
-use std::collections::{BTreeSet, HashMap};
+use crate::verdict::{Claimant, Holdings, Identity, claim_label};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// What was served in the last second before a crash is not written; a second more for the writing.
 const UNWRITTEN: i64 = 2;
@@ -30,8 +29,6 @@ pub struct LedgerOptions {
     pub new_hosts: Vec<String>,
     /// Versions may have been in force when crawlgate was last there that nobody knows of.
     pub versions_missing: bool,
-    /// The sites whose robots.txt was answered 503 when crawlgate was last there.
-    pub withheld: BTreeSet<String>,
     /// Those of the same directory. Without them it has its own: nobody else writes there.
     pub witnesses: Option<Arc<Witnesses>>,
 }
@@ -64,9 +61,9 @@ pub struct CrawlerVisits {
 impl Ledger {
     /// Reads what is remembered. After a gap, when the clock was set back meanwhile, or when what was served is not
     /// known because it could not be written, all watches begin now; after a crash anybody may have been served what
-    /// was in force then, or have heard that robots.txt could not be had.
+    /// was in force then.
     pub fn open(options: LedgerOptions, snapshot: &Snapshot, moment: Moment) -> Ledger {
-        let LedgerOptions { state, new_hosts, versions_missing, withheld: withheld_before, witnesses } = options;
+        let LedgerOptions { state, new_hosts, versions_missing, witnesses } = options;
         let now = moment.now;
         let (store, visits, proofs) = match state {
             None => (None, Visits::new(Bounds::default()), NetworkListHealth::default()),
@@ -88,12 +85,6 @@ impl Ledger {
                     // Where no stamp says when it was last there, the table does: about.
                     None => visits.watch_anew(now, seen.map_or(0, |seen| now.0.saturating_sub(seen.0).min(0))),
                 }
-                if stamp.as_ref().is_none_or(|stamp| !stamp.clean) {
-                    let mut withheld = withheld(snapshot, now);
-                    withheld.extend(withheld_before);
-                    withheld.extend(stamp.into_iter().flat_map(|stamp| stamp.withheld));
-                    unreachable_for_anyone(&visits, snapshot, &withheld, now);
-                }
                 visits.set_changed();
                 (Some(Mutex::new(store)), visits, proofs)
             }
@@ -104,91 +95,66 @@ impl Ledger {
         ledger
     }
 
-    /// What a crawler that asks now may hold; the host is seen with it. Never waits for a file.
+    /// What the claimant may have cached. Counts as a request to the host. Never waits for a file.
     pub fn holdings<'a>(
         &self,
         registry: &Registry,
-        entry: &'a SiteEntry,
+        claimant: Claimant<'a>,
         host: &[u8],
-        claim: Claim,
         moment: Moment,
     ) -> Holdings<'a> {
-        if claim == Claim::Nobody {
+        let entry = claimant.entry;
+        if claimant.claim == Claim::Nobody {
             return Holdings::default();
         }
-        let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(entry, moment.now) };
-        let claimant = Claimant::of(claim, registry, entry);
-        let steady = self.watch.is_steady(moment);
-        let look = |host: Option<&Host>| (holdings(entry, claimant, host, moment.now, steady), host.is_some());
-        let (held, known) = self.visits.touch(&key, entry.site.grace, moment.now, look);
-        if known {
+        let Some(key) = key(&entry.site.name, host) else { return Holdings::of_anyone(claimant, moment.now) };
+        let cache = RobotsCache::of(claimant.claim, registry, entry);
+        let is_steady = self.watch.is_steady(moment);
+        let look = |host: Option<&Host>| (holdings(claimant, cache, host, moment.now, is_steady), host.is_some());
+        let (held, is_known) = self.visits.touch(&key, entry.site.grace, moment.now, look);
+        if is_known {
             return held;
         }
         self.visits.change(&key, || self.new_host(entry, host, moment.now), |_| {});
-        self.visits.look(&key, |host| holdings(entry, claimant, host, moment.now, steady))
+        self.visits.look(&key, |host| holdings(claimant, cache, host, moment.now, is_steady))
     }
 
-    /// The same without a trace, for explanations.
+    /// The same for explanations: changes nothing.
     pub fn peek<'a>(
         &self,
         registry: &Registry,
-        entry: &'a SiteEntry,
+        claimant: Claimant<'a>,
         host_name: &[u8],
-        claim: Claim,
         moment: Moment,
     ) -> Holdings<'a> {
-        let Some(key) = key(&entry.site.name, host_name) else { return Holdings::of_anyone(entry, moment.now) };
-        let (claimant, steady) = (Claimant::of(claim, registry, entry), self.watch.is_steady(moment));
+        let entry = claimant.entry;
+        let Some(key) = key(&entry.site.name, host_name) else { return Holdings::of_anyone(claimant, moment.now) };
+        let cache = RobotsCache::of(claimant.claim, registry, entry);
+        let is_steady = self.watch.is_steady(moment);
         self.visits.look(&key, |host| match host {
-            Some(host) => holdings(entry, claimant, Some(host), moment.now, steady),
-            None => holdings(entry, claimant, Some(&self.new_host(entry, host_name, moment.now)), moment.now, steady),
+            Some(host) => holdings(claimant, cache, Some(host), moment.now, is_steady),
+            None => {
+                let host = self.new_host(entry, host_name, moment.now);
+                holdings(claimant, cache, Some(&host), moment.now, is_steady)
+            }
         })
     }
 
     /// The version of the entry was served whole, or a 304 for it.
     pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
         let Some(key) = key(&entry.site.name, host) else { return };
-        let claimant = Claimant::of(claim, registry, entry);
+        let cache = RobotsCache::of(claim, registry, entry);
         let version = entry.site.robots_txt.version;
         self.visits.change(
             &key,
             || self.new_host(entry, host, now),
             |host| {
-                for name in [claimant.name, ANYONE] {
+                for name in [cache.name, ANYONE] {
                     host.crawler_mut(name).add(version, now);
                 }
             },
         );
         self.visits.touch(&key, entry.site.grace, now, |_| ());
-    }
-
-    /// robots.txt was asked for and could not be had: a crawler may go on by the copy that it has (RFC 9309 section
-    /// 2.4).
-    pub fn unreachable(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
-        let Some(key) = key(&entry.site.name, host) else { return };
-        let claimant = Claimant::of(claim, registry, entry);
-        let window = claimant.window(entry);
-        self.visits.change(
-            &key,
-            || self.new_host(entry, host, now),
-            |host| {
-                if !holdings(entry, claimant, Some(host), now, true).watched {
-                    for name in [claimant.name, ANYONE] {
-                        host.crawler_mut(name).unseen = Some(now);
-                    }
-                }
-                for name in [claimant.name, ANYONE] {
-                    Visits::prolong(host, name, window, now);
-                }
-                host.everyone.prolong(window, now);
-                // Of what a cache handed out we know no more than that it was in force.
-                if let Some(cached) = entry.site.behind_cache {
-                    for version in in_force_within(entry, window + cached, now) {
-                        host.everyone.add(version, now);
-                    }
-                }
-            },
-        );
     }
 
     /// Once a second: notices a clock that was set, forgets the sites that are gone, writes down what changed.
@@ -206,7 +172,7 @@ impl Ledger {
             self.settle(snapshot, moment.now);
         }
         self.proofs.tell(moment.now);
-        self.write(snapshot, moment.now, Writing::WhenDue);
+        self.write(moment.now, Writing::WhenDue);
     }
 
     /// Goes by these policies from now on. To be told after each change of them and before the next. Forgets what was
@@ -229,13 +195,13 @@ impl Ledger {
         });
         if moved {
             // A crash must not bring them back.
-            self.write(snapshot, now, Writing::AtOnce);
+            self.write(now, Writing::AtOnce);
         }
     }
 
     /// Writes everything down, for an end in order.
     pub fn close(&self, now: Timestamp) {
-        self.write(&Snapshot::default(), now, Writing::ForTheLastTime);
+        self.write(now, Writing::ForTheLastTime);
     }
 
     /// What is proven of a request, given what the policy's networks say of its address. Neither locks nor waits.
@@ -279,7 +245,7 @@ impl Ledger {
 
     /// The name under which a crawler stands in [`Ledger::visits`].
     pub fn name<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
-        Claimant::of(claim, registry, entry).name
+        RobotsCache::of(claim, registry, entry).name
     }
 
     /// What was served to the crawlers of a site, by host and name.
@@ -300,10 +266,10 @@ impl Ledger {
         all
     }
 
-    fn write(&self, snapshot: &Snapshot, now: Timestamp, writing: Writing) {
+    fn write(&self, now: Timestamp, writing: Writing) {
         if let Some(store) = &self.store {
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
-            store.write(&self.visits, now, withheld(snapshot, now), writing);
+            store.write(&self.visits, now, writing);
             store.write_proofs(&self.proofs);
         }
     }
@@ -337,64 +303,19 @@ fn ways(snapshot: &Snapshot, site: &[u8], host: &[u8]) -> u8 {
     [leads(host)].into_iter().chain(others).fold(0, |ways, leads| ways << 1 | u8::from(leads))
 }
 
-/// The sites whose robots.txt is answered 503.
-fn withheld(snapshot: &Snapshot, now: Timestamp) -> BTreeSet<String> {
-    let withheld = snapshot.sites().iter().filter(|entry| entry.withholds_robots_txt(now));
-    withheld.map(|entry| entry.site.name.clone()).collect()
-}
-
-/// Changes every host, given what is in force for it.
-fn change_each<'a>(visits: &Visits, snapshot: &'a Snapshot, mut change: impl FnMut(&'a SiteEntry, &mut Host)) {
-    let entries: HashMap<&[u8], &SiteEntry> =
-        snapshot.sites().iter().map(|entry| (entry.site.name.as_bytes(), entry)).collect();
+/// Notes for every host that any crawler may have been served what was published there since a moment.
+fn served_to_anyone(visits: &Visits, snapshot: &Snapshot, since: Timestamp, now: Timestamp) {
     let mut keys = Vec::new();
     visits.each(|key, _| keys.push(Box::<[u8]>::from(key)));
     for key in keys {
-        if let Some(entry) = split(&key).and_then(|(site, _)| entries.get(site)) {
-            visits.change(&key, Host::default, |host| change(entry, host));
-        }
-    }
-}
-
-/// Notes for every host that anybody may have been served what was in force from a moment on.
-fn served_to_anyone(visits: &Visits, snapshot: &Snapshot, from: Timestamp, now: Timestamp) {
-    change_each(visits, snapshot, |entry, host| {
-        let former = entry.held.iter().filter(|held| held.superseded_at >= from).map(|held| held.former.version);
-        for version in former.chain([entry.site.robots_txt.version]) {
-            host.everyone.add(version, now);
-        }
-    });
-}
-
-/// Notes for every host of these sites what [`Ledger::unreachable`] notes, as if every crawler had asked for robots.txt
-/// now.
-fn unreachable_for_anyone(visits: &Visits, snapshot: &Snapshot, withheld: &BTreeSet<String>, now: Timestamp) {
-    let registry = Registry::builtin();
-    let longest = registry.longest_robots_cache();
-    let kept: HashMap<&str, Duration> =
-        (0..=u16::MAX).zip(registry.crawlers()).map(|(index, _)| registry.robots_cache(CrawlerIndex(index))).collect();
-    change_each(visits, snapshot, |entry, host| {
-        if !withheld.contains(&entry.site.name) {
-            return;
-        }
-        let (grace, cached) = (entry.site.grace, entry.site.behind_cache.unwrap_or_default());
-        for (name, served) in host.crawlers_mut() {
-            let kept = if name == ANYONE { longest } else { kept.get(name).copied().unwrap_or_default() };
-            let window = grace.max(kept);
-            served.prolong(window, now);
-            served.unseen = served.unseen.map(|heard| if now.since(heard) <= window + cached { now } else { heard });
-        }
-        let window = grace.max(longest);
-        host.everyone.prolong(window, now);
-        if entry.site.behind_cache.is_some() {
-            for version in in_force_within(entry, window + cached, now) {
+        let Some((_, name)) = split(&key) else { continue };
+        let Some(entry) = snapshot.site_for_host(name).and_then(|site| snapshot.sites().get(site)) else { continue };
+        let superseded = snapshot.history(name).superseded.iter().filter(|held| held.superseded_at >= since);
+        let superseded = superseded.map(|held| held.former.version);
+        visits.change(&key, Host::default, |host| {
+            for version in superseded.chain([entry.site.robots_txt.version]) {
                 host.everyone.add(version, now);
             }
-        }
-        // It is one moment: whoever went by a copy from before the watch since the last such crash may do so for
-        // longer.
-        if let Some(heard) = host.everyone.unseen.replace(now).filter(|heard| now.since(*heard) <= window + cached) {
-            host.watch_from(heard);
-        }
-    });
+        });
+    }
 }

@@ -9,7 +9,7 @@ use crate::durable::{Part, Witnesses, set_aside, write_anew};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::ops::RangeInclusive;
@@ -47,8 +47,6 @@ struct WrittenHost {
 struct WrittenServed {
     versions: Vec<(String, Timestamp)>,
     lost: Option<Timestamp>,
-    #[serde(default)]
-    unseen: Option<Timestamp>,
 }
 
 /// When crawlgate was last known to be alive.
@@ -60,9 +58,6 @@ pub struct Stamp {
     /// When the next one was to be written.
     #[serde(default)]
     pub due: Option<Timestamp>,
-    /// Sites whose robots.txt was answered 503 then, or since the stamp before.
-    #[serde(default)]
-    pub withheld: BTreeSet<String>,
 }
 
 impl Stamp {
@@ -92,8 +87,6 @@ pub struct Store {
     directory: PathBuf,
     witnesses: Arc<Witnesses>,
     stamped: Option<Stamp>,
-    /// For the next stamp: see [`Stamp::withheld`].
-    withheld: BTreeSet<String>,
     /// Not before then is anything written.
     next: Option<Instant>,
     /// By file.
@@ -104,14 +97,7 @@ impl Store {
     /// Reads what is there. What cannot be read is said, set aside and forgotten: then nothing was watched.
     pub fn open(state: &Path, witnesses: Arc<Witnesses>, bounds: Bounds) -> (Store, Visits, Option<Stamp>) {
         let directory = state.join("ledger");
-        let mut store = Store {
-            directory,
-            witnesses,
-            stamped: None,
-            withheld: BTreeSet::new(),
-            next: None,
-            problems: BTreeMap::new(),
-        };
+        let mut store = Store { directory, witnesses, stamped: None, next: None, problems: BTreeMap::new() };
         if let Err(error) = fs::create_dir_all(&store.directory) {
             store.failed(&store.directory.clone(), &error);
         }
@@ -152,9 +138,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes what changed. `withheld` are the sites whose robots.txt is answered 503 now.
-    pub fn write(&mut self, visits: &Visits, now: Timestamp, withheld: BTreeSet<String>, writing: Writing) {
-        self.withheld.extend(withheld.iter().cloned());
+    /// Writes what changed.
+    pub fn write(&mut self, visits: &Visits, now: Timestamp, writing: Writing) {
         let (began, last) = (Instant::now(), writing == Writing::ForTheLastTime);
         if writing == Writing::WhenDue && self.next.is_some_and(|next| began < next) {
             return;
@@ -172,20 +157,21 @@ impl Store {
         self.witnesses.note(Part::Visits, true);
         // Without it the next start takes the time since the last stamp for a gap, so it says nothing that is not so:
         // all that was served before it is written.
-        let due = self.stamped.as_ref().filter(|_| self.witnesses.has_stamp()).is_none_or(|stamped| {
-            now.0.saturating_sub(stamped.at.0).abs() >= STAMP || stamped.withheld != self.withheld
-        });
+        let due = self
+            .stamped
+            .as_ref()
+            .filter(|_| self.witnesses.has_stamp())
+            .is_none_or(|stamped| now.0.saturating_sub(stamped.at.0).abs() >= STAMP);
         if !(changed || last || due) {
             return;
         }
         let pause = self.next.map_or(0, |next| next.saturating_duration_since(began).as_secs() + 1);
         let next = now.plus(Duration::from_secs(pause.max(STAMP.unsigned_abs())));
-        let stamp = Stamp { at: now, clean: last, due: Some(next), withheld: self.withheld.clone() };
+        let stamp = Stamp { at: now, clean: last, due: Some(next) };
         let Ok(bytes) = serde_json::to_vec(&stamp) else { return };
         let witnesses = self.witnesses.clone();
         if witnesses.put_stamp(stamp.believed(), |file| self.write_file(file, &bytes)) {
             self.stamped = Some(stamp);
-            self.withheld = withheld;
         } else {
             // What is done from now on the next start does not know of, or not that the end is one in order.
             self.stamped = None;
@@ -270,11 +256,11 @@ impl Store {
 impl WrittenServed {
     fn of(served: &Served) -> WrittenServed {
         let versions = served.versions.iter().map(|visit| (visit.version.to_string(), visit.at)).collect();
-        WrittenServed { versions, lost: served.lost, unseen: served.unseen }
+        WrittenServed { versions, lost: served.lost }
     }
 
     fn read(self) -> Result<Served, String> {
-        let mut served = Served { lost: self.lost, unseen: self.unseen, ..Served::default() };
+        let mut served = Served { lost: self.lost, ..Served::default() };
         for (version, at) in self.versions.into_iter().take(MAX_VERSIONS) {
             served.add(Version::parse(&version).ok_or("a version is none")?, at);
         }

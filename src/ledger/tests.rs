@@ -11,9 +11,9 @@ use super::keeping::{Ledger, LedgerOptions};
 use super::visits::{ANYONE, Bounds, Host, Visits, key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
-use crate::policy::{Former, Held, Site, SiteEntry, Snapshot, Version};
+use crate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -61,28 +61,36 @@ fn former(site: &Site) -> Arc<Former> {
     Arc::new(Former::read(site.robots_txt.body.clone(), Registry::builtin()))
 }
 
-/// What a policy's owner does to a site, as `live` does it.
+/// What the owner of a policy does to a site, and what the history of its hosts becomes by it.
 struct World {
     entry: SiteEntry,
+    history: HostHistory,
     ledger: Ledger,
     now: i64,
     /// How far the clock on the wall is from what it was at first.
     set: i64,
 }
 
+/// Without a past, and with crawlers told apart in the same way since ever.
+fn new_history(now: Timestamp) -> HostHistory {
+    HostHistory { identity_epoch: Timestamp(i64::MIN / 2), ..HostHistory::new(now) }
+}
+
+fn with_history(snapshot: Snapshot, history: &HostHistory) -> Snapshot {
+    snapshot.with_histories(HostHistories::new(vec![(None, Arc::new(history.clone()))]), Timestamp(0))
+}
+
 impl World {
     fn new(state: Option<&Path>, version: usize, now: i64) -> World {
-        let entry = SiteEntry {
-            identity_epoch: Timestamp(i64::MIN / 2),
-            ..SiteEntry::new(SITES[version].clone(), Timestamp(now))
-        };
-        let mut world = World { entry, ledger: open(None, &Snapshot::default(), now, 0), now, set: 0 };
+        let entry = SiteEntry::new(SITES[version].clone(), Timestamp(now));
+        let ledger = open(None, &Snapshot::default(), now, 0);
+        let mut world = World { entry, history: new_history(Timestamp(now)), ledger, now, set: 0 };
         world.ledger = open(state, &world.snapshot(), now, 0);
         world
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot::new(vec![self.entry.clone()], 0)
+        with_history(Snapshot::new(vec![self.entry.clone()], 0), &self.history)
     }
 
     fn moment(&self) -> Moment {
@@ -94,16 +102,21 @@ impl World {
     }
 
     fn publish(&mut self, version: usize) {
-        let (now, before) = (self.wall(), self.entry.clone());
-        let site = SITES[version].clone();
-        if site.robots_txt.version == before.site.robots_txt.version {
+        self.publish_site(SITES[version].clone());
+    }
+
+    fn publish_site(&mut self, site: Arc<Site>) {
+        let (now, before) = (self.wall(), std::mem::replace(&mut self.entry.site, site));
+        let version = self.entry.site.robots_txt.version;
+        if version == before.robots_txt.version {
             return;
         }
-        let mut held = before.held;
-        held.retain(|held| ![site.robots_txt.version, before.site.robots_txt.version].contains(&held.former.version));
-        held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: now });
-        held.retain(|held| now.since(held.superseded_at) <= Duration::from_secs(KEPT as u64));
-        self.entry = SiteEntry { site, since: now, held, ..self.entry.clone() };
+        let superseded = &mut self.history.superseded;
+        superseded.retain(|held| ![version, before.robots_txt.version].contains(&held.former.version));
+        superseded.insert(0, Held { former: former(&before), since: self.entry.since, superseded_at: now });
+        superseded.retain(|held| now.since(held.superseded_at) <= Duration::from_secs(KEPT as u64));
+        self.history.is_told_by_its_date = superseded.iter().all(|held| held.since != now);
+        (self.entry.since, self.history.since) = (now, now);
     }
 
     fn fetch(&self, crawler: usize, host: usize) {
@@ -123,7 +136,7 @@ impl World {
         };
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
         let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-        let holdings = self.ledger.holdings(registry, claimant.entry, facts.host, claimant.claim, self.moment());
+        let holdings = self.ledger.holdings(registry, claimant, facts.host, self.moment());
         let case = Case { registry, facts, claimant, holdings };
         let decision = decide_for(&case, Behaviour::default(), &mut Scratch::default());
         (decision.kind, decision.never_fetched)
@@ -351,9 +364,8 @@ proptest! {
                 }
                 Event::LoseState => {
                     std::fs::remove_dir_all(directory.path().join("ledger")).expect("removed");
-                    let site = world.entry.site.clone();
                     let now = world.wall();
-                    world.entry = SiteEntry { identity_epoch: world.entry.identity_epoch, ..SiteEntry::new(site, now) };
+                    (world.entry.since, world.history) = (now, new_history(now));
                     world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
                 }
                 Event::SetClock(seconds) => world.set += seconds,
@@ -491,7 +503,7 @@ fn where_crawlers_were_told_apart_otherwise_anybody_s_copy_counts() {
     world.publish(15);
     assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
     // Its name is new in the policy: what it was served came to somebody who had none.
-    world.entry.identity_epoch = world.wall();
+    world.history.identity_epoch = world.wall();
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
 }
 
@@ -557,11 +569,19 @@ fn a_clock_that_is_set_makes_nobody_a_violator() {
     }
 }
 
-/// What the ledger knows of bingbot: whether a date can say to it that its copy is good.
-fn knows_its_copy(world: &World, entry: &SiteEntry) -> bool {
-    let claim = Registry::builtin().identify(b"bingbot/2.0");
-    let moment = world.moment();
-    world.ledger.peek(Registry::builtin(), entry, b"a.example", claim, moment).in_force && entry.is_told_by_its_date()
+/// Whether a date can say to bingbot that its copy is good.
+fn may_confirm_by_date(world: &World, snapshot: &Snapshot) -> bool {
+    let holdings = peek(world, snapshot, agent(0));
+    let entry = &snapshot.sites()[0];
+    let (history, claim) = (snapshot.history(b"a.example"), Claim::Other);
+    holdings.in_force && Claimant { site: 0, entry, history, claim }.is_told_by_its_date()
+}
+
+fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> Holdings<'a> {
+    let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
+    let history = snapshot.history(b"a.example");
+    let claimant = Claimant { site: 0, entry: &snapshot.sites()[0], history, claim };
+    world.ledger.peek(Registry::builtin(), claimant, b"a.example", world.moment())
 }
 
 #[test]
@@ -569,15 +589,15 @@ fn two_versions_of_one_second_are_not_told_apart_by_their_date() {
     let mut world = settled(None);
     world.publish(1);
     world.fetch(0, 0);
-    assert!(knows_its_copy(&world, &world.entry));
+    assert!(may_confirm_by_date(&world, &world.snapshot()));
     world.publish(2);
     world.fetch(0, 0);
-    assert!(!knows_its_copy(&world, &world.entry), "its date is that of the version before, too");
+    assert!(!may_confirm_by_date(&world, &world.snapshot()), "its date is that of the version before, too");
     world.now += 1;
     world.publish(3);
-    assert!(!knows_its_copy(&world, &world.entry), "it was not served this one");
+    assert!(!may_confirm_by_date(&world, &world.snapshot()), "it was not served this one");
     world.fetch(0, 0);
-    assert!(knows_its_copy(&world, &world.entry));
+    assert!(may_confirm_by_date(&world, &world.snapshot()));
 }
 
 #[test]
@@ -589,10 +609,10 @@ fn a_copy_of_another_site_of_the_same_second_is_not_taken_for_this_site_s() {
         &Source { name: "other.yaml".into(), text: "hosts: [a.example]\nrobots: { origin: replace }\n".into() },
         Registry::builtin(),
     );
-    let identity_epoch = world.entry.identity_epoch;
-    let other = SiteEntry { identity_epoch, ..SiteEntry::new(other.expect("a policy"), world.entry.since) };
-    assert!(knows_its_copy(&world, &world.entry));
-    assert!(!knows_its_copy(&world, &other), "the host went to another site with the same Last-Modified");
+    let other = SiteEntry::new(other.expect("a policy"), world.entry.since);
+    assert!(may_confirm_by_date(&world, &world.snapshot()));
+    let other = with_history(Snapshot::new(vec![other], 1), &world.history);
+    assert!(!may_confirm_by_date(&world, &other), "the host went to another site with the same Last-Modified");
 }
 
 #[test]
@@ -601,6 +621,7 @@ fn unlisted_bots_share_a_name_and_no_copy() {
     world.fetch(4, 0);
     let claim = Registry::builtin().identify(agent(4).as_bytes());
     assert_eq!(claim, Claim::Other);
-    let holdings = world.ledger.peek(Registry::builtin(), &world.entry, b"a.example", claim, world.moment());
+    let snapshot = world.snapshot();
+    let holdings = peek(&world, &snapshot, agent(4));
     assert!(holdings.fetched && !holdings.in_force);
 }

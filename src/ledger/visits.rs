@@ -59,8 +59,6 @@ pub struct Served {
     pub versions: SmallVec<[Visit; 2]>,
     /// When the last of those was served that there was no room for.
     pub lost: Option<Timestamp>,
-    /// When robots.txt could last not be had by who may go by a copy from before the host was watched.
-    pub unseen: Option<Timestamp>,
 }
 
 impl Served {
@@ -78,20 +76,10 @@ impl Served {
         }
     }
 
-    /// What it may still go by, it may go by anew: robots.txt cannot be had (RFC 9309 section 2.4).
-    pub fn prolong(&mut self, window: Duration, at: Timestamp) {
-        for visit in self.versions.iter_mut().filter(|visit| at.since(visit.at) <= window) {
-            visit.at = visit.at.max(at);
-        }
-        if self.lost.is_some_and(|lost| at.since(lost) <= window) {
-            self.lost = self.lost.max(Some(at));
-        }
-    }
-
     /// Nothing was served in the time to come.
     fn bound(&mut self, now: Timestamp) {
         let moments = self.versions.iter_mut().map(|visit| &mut visit.at);
-        for moment in moments.chain(&mut self.lost).chain(&mut self.unseen) {
+        for moment in moments.chain(&mut self.lost) {
             *moment = now.min(*moment);
         }
     }
@@ -169,11 +157,6 @@ impl Host {
     /// All of them by name, to be changed.
     pub fn crawlers_mut(&mut self) -> impl Iterator<Item = (&str, &mut Served)> {
         self.crawlers.values_mut().map(|(name, served)| (&**name, served))
-    }
-
-    /// The watch begins no sooner than that.
-    pub fn watch_from(&mut self, moment: Timestamp) {
-        self.since.fetch_max(moment.0, Ordering::Relaxed);
     }
 
     /// All of them, by name.
@@ -277,13 +260,6 @@ impl Visits {
         let more = host.crawlers.len() - before;
         shard.crawlers += more;
         self.changed.store(true, Ordering::Release);
-    }
-
-    /// See [`Served::prolong`].
-    pub fn prolong(host: &mut Host, crawler: &str, window: Duration, at: Timestamp) {
-        if host.crawler(crawler).is_some() {
-            host.crawler_mut(crawler).prolong(window, at);
-        }
     }
 
     /// All watches begin now. One that is yet to begin, when a cache before us is over, begins as much later as the

@@ -70,15 +70,6 @@ impl HostHistory {
         })
     }
 
-    /// The last moment at which a crawler with a copy of this moment can have heard that robots.txt cannot be had, so
-    /// that it may use the copy for another `window`: [`HostHistory::cached_since`] the other way round.
-    pub fn last_heard(&self, copied_at: Timestamp, window: Duration, now: Timestamp) -> Timestamp {
-        self.unavailable.iter().rev().fold(copied_at, |heard, span| match span.until.unwrap_or(now) {
-            until if span.since <= heard.plus(window) => heard.max(until),
-            _ => heard,
-        })
-    }
-
     /// Whether the host changed its site so lately that crawlers must see its pages whole.
     pub fn has_moved_lately(&self, now: Timestamp) -> bool {
         self.moved_at.is_some_and(|moment| now.since(moment) < SiteEntry::TAGS_NEW_FOR)
@@ -89,25 +80,33 @@ impl HostHistory {
 #[derive(Clone, Debug, Default)]
 pub struct HostHistories {
     index: HostIndex,
-    /// By the index of the pattern.
-    by_pattern: Vec<Arc<HostHistory>>,
+    known: Vec<(Option<HostPattern>, Arc<HostHistory>)>,
 }
 
 /// Of a host that nothing is known of.
 static NO_HISTORY: HostHistory = HostHistory::new(Timestamp(0));
 
+impl HostHistory {
+    /// The history of a host of which nothing is known.
+    pub fn none() -> &'static HostHistory {
+        &NO_HISTORY
+    }
+}
+
 impl HostHistories {
     /// From patterns; `None` stands for every other host.
     pub fn new(known: Vec<(Option<HostPattern>, Arc<HostHistory>)>) -> HostHistories {
-        HostHistories {
-            index: HostIndex::new(known.iter().map(|(pattern, _)| pattern)),
-            by_pattern: known.into_iter().map(|(_, history)| history).collect(),
-        }
+        HostHistories { index: HostIndex::new(known.iter().map(|(pattern, _)| pattern)), known }
     }
 
     /// The history of the host of a `Host` field value.
     pub fn of(&self, host: &[u8]) -> &HostHistory {
-        let known = self.index.find(host).and_then(|pattern| self.by_pattern.get(pattern));
-        known.map_or(&NO_HISTORY, |history| history)
+        let known = self.index.find(host).and_then(|pattern| self.known.get(pattern));
+        known.map_or(&NO_HISTORY, |(_, history)| history)
+    }
+
+    /// The history of each pattern; `None` stands for every other host.
+    pub fn each(&self) -> impl Iterator<Item = (Option<&HostPattern>, &Arc<HostHistory>)> {
+        self.known.iter().map(|(pattern, history)| (pattern.as_ref(), history))
     }
 }

@@ -35,7 +35,7 @@ impl Rooms {
         let moment = clock.moment();
         let registry = Registry::builtin();
         let copies = StoredCopies::read(&remembered.facts.origin_copies, moment.now);
-        let sites = open_sites(settings, registry, &copies, moment)?;
+        let sites = open_sites(settings, (&store, &remembered), registry, &copies, moment)?;
         let robots = OriginRobots::new(sites.clone(), &settings.origins, copies, store.clone(), moment.now);
         let ledger = open_ledger(settings, &sites, moment);
         let traps = open_traps(settings, &store, &remembered, moment);
@@ -85,27 +85,25 @@ impl Rooms {
 /// Loads the policies.
 fn open_sites(
     settings: &Settings,
+    state: (&StateStore, &Remembered),
     registry: &'static Registry,
     copies: &StoredCopies,
     moment: Moment,
 ) -> Result<Arc<SiteManager>, ServerError> {
     let options = SiteOptions {
         policies: settings.policies.clone(),
-        state: settings.state.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
         origins: origin_robots::known(copies).before(&settings.origins),
     };
-    Ok(SiteManager::start(options, registry, moment.now)?)
+    Ok(SiteManager::start(options, state, registry, moment.now)?)
 }
 
 fn open_ledger(settings: &Settings, sites: &SiteManager, moment: Moment) -> Arc<Ledger> {
     let options = LedgerOptions {
         state: settings.state.clone(),
         new_hosts: settings.new_hosts.clone(),
-        versions_missing: sites.versions_missing(),
-        withheld: sites.withheld_before().clone(),
-        witnesses: Some(sites.witnesses()),
+        ..LedgerOptions::default()
     };
     Arc::new(Ledger::open(options, &sites.snapshot(), moment))
 }

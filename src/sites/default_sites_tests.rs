@@ -1,5 +1,4 @@
 use super::*;
-use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::fs;
@@ -25,12 +24,11 @@ fn three() -> [OriginSettings; 3] {
 fn start(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
     let options = SiteOptions {
         policies: policies.to_owned(),
-        state: None,
         strict: false,
         may_be_missing: false,
         origins: KnownOrigins::default().before(origins),
     };
-    SiteManager::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"))
+    super::tests::start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn says(live: &SiteManager, site: &str, text: &str, now: i64) {
@@ -141,7 +139,8 @@ fn the_first_policy_takes_the_place_of_all_and_what_it_is_for_is_remembered() {
     let text = text.expect("the copy");
     assert_eq!(site, "b");
     assert!(text.contains("Disallow: /b/\n") && text.contains("User-agent: GPTBot\nDisallow: /\n"), "{text}");
-    let held: Vec<_> = live.snapshot().sites()[0].held.iter().map(|held| held.former.body.to_vec()).collect();
+    let held: Vec<_> =
+        live.snapshot().history(b"b.example").superseded.iter().map(|held| held.former.body.to_vec()).collect();
     assert_eq!(held.len(), 1, "what was served on its host, and on no other");
     assert!(String::from_utf8_lossy(&held[0]).contains("Disallow: /b/"));
     for other in ["a.example", "else.example"] {
@@ -165,12 +164,12 @@ fn a_first_policy_for_every_host_follows_all_of_them_and_has_the_copy_for_every_
     live.reload(Timestamp(5));
     assert!(served(&live, "a.example", 5).1.is_some_and(|text| text.contains("/others/") && !text.contains("/a/")));
     let snapshot = live.snapshot();
-    let held = snapshot.sites()[0].held.iter().map(|held| String::from_utf8_lossy(&held.former.body).into_owned());
-    let held: Vec<String> = held.collect();
-    for rule in ["/a/", "/b/", "/others/"] {
-        assert!(held.iter().any(|body| body.contains(rule)), "{rule}: {held:?}");
+    for (host, rule) in [("a.example", "/a/"), ("b.example", "/b/"), ("else.example", "/others/")] {
+        let superseded = &snapshot.history(host.as_bytes()).superseded;
+        let bodies: Vec<_> = superseded.iter().map(|held| String::from_utf8_lossy(&held.former.body)).collect();
+        assert!(bodies.len() == 1 && bodies[0].contains(rule), "{host}: {bodies:?}");
     }
-    assert_eq!(held.len(), 3);
+    assert_eq!(live.status(Timestamp(5)).sites[0].held_versions, 3);
 }
 
 /// It was in force on this host a moment ago, whatever name it was asked for by: it stays until the origin says

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::indexing::Directives;
-use crate::policy::SiteEntry;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::FrontPage;
-use crate::verdict::{Facts, Holdings, Identity, Kind, Scratch, decide};
+use crate::policy::{SiteEntry, Version};
+use crate::verdict::{Claimant, Facts, Holdings, Identity, Kind, Scratch, decide};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -16,10 +16,8 @@ const POLICY: &str = "hosts: [a.example]\nrobots: { origin: replace, groups: [{ 
      retire: { paths: /old/, noindex_from: 1970-01-11, disallow_after: 10d }\n";
 
 fn start(directory: &Path, now: i64) -> Arc<SiteManager> {
-    let (policies, state) = (directory.join("policies"), Some(directory.join("state")));
-    fs::create_dir_all(&policies).expect("a directory");
-    let options = SiteOptions { policies, state, strict: false, may_be_missing: false, origins: Default::default() };
-    SiteManager::start(options, Registry::builtin(), Timestamp(now)).expect("started")
+    fs::create_dir_all(directory.join("policies")).expect("a directory");
+    super::tests::start(&directory.join("policies"), Some(&directory.join("state")), now)
 }
 
 fn write(directory: &Path, text: &str) {
@@ -41,7 +39,8 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
         identity: Identity::Unverified,
         now: Timestamp(now),
     };
-    let held = Holdings::of_anyone(entry, Timestamp(now));
+    let claimant = Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
+    let held = Holdings::of_anyone(claimant, Timestamp(now));
     let decision =
         decide(&snapshot, Registry::builtin(), &facts, &held, &mut Scratch::default()).expect("a site has the host");
     let lines = entry.site.tags.tags(&decision.path_rules, 200, Some(b"text/html"));
@@ -50,6 +49,12 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
 
 fn only(live: &SiteManager) -> SiteEntry {
     live.snapshot().sites()[0].clone()
+}
+
+fn superseded(live: &SiteManager) -> Vec<(Version, Timestamp)> {
+    let snapshot = live.snapshot();
+    let superseded = snapshot.history(b"a.example").superseded.iter();
+    superseded.map(|held| (held.former.version, held.superseded_at)).collect()
 }
 
 #[test]
@@ -65,7 +70,7 @@ fn the_clock_moves_a_path_on_and_holds_the_version_before() {
     assert_eq!(stands(&live, 10 * DAY), (false, Kind::Allowed, vec!["noindex".to_owned()]));
     let entry = only(&live);
     assert_eq!(entry.since, Timestamp(0), "the bytes are the same");
-    assert!(entry.held.is_empty());
+    assert!(superseded(&live).is_empty());
     let mut scratch = crate::robots::TargetScratch::default();
     let rules = entry.site.tags.for_path(scratch.normalise(b"/old/page"), &mut Vec::new());
     assert!(entry.tags_are_new(&rules, Timestamp(10 * DAY + 1)), "a 304 would hide the noindex");
@@ -76,7 +81,7 @@ fn the_clock_moves_a_path_on_and_holds_the_version_before() {
     assert_eq!(stands(&live, 20 * DAY).1, Kind::StaleCopy, "the version before may be held");
     assert_eq!(stands(&live, 22 * DAY).1, Kind::Unproven);
     let entry = only(&live);
-    assert_eq!((entry.since, entry.held[0].former.version), (Timestamp(20 * DAY), before));
+    assert_eq!((entry.since, superseded(&live)), (Timestamp(20 * DAY), vec![(before, Timestamp(20 * DAY))]));
     assert_eq!(live.next_switch(), None);
     let status = &live.status(Timestamp(20 * DAY)).sites[0];
     assert_eq!(status.retire[0].stage, RetireStage::Disallowed);
@@ -109,8 +114,7 @@ fn a_reload_keeps_time_and_a_restart_finds_the_stage() {
     assert!(stands(&live, 20 * DAY + 60).0);
     let grace = only(&live).site.grace;
     assert_eq!(grace, Duration::from_secs(86_400));
-    let held: Vec<_> = only(&live).held.iter().map(|held| (held.former.version, held.superseded_at)).collect();
-    assert_eq!(held, [(before, Timestamp(20 * DAY + 60))]);
+    assert_eq!(superseded(&live), [(before, Timestamp(20 * DAY + 60))]);
 }
 
 #[test]

@@ -6,12 +6,13 @@ use crate::policy::Policy;
 use crate::policy::model::RetirePolicy;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{Binding, SiteEntry};
-use crate::policy::{Site, Snapshot};
+use crate::policy::{Site, Snapshot, Version};
 use crate::robots::TargetScratch;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Located;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// How things stand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +50,9 @@ pub struct SiteStatus {
     pub last_good_copy: bool,
     /// Why not, and warnings: `file:line:column: ...`.
     pub findings: Vec<String>,
+    /// The site that has a host of this site's file, so that the file is not in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicts_with: Option<String>,
     /// The pause in force, until this moment.
     #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
@@ -126,7 +130,7 @@ impl std::fmt::Display for RetireStatus {
 }
 
 /// How the files stood after the last reload, for a status that waits for no reload.
-pub struct Files {
+pub struct FileStatuses {
     pub last_reload: Timestamp,
     /// In the order of their names.
     pub files: Vec<FileStatus>,
@@ -138,15 +142,19 @@ pub struct FileStatus {
     /// Whether the file as it stands is in force.
     pub in_force: bool,
     pub last_good_copy: bool,
+    pub conflicts_with: Option<String>,
     pub findings: Vec<String>,
 }
 
-pub fn status(files: &Files, snapshot: &Snapshot, now: Timestamp) -> Status {
+pub fn status(files: &FileStatuses, snapshot: &Snapshot, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
+    let superseded = superseded_versions(snapshot);
     let sites = files.files.iter().map(|file| SiteStatus {
+        held_versions: superseded.get(file.site.as_str()).map_or(0, BTreeSet::len),
         reload_ok: file.in_force,
         last_good_copy: file.last_good_copy,
+        conflicts_with: file.conflicts_with.clone(),
         findings: file.findings.clone(),
         ..of_entry(&file.site, entries.get(file.site.as_str()).copied(), now)
     });
@@ -156,6 +164,25 @@ pub fn status(files: &Files, snapshot: &Snapshot, now: Timestamp) -> Status {
         sites: sites.collect(),
         warnings: files.warnings.clone(),
     }
+}
+
+/// The superseded versions that crawlers may have cached of the hosts of each site.
+fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> {
+    let mut versions: HashMap<&str, BTreeSet<Version>> = HashMap::new();
+    let mut counted = HashSet::new();
+    for (pattern, history) in snapshot.histories() {
+        let host = pattern.map(ToString::to_string).unwrap_or_default();
+        let Some(index) = snapshot.site_for_host(host.as_bytes()) else { continue };
+        // Thousands of hosts may share a history.
+        if !counted.insert((index, Arc::as_ptr(history))) {
+            continue;
+        }
+        let site = &snapshot.sites()[index].site;
+        let superseded = history.superseded.iter().map(|held| held.former.version);
+        let superseded = superseded.filter(|version| *version != site.robots_txt.version);
+        versions.entry(&site.name).or_default().extend(superseded);
+    }
+    versions
 }
 
 fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
@@ -174,8 +201,9 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         reload_ok: false,
         last_good_copy: false,
         findings: Vec::new(),
+        conflicts_with: None,
         paused_until: pause.map(|pause| pause.until),
-        held_versions: entry.map_or(0, |entry| entry.held.len()),
+        held_versions: 0,
         indexable: site.is_none_or(|site| indexable(site, now)),
         suspended: Vec::new(),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),

@@ -1,7 +1,8 @@
 use super::*;
+use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
-use crate::policy::{Held, SiteEntry};
+use crate::policy::{Held, HostHistory, SiteEntry};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -16,19 +17,35 @@ fn write(directory: &Path, file: &str, text: &str) {
     fs::write(directory.join(file), text).expect("written");
 }
 
-fn options(policies: &Path, state: Option<&Path>) -> SiteOptions {
-    SiteOptions {
-        policies: policies.to_owned(),
-        state: state.map(Path::to_owned),
-        strict: false,
-        may_be_missing: false,
-        origins: Default::default(),
+fn options(policies: &Path) -> SiteOptions {
+    SiteOptions { policies: policies.to_owned(), strict: false, may_be_missing: false, origins: Default::default() }
+}
+
+/// A store whose clock stands still.
+fn open_state(directory: Option<&Path>, now: i64) -> (StateStore, Remembered) {
+    let moment = Moment { now: Timestamp(now), lived: Duration::ZERO };
+    match directory {
+        Some(directory) => StateStore::open(Some(directory), Arc::new(move || moment)).expect("one owner at a time"),
+        None => StateStore::in_memory_only(),
     }
 }
 
+/// Starts with a state directory, if there is one. The run before must have been dropped.
+pub(super) fn start_with(options: SiteOptions, state: Option<&Path>, now: i64) -> Result<Arc<SiteManager>, StartError> {
+    let (store, remembered) = open_state(state, now);
+    let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))?;
+    store.begin(Vec::new()).expect("begun");
+    Ok(live)
+}
+
 pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<SiteManager> {
-    SiteManager::start(options(policies, state), Registry::builtin(), Timestamp(now))
-        .unwrap_or_else(|error| panic!("{error}"))
+    start_with(options(policies), state, now).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn start_reading(policies: &Path, read: compiler::Read) -> Result<Arc<SiteManager>, StartError> {
+    let (store, remembered) = open_state(None, 0);
+    let compiler = SiteCompiler { read, registry: Registry::builtin() };
+    SiteManager::start_reading(options(policies), (&store, &remembered), compiler, Timestamp(0))
 }
 
 fn outcomes(report: &ReloadReport) -> Vec<(&str, Outcome)> {
@@ -39,6 +56,11 @@ fn served(live: &SiteManager, site: &str) -> String {
     let snapshot = live.snapshot();
     let index = snapshot.site_named(site).expect("the site");
     String::from_utf8_lossy(&snapshot.sites()[index].site.robots_txt.body).into_owned()
+}
+
+/// What the host of site `a` published before.
+fn history(live: &SiteManager) -> HostHistory {
+    live.snapshot().history(b"a.example").clone()
 }
 
 fn entry(live: &SiteManager) -> SiteEntry {
@@ -87,11 +109,10 @@ fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
     assert!(served(&live, "a").contains("Disallow: /good"));
     let status = live.status(Timestamp(10));
     assert!(status.sites[0].last_good_copy && !status.sites[0].reload_ok);
-    let strict = SiteOptions { strict: true, ..options(directory.path(), Some(state.path())) };
-    assert!(matches!(SiteManager::start(strict, Registry::builtin(), Timestamp(10)), Err(StartError::Policies(_))));
-    let Err(StartError::Policies(shown)) =
-        SiteManager::start(options(directory.path(), None), Registry::builtin(), Timestamp(10))
-    else {
+    drop(live);
+    let strict = SiteOptions { strict: true, ..options(directory.path()) };
+    assert!(matches!(start_with(strict, Some(state.path()), 10), Err(StartError::Policies(_))));
+    let Err(StartError::Policies(shown)) = start_with(options(directory.path()), None, 10) else {
         panic!("there is no copy to run on")
     };
     assert!(shown.contains("a.yaml:1:9"), "{shown}");
@@ -104,15 +125,18 @@ fn superseded_versions_are_kept_as_long_as_anybody_may_hold_them() {
     let live = start(directory.path(), None, 0);
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(100));
-    assert_eq!((entry(&live).since, entry(&live).held.len()), (Timestamp(100), 1));
-    assert_eq!(entry(&live).held[0].superseded_at, Timestamp(100));
+    assert_eq!((entry(&live).since, history(&live).superseded.len()), (Timestamp(100), 1));
+    assert_eq!(history(&live).superseded[0].superseded_at, Timestamp(100));
     write(directory.path(), "a.yaml", &policy("/three"));
     live.reload(Timestamp(100 + KEPT));
-    assert_eq!(entry(&live).held.len(), 2, "some crawlers keep a copy for a week");
-    assert_eq!((entry(&live).held[0].since, entry(&live).held[1].since), (Timestamp(100), Timestamp(0)));
+    assert_eq!(history(&live).superseded.len(), 2, "some crawlers keep a copy for a week");
+    assert_eq!(
+        (history(&live).superseded[0].since, history(&live).superseded[1].since),
+        (Timestamp(100), Timestamp(0))
+    );
     write(directory.path(), "a.yaml", &policy("/four"));
     live.reload(Timestamp(101 + KEPT));
-    assert_eq!(entry(&live).held.len(), 2, "the first is over");
+    assert_eq!(history(&live).superseded.len(), 2, "the first is over");
 }
 
 #[test]
@@ -124,13 +148,17 @@ fn more_versions_than_are_kept_count_as_allowing() {
         write(directory.path(), "a.yaml", &policy(&format!("/{version}")));
         live.reload(Timestamp(version));
     }
-    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD);
-    assert_eq!(entry(&live).forgotten, Some(Timestamp(1)), "the first had to go");
+    assert_eq!(history(&live).superseded.len(), HostHistory::MAX_SUPERSEDED);
+    assert_eq!(history(&live).unknown_until, Some(Timestamp(1)), "the first had to go");
     for round in 0..100 {
         write(directory.path(), "a.yaml", &policy(if round % 2 == 0 { "/64" } else { "/65" }));
         live.reload(Timestamp(100 + round));
     }
-    assert_eq!(entry(&live).held.len(), SiteEntry::MAX_HELD, "going back and forth makes no more versions");
+    assert_eq!(
+        history(&live).superseded.len(),
+        HostHistory::MAX_SUPERSEDED,
+        "going back and forth makes no more versions"
+    );
 }
 
 #[test]
@@ -189,17 +217,10 @@ fn a_long_pause_has_to_be_meant() {
     assert!(live.pause(&long, Timestamp(0)).is_err());
     assert!(live.pause(&PauseRequest { long: true, ..long }, Timestamp(0)).is_ok());
     let nowhere = PauseRequest { site: Some("b".into()), ..PauseRequest::default() };
-    assert_eq!(live.pause(&nowhere, Timestamp(0)), Err(PauseError("there is no site `b`; the sites are: a".into())));
-}
-
-#[test]
-fn a_state_that_cannot_be_understood_is_set_aside() {
-    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-    write(directory.path(), "a.yaml", &policy("/one"));
-    fs::write(state.path().join("state.json"), "{ torn").expect("written");
-    let live = start(directory.path(), Some(state.path()), 5);
-    assert!(served(&live, "a").contains("/one"));
-    assert!(state.path().join("state.json.unreadable").exists());
+    assert_eq!(
+        live.pause(&nowhere, Timestamp(0)),
+        Err(PauseError::UnknownSite { site: "b".into(), sites: vec!["a".into()] })
+    );
 }
 
 #[test]
@@ -221,7 +242,7 @@ fn what_is_only_worth_knowing_is_not_told() {
     write(directory.path(), "a.yaml", &policy("/private/"));
     let mistakes: String = (0..100).map(|number| format!("mistake{number}: 1\n")).collect();
     write(directory.path(), "b.yaml", &(policy("/b").replace("a.example", "b.example") + &mistakes));
-    let live = SiteManager::start(options(directory.path(), None), Registry::builtin(), Timestamp(0));
+    let live = start_with(options(directory.path()), None, 0);
     let Err(StartError::Policies(problem)) = live else { panic!("`b` has no copy to run on") };
     assert!(problem.contains("mistake99"), "at the start all that refuses a file is shown: {problem}");
     fs::remove_file(directory.path().join("b.yaml")).expect("removed");
@@ -316,11 +337,11 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
             text.lines().find_map(|line| line.strip_prefix("Disallow: ")).unwrap_or_default().to_owned()
         };
         let held = |held: &Held| (first_rule(&held.former.body), held.since.0, held.superseded_at.0);
-        entry(live).held.iter().map(held).collect()
+        history(live).superseded.iter().map(held).collect()
     };
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 0);
-    assert_eq!(entry(&live).forgotten, None, "nothing came before the first");
+    assert_eq!(history(&live).unknown_until, None, "nothing came before the first");
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(100));
     drop(live);
@@ -331,18 +352,19 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
     write(directory.path(), "a.yaml", &policy("/three"));
     let live = start(directory.path(), Some(state.path()), 300);
     let both = [("/two".to_owned(), 100, 300), ("/one".to_owned(), 0, 100)];
-    assert_eq!((held(&live), entry(&live).forgotten), (both.to_vec(), None), "it changed while nobody ran");
-    let one = entry(&live).held[1].former.version;
+    assert_eq!((held(&live), history(&live).unknown_until), (both.to_vec(), None), "it changed while nobody ran");
+    let one = history(&live).superseded[1].former.version;
     drop(live);
     // What is not the version that it is said to be is none.
-    fs::write(state.path().join(format!("versions/{one}.txt")), "User-agent: *\nDisallow: /\n").expect("written");
+    let file = rusqlite::Connection::open(state.path().join("state.db")).expect("the store");
+    let torn = file.execute("UPDATE versions SET bytes = ?1 WHERE id = ?2", (b"User-agent: *\n", one.to_string()));
+    assert_eq!(torn.expect("written"), 1);
+    drop(file);
     let live = start(directory.path(), Some(state.path()), 400);
-    assert_eq!((held(&live), entry(&live).forgotten), (both[..1].to_vec(), Some(Timestamp(100))));
+    assert_eq!((held(&live), history(&live).unknown_until), (both[..1].to_vec(), Some(Timestamp(100))));
     drop(live);
     let live = start(directory.path(), Some(state.path()), 301 + KEPT);
-    assert_eq!((held(&live), entry(&live).forgotten), (vec![], None));
-    let files = fs::read_dir(state.path().join("versions")).expect("a directory").count();
-    assert_eq!(files, 1, "the bytes of what nobody may hold are gone");
+    assert_eq!((held(&live), history(&live).unknown_until), (vec![], None));
 }
 
 #[test]
@@ -351,9 +373,11 @@ fn a_version_is_on_disk_before_it_is_served() {
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 0);
     for round in 1..5 {
-        let version = entry(&live).site.robots_txt.version;
-        let file = state.path().join(format!("versions/{version}.txt"));
-        assert_eq!(fs::read(&file).expect("it is there"), &*entry(&live).site.robots_txt.body);
+        let file = rusqlite::Connection::open(state.path().join("state.db")).expect("the store");
+        let version = entry(&live).site.robots_txt.version.to_string();
+        let written =
+            file.query_row("SELECT bytes FROM versions WHERE id = ?1", [version], |row| row.get::<_, Vec<u8>>(0));
+        assert_eq!(written.expect("it is there"), &*entry(&live).site.robots_txt.body);
         write(directory.path(), "a.yaml", &policy(&format!("/{round}")));
         live.reload(Timestamp(round));
     }
@@ -364,21 +388,20 @@ fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_n
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 10);
-    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    assert_eq!(history(&live).identity_epoch, Timestamp(10));
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(20));
-    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
-    live.write_again(Timestamp(0));
+    assert_eq!(history(&live).identity_epoch, Timestamp(10));
     drop(live);
-    let live = start(directory.path(), Some(state.path()), 30);
-    assert_eq!(entry(&live).identity_epoch, Timestamp(10));
+    let live = start(directory.path(), Some(state.path()), 25);
+    assert_eq!(history(&live).identity_epoch, Timestamp(10));
     write(
         directory.path(),
         "a.yaml",
         &format!("{}enforcement: {{ agents: {{ HouseBot: {{ mode: enforce }} }} }}\n", policy("/two")),
     );
     live.reload(Timestamp(40));
-    assert_eq!(entry(&live).identity_epoch, Timestamp(40), "what HouseBot was served before is in another's name");
+    assert_eq!(history(&live).identity_epoch, Timestamp(40), "what HouseBot was served before is in another's name");
 }
 
 #[test]
@@ -425,12 +448,12 @@ fn a_change_that_leaves_robots_txt_as_it_was_makes_no_version() {
     let live = start(directory.path(), None, 0);
     write(directory.path(), "a.yaml", &format!("{}enforcement: {{ mode: enforce }}\n", policy("/one")));
     assert_eq!(outcomes(&live.reload(Timestamp(5))), [("a", Outcome::Replaced)]);
-    assert_eq!((entry(&live).held.len(), entry(&live).since), (0, Timestamp(0)));
+    assert_eq!((history(&live).superseded.len(), entry(&live).since), (0, Timestamp(0)));
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(6));
     write(directory.path(), "a.yaml", &policy("/one"));
     live.reload(Timestamp(7));
-    assert_eq!(entry(&live).held.len(), 1, "the version in force is not held besides");
+    assert_eq!(history(&live).superseded.len(), 1, "the version in force is not held besides");
 }
 
 #[test]
@@ -444,7 +467,7 @@ fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
     live.reload(Timestamp(20));
     assert_eq!(live.snapshot().generation, generation, "nothing changed, nothing is replaced");
     live.reload(Timestamp(11 + KEPT));
-    assert_eq!(entry(&live).held.len(), 0);
+    assert_eq!(history(&live).superseded.len(), 0);
 }
 
 #[test]
@@ -477,7 +500,7 @@ fn what_is_no_file_is_a_finding_and_holds_nothing_up() {
     std::os::unix::fs::symlink("nowhere.yaml", directory.path().join("c.yaml")).expect("a link");
     let report = live.reload(Timestamp(1));
     assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
-    assert!(report.sites[1].findings[0].contains("is no file"), "{report:?}");
+    assert!(report.sites[1].findings[0].contains("error[unreadable]"), "{report:?}");
 }
 
 #[test]
@@ -515,26 +538,6 @@ fn a_planned_pause_that_was_ended_stays_ended_until_its_end() {
 }
 
 #[test]
-fn a_state_that_was_set_aside_is_said_and_one_that_cannot_be_written_too() {
-    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-    write(directory.path(), "a.yaml", &policy("/one"));
-    fs::write(state.path().join("state.json"), "{ torn").expect("written");
-    let live = start(directory.path(), Some(state.path()), 5);
-    assert!(live.status(Timestamp(5)).warnings[0].contains("set aside"), "{:?}", live.status(Timestamp(5)));
-    let away = state.path().join("last-good");
-    fs::remove_dir_all(&away).expect("removed");
-    fs::write(&away, "in the way").expect("written");
-    write(directory.path(), "a.yaml", &policy("/two"));
-    assert_eq!(outcomes(&live.reload(Timestamp(6))), [("a", Outcome::Replaced)], "the proxy runs on");
-    assert!(live.status(Timestamp(6)).warnings.iter().any(|warning| warning.contains("cannot be written")));
-    fs::remove_file(&away).expect("removed");
-    fs::create_dir(&away).expect("a folder");
-    live.reload(Timestamp(7));
-    assert!(!live.status(Timestamp(7)).warnings.iter().any(|warning| warning.contains("cannot be written")));
-    assert!(away.join("a.yaml").exists(), "it is tried again");
-}
-
-#[test]
 fn a_directory_that_is_a_link_is_watched_through_a_swap() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
@@ -565,12 +568,11 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
+    let read: compiler::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
         false => crate::verdict::load_with_origin(name, source, origin, registry, at),
     };
-    let live = SiteManager::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0))
-        .expect("started");
+    let live = start_reading(directory.path(), read).expect("started");
     write(directory.path(), "a.yaml", "# fatal\n");
     write(directory.path(), "b.yaml", &policy("/b").replace("a.example", "b.example"));
     let report = live.reload(Timestamp(1));
@@ -584,15 +586,14 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, origin, registry, at| {
+    let read: compiler::Read = |name, source, origin, registry, at| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");
         }
         crate::verdict::load_with_origin(name, source, origin, registry, at)
     };
-    let live = SiteManager::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0))
-        .expect("started");
+    let live = start_reading(directory.path(), read).expect("started");
     let ((reading, is_reading), (go_on, may_go_on)) = (channel(), channel());
     *GATE.lock().expect("no panic") = Some((reading, may_go_on));
     write(directory.path(), "a.yaml", &policy("/two"));
@@ -615,27 +616,24 @@ fn copy(text: &str) -> Arc<OriginFile> {
 fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let policies = directory.path().join("policies");
-    let mut options = options(&policies, Some(&directory.path().join("state")));
-    assert!(
-        SiteManager::start(options.clone(), Registry::builtin(), Timestamp(0)).is_err(),
-        "somebody named the directory"
-    );
+    let mut options = options(&policies);
+    assert!(start_with(options.clone(), None, 0).is_err(), "an operator named the directory");
     options.may_be_missing = true;
-    let live = SiteManager::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"));
+    let live = start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
     let status = live.status(Timestamp(0)).sites.remove(0);
     assert_eq!((status.site.as_str(), status.mode.as_str(), status.hosts.len()), (DEFAULT_SITE, "observe", 0));
     assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(0)).is_some());
     live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /\n"), Timestamp(5)).expect("passed on as it is");
     assert!(served(&live, DEFAULT_SITE).contains("Disallow: /\n"));
     live.origin_says(DEFAULT_SITE, copy("User-agent: *\nDisallow: /a/\n"), Timestamp(6)).expect("fine");
-    assert_eq!(entry(&live).held.len(), 1, "the file before it, and not the one that was never served");
+    assert_eq!(history(&live).superseded.len(), 1, "the file before it, and not the one that was never served");
     // The first policy has the copy, and crawlers hold what they got before.
     fs::create_dir(&policies).expect("a folder");
     write(&policies, "shop.yaml", "purposes: { training: disallow }\n");
     assert_eq!(outcomes(&live.reload(Timestamp(7))), [("shop", Outcome::Added)]);
     assert_eq!(live.snapshot().sites().len(), 1);
     assert!(served(&live, "shop").contains("Disallow: /a/"));
-    assert_eq!((entry(&live).held.len(), entry(&live).since), (2, Timestamp(7)));
+    assert_eq!((history(&live).superseded.len(), entry(&live).since), (2, Timestamp(7)));
     // And when it is gone, there is none again.
     fs::remove_file(policies.join("shop.yaml")).expect("removed");
     live.reload(Timestamp(8));
@@ -664,11 +662,14 @@ fn a_copy_that_is_awaited_again_costs_no_version() {
     // The copies are lost, the memory is not: the same file comes back, and nothing else was served.
     let live = start(directory.path(), Some(state.path()), 100);
     live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(110)).expect("fine");
-    assert_eq!((entry(&live).since, entry(&live).held.len(), entry(&live).forgotten), (Timestamp(10), 0, None));
+    assert_eq!(
+        (entry(&live).since, history(&live).superseded.len(), history(&live).unknown_until),
+        (Timestamp(10), 0, None)
+    );
     drop(live);
     let live = start(directory.path(), Some(state.path()), 200);
     live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(210)).expect("fine");
-    let (held, forgotten) = (entry(&live).held, entry(&live).forgotten);
+    let (held, forgotten) = (history(&live).superseded, history(&live).unknown_until);
     let held: Vec<_> = held.iter().map(|held| (held.since, held.superseded_at)).collect();
     assert_eq!(
         (held, forgotten),
@@ -685,7 +686,8 @@ fn whatever_changes_the_bytes_makes_a_version_that_may_be_held() {
     write(directory.path(), "a.yaml", &policy);
     let live = start(directory.path(), Some(state.path()), 0);
     let version = |live: &SiteManager| entry(live).site.robots_txt.version;
-    let held = |live: &SiteManager| -> Vec<_> { entry(live).held.iter().map(|held| held.former.version).collect() };
+    let held =
+        |live: &SiteManager| -> Vec<_> { history(live).superseded.iter().map(|held| held.former.version).collect() };
 
     live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
     let first = version(&live);

@@ -72,7 +72,7 @@ pub enum StateError {
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise `facts` holds no observation and no identity epoch.
+    /// Whether hosts stay observed. Otherwise `facts` holds no observation.
     pub is_continued: bool,
     /// The facts.
     pub facts: Facts,
@@ -110,6 +110,13 @@ impl fmt::Debug for StateStore {
 }
 
 impl StateStore {
+    /// A store that keeps everything in memory.
+    pub fn in_memory_only() -> (StateStore, Remembered) {
+        let now: Now = Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO });
+        let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
+        (StateStore(Arc::new(Handle { kind, now })), Remembered::nothing())
+    }
+
     /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
     /// where it cannot be used, the store keeps everything in memory. Nothing is committed before [`StateStore::begin`].
     ///
@@ -343,12 +350,16 @@ impl Remembered {
         Remembered { previous_run: PreviousRun::Unknown, is_continued: false, facts: Facts::default(), set_aside: None }
     }
 
-    /// After a gap nothing of an observation is left, and nobody knows how crawlers were told apart meanwhile.
+    /// Whether an earlier run may have known facts that are not here: its file was damaged, or it could not write all.
+    pub fn has_lost_facts(&self) -> bool {
+        self.set_aside.is_some() || self.previous_run == PreviousRun::Unknown && self.facts != Facts::default()
+    }
+
+    /// After a gap nothing of an observation is left.
     fn keep_what_counts(&mut self, now: Timestamp) {
         self.is_continued = self.previous_run.is_continued_at(now);
         if !self.is_continued {
             self.facts.observations.clear();
-            self.facts.identity_epochs.clear();
         }
     }
 }

@@ -77,8 +77,10 @@ fn version(id: &str) -> Version {
 }
 
 fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publication {
-    let (version, until) = (version.map(str::to_owned), until.map(Timestamp));
-    Publication { hosts: "shop.example".into(), since: Timestamp(since), version, until }
+    let answered = version.map_or(ServedAs::Unavailable, |version| ServedAs::Version(version.into()));
+    let (number, until) = (since.unsigned_abs(), until.map(Timestamp));
+    let (site, identities) = ("shop".into(), "00ff".into());
+    Publication { site, number, answered, identities, tells: true, since: Timestamp(since), until, ended_by: None }
 }
 
 /// Nothing more can be added to the file, and something waits for that.

@@ -4,7 +4,7 @@
 use super::labels::claim_of;
 use super::{Facts, Holdings};
 use crate::crawlers::{Claim, Registry};
-use crate::policy::{SiteEntry, Snapshot};
+use crate::policy::{HostHistory, SiteEntry, Snapshot};
 
 /// The site that a request is for, and the crawler that its user agent claims to be.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,8 @@ pub struct Claimant<'a> {
     pub site: usize,
     /// The site itself.
     pub entry: &'a SiteEntry,
+    /// What the host published before. Empty where the user agent claims to be no crawler: nothing is judged by it then.
+    pub history: &'a HostHistory,
     /// The claimed crawler.
     pub claim: Claim,
 }
@@ -21,20 +23,33 @@ impl<'a> Claimant<'a> {
     /// From the host and the user agent. `None` where no site claims the host.
     pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
         let (site, entry) = site_of(snapshot, facts.host)?;
-        Some(Claimant { site, entry, claim: registry.identify_with(facts.user_agent, &entry.site.tokens) })
+        let claim = registry.identify_with(facts.user_agent, &entry.site.tokens);
+        Some(Claimant { site, entry, history: history_for(snapshot, facts.host, claim), claim })
     }
 
     /// The same where `user_agent` may also be the bare token, id or name of a crawler, as people write it.
     pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
         let (site, entry) = site_of(snapshot, facts.host)?;
         let agent = String::from_utf8_lossy(facts.user_agent);
-        Some(Claimant { site, entry, claim: claim_of(&agent, registry, Some(&entry.site)) })
+        let claim = claim_of(&agent, registry, Some(&entry.site));
+        Some(Claimant { site, entry, history: history_for(snapshot, facts.host, claim), claim })
+    }
+
+    /// Whether Last-Modified tells the version in force from every other that was published on the host. Where the host
+    /// came to the site later than the version, an earlier version of the host may have had the same date.
+    pub fn is_told_by_its_date(&self) -> bool {
+        self.history.is_told_by_its_date && self.history.since == self.entry.since
     }
 }
 
 fn site_of<'a>(snapshot: &'a Snapshot, host: &[u8]) -> Option<(usize, &'a SiteEntry)> {
     let index = snapshot.site_for_host(host)?;
     Some((index, snapshot.sites().get(index)?))
+}
+
+/// A person's request pays for no lookup.
+fn history_for<'a>(snapshot: &'a Snapshot, host: &[u8], claim: Claim) -> &'a HostHistory {
+    if claim == Claim::Nobody { HostHistory::none() } else { snapshot.history(host) }
 }
 
 /// One request to a site, with everything that its judgement rests on, but for the claimant's behaviour.

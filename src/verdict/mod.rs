@@ -25,7 +25,7 @@ pub use load::{load, load_at, load_with_origin};
 pub use report::{explain, explain_for, report, report_unclaimed};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
-use crate::policy::site::{Held, SiteEntry};
+use crate::policy::site::Held;
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -53,7 +53,7 @@ pub struct Facts<'a> {
 /// this host within the time that it may go by a copy. The default is what is known without a ledger: nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holdings<'a> {
-    /// Superseded versions, as the snapshot's entry has them.
+    /// Superseded versions, as the history of the host has them.
     pub versions: &'a [Held],
     /// Which of them it may hold, a bit each, the first the lowest.
     pub held: u64,
@@ -69,12 +69,15 @@ pub struct Holdings<'a> {
 }
 
 impl<'a> Holdings<'a> {
-    /// What anyone may hold of a site when nobody knows who was served what: every version in force within the grace
-    /// time.
-    pub fn of_anyone(entry: &'a SiteEntry, now: Timestamp) -> Holdings<'a> {
-        let within = |moment: Timestamp| now.since(moment) <= entry.site.grace;
-        let held = bits(&entry.held, |held| within(held.superseded_at));
-        Holdings { versions: &entry.held, held, forgotten: entry.forgotten.is_some_and(within), ..Holdings::default() }
+    /// What any crawler may have cached where it is not known which crawler was served what: every version that was in
+    /// force within the time for which a copy may be used.
+    pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> Holdings<'a> {
+        let Claimant { entry, history, .. } = claimant;
+        let window = entry.site.grace + entry.site.behind_cache.unwrap_or_default();
+        let cached_since = history.cached_since(window, now);
+        let held = superseded_since(claimant, cached_since);
+        let forgotten = history.unknown_until.is_some_and(|until| until >= cached_since);
+        Holdings { versions: &history.superseded, held, forgotten, ..Holdings::default() }
     }
 
     /// The superseded versions that it may hold.
@@ -88,8 +91,15 @@ pub fn chosen(versions: &[Held], bits: u64) -> impl Iterator<Item = &Held> {
     versions.iter().take(64).enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|(_, held)| held)
 }
 
+/// A bit for each superseded version of the claimant's host that was in force at `cached_since` or later. While
+/// robots.txt answers 503 the version that the site is judged by is among those of the history; it is none of these.
+pub fn superseded_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
+    let current = claimant.entry.site.robots_txt.version;
+    bits(&claimant.history.superseded, |held| held.superseded_at >= cached_since && held.former.version != current)
+}
+
 /// A bit for each of the first 64 versions that a condition holds for.
-pub fn bits(versions: &[Held], mut condition: impl FnMut(&Held) -> bool) -> u64 {
+fn bits(versions: &[Held], mut condition: impl FnMut(&Held) -> bool) -> u64 {
     let mut bits = 0;
     for (place, held) in versions.iter().take(64).enumerate() {
         bits |= u64::from(condition(held)) << place;

@@ -83,20 +83,20 @@ fn alone(site: &Arc<Site>) -> Snapshot {
     // Without a beginning nobody can say when it ends; tests that give a moment are about planned pauses.
     let from = site.policy.pause.as_ref().and_then(|pause| pause.from);
     let pauses = from.and_then(|from| planned_pause(&site.policy, from)).into_iter();
-    let entry = SiteEntry { pauses: pauses.collect(), ..SiteEntry::new(site.clone(), Timestamp(0)) };
+    let entry = SiteEntry::new(site.clone(), Timestamp(0)).with_pauses(pauses.collect(), Timestamp(0));
     Snapshot::new(vec![entry], 0)
 }
 
 fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
-    let mut without_pause = None;
-    let snapshot = match test.at {
-        Some(_) => snapshot,
-        None => {
-            let mut entry = snapshot.sites()[0].clone();
-            entry.pauses.clear();
-            &*without_pause.insert(Snapshot::new(vec![entry], 0))
+    let entry = snapshot.sites()[0].clone();
+    let entry = match test.at {
+        Some(at) => {
+            let pauses = entry.pauses.clone();
+            entry.with_pauses(pauses, at)
         }
+        None => entry.with_pauses(Vec::new(), Timestamp(0)),
     };
+    let snapshot = &Snapshot::new(vec![entry], 0);
     let entry = &snapshot.sites()[0];
     let host = host_of(test, &entry.site.policy);
     let mut facts = Facts {

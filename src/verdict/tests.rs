@@ -2,7 +2,7 @@ use super::*;
 use crate::crawlers::Registry;
 use crate::policy::model::Audience;
 use crate::policy::site::{ActivePause, Former, Held};
-use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::policy::{HostHistories, HostHistory, Site, SiteEntry, Snapshot};
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
 
@@ -50,19 +50,18 @@ struct World {
 
 impl World {
     fn of(text: &str) -> World {
-        World::with(SiteEntry {
-            site: site(text),
-            since: Timestamp(0),
-            held: vec![],
-            forgotten: None,
-            identity_epoch: Timestamp(0),
-            tag_ages: Default::default(),
-            pauses: vec![],
-        })
+        World::with(SiteEntry::new(site(text), Timestamp(0)))
     }
 
     fn with(entry: SiteEntry) -> World {
         World { snapshot: Snapshot::new(vec![entry], 1), now: Timestamp(10 * DAY) }
+    }
+
+    fn with_history(entry: SiteEntry, superseded: Vec<Held>, unknown_until: Option<Timestamp>) -> World {
+        let world = World::with(entry);
+        let history = HostHistory { superseded, unknown_until, ..HostHistory::new(Timestamp(0)) };
+        let histories = HostHistories::new(vec![(None, Arc::new(history))]);
+        World { snapshot: world.snapshot.with_histories(histories, world.now), ..world }
     }
 
     fn ask(&self, user_agent: &str, target: &str) -> Decision {
@@ -75,9 +74,13 @@ impl World {
             identity: Identity::Unverified,
             now: self.now,
         };
-        let holdings = Holdings::of_anyone(&self.snapshot.sites()[0], self.now);
+        let holdings = Holdings::of_anyone(self.claimant(&facts), self.now);
         decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default())
             .expect("a site has the host")
+    }
+
+    fn claimant(&self, facts: &Facts<'_>) -> Claimant<'_> {
+        Claimant::of(&self.snapshot, Registry::builtin(), facts).expect("a site has the host")
     }
 
     /// Verdict, kind, what is done, what would be.
@@ -212,47 +215,24 @@ fn tokens_that_only_the_policy_knows_join_identification() {
 fn what_a_held_version_allowed_is_never_refused() {
     let closed = enforced("{ agents: '*', disallow: [/a/] }");
     let open = site(&enforced("{ agents: '*', disallow: [/b/] }"));
-    let entry = |superseded_at: i64| SiteEntry {
-        site: site(&closed),
-        since: Timestamp(superseded_at),
-        held: vec![held(&open, Timestamp(superseded_at))],
-        forgotten: None,
-        identity_epoch: Timestamp(0),
-        tag_ages: Default::default(),
-        pauses: vec![],
-    };
-    assert_eq!(World::with(entry(10 * DAY - 60)).told(BINGBOT, "/a/"), ("disallowed", "stale_copy", "pass", None));
-    assert_eq!(
-        World::with(entry(9 * DAY)).told(BINGBOT, "/a/").1,
-        "stale_copy",
-        "to the last second of the grace time"
-    );
-    assert_eq!(World::with(entry(9 * DAY - 1)).told(BINGBOT, "/a/"), REFUSED);
-    assert_eq!(
-        World::with(entry(10 * DAY)).told(BINGBOT, "//a/").1,
-        "stale_copy",
-        "the older one is not ambiguous about it"
-    );
-    let both = SiteEntry { held: vec![held(&site(&closed), Timestamp(10 * DAY))], ..entry(0) };
-    assert_eq!(World::with(both).told(BINGBOT, "/a/"), REFUSED, "the older one disallows it as well");
-    let forgotten = SiteEntry { held: vec![], forgotten: Some(Timestamp(10 * DAY - 1)), ..entry(0) };
-    assert_eq!(World::with(forgotten).told(BINGBOT, "/a/").1, "stale_copy");
+    let entry = || SiteEntry::new(site(&closed), Timestamp(0));
+    let world = |superseded_at: i64| World::with_history(entry(), vec![held(&open, Timestamp(superseded_at))], None);
+    assert_eq!(world(10 * DAY - 60).told(BINGBOT, "/a/"), ("disallowed", "stale_copy", "pass", None));
+    assert_eq!(world(9 * DAY).told(BINGBOT, "/a/").1, "stale_copy", "to the last second of the grace time");
+    assert_eq!(world(9 * DAY - 1).told(BINGBOT, "/a/"), REFUSED);
+    assert_eq!(world(10 * DAY).told(BINGBOT, "//a/").1, "stale_copy", "the older one is not ambiguous about it");
+    let same = World::with_history(entry(), vec![held(&site(&closed), Timestamp(10 * DAY))], None);
+    assert_eq!(same.told(BINGBOT, "/a/"), REFUSED, "the older one disallows it as well");
+    let unknown = World::with_history(entry(), vec![], Some(Timestamp(10 * DAY - 1)));
+    assert_eq!(unknown.told(BINGBOT, "/a/").1, "stale_copy");
 }
 
 #[test]
 fn a_token_is_the_same_crawler_in_another_version() {
     let before = site(&enforced("{ agents: [FirstBot], disallow: [/x/] }, { agents: [HouseBot], disallow: [/b/] }"));
     let now = site(&enforced("{ agents: [HouseBot], disallow: [/a/, /b/] }"));
-    let entry = SiteEntry {
-        site: now,
-        since: Timestamp(0),
-        held: vec![held(&before, Timestamp(10 * DAY))],
-        forgotten: None,
-        identity_epoch: Timestamp(0),
-        tag_ages: Default::default(),
-        pauses: vec![],
-    };
-    let world = World::with(entry);
+    let superseded = vec![held(&before, Timestamp(10 * DAY))];
+    let world = World::with_history(SiteEntry::new(now, Timestamp(0)), superseded, None);
     assert_eq!(world.told("HouseBot/1.0", "/a/").1, "stale_copy");
     assert_eq!(world.told("HouseBot/1.0", "/b/"), REFUSED);
 }
@@ -268,15 +248,8 @@ fn a_pause_stops_its_audience_until_its_end() {
         at_run_time: false,
     };
     let world = |pause: ActivePause| {
-        World::with(SiteEntry {
-            site: site(&enforced("{ agents: '*', disallow: [/a/] }")),
-            since: Timestamp(0),
-            held: vec![],
-            forgotten: None,
-            identity_epoch: Timestamp(0),
-            tag_ages: Default::default(),
-            pauses: vec![pause],
-        })
+        let site = site(&enforced("{ agents: '*', disallow: [/a/] }"));
+        World::with(SiteEntry::new(site, Timestamp(0)).with_pauses(vec![pause], Timestamp(10 * DAY)))
     };
     let crawlers = world(pause(Audience::Crawlers, None));
     assert_eq!(crawlers.ask(BINGBOT, "/").action, Action::Pause { retry_after: 50 }, "the time left is shorter");
@@ -306,15 +279,7 @@ fn hosts_choose_the_site() {
     ];
     let entries = texts.map(|hosts| {
         let site = site(&format!("{hosts}robots: {{ origin: replace }}\n"));
-        SiteEntry {
-            site,
-            since: Timestamp(0),
-            held: vec![],
-            forgotten: None,
-            identity_epoch: Timestamp(0),
-            tag_ages: Default::default(),
-            pauses: vec![],
-        }
+        SiteEntry::new(site, Timestamp(0))
     });
     let snapshot = Snapshot::new(entries.to_vec(), 0);
     for (host, expected) in [

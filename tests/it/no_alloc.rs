@@ -65,15 +65,7 @@ fn judging_allocates_nothing() {
     let source = Source { name: "shop.yaml".into(), text: POLICY.into() };
     let (site, findings) = load("shop", &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{findings:?}"));
-    let entry = SiteEntry {
-        site,
-        since: Timestamp(0),
-        held: vec![],
-        forgotten: None,
-        identity_epoch: Timestamp(0),
-        tag_ages: Default::default(),
-        pauses: vec![],
-    };
+    let entry = SiteEntry::new(site, Timestamp(0));
     let snapshot = Snapshot::new(vec![entry], 1);
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));

@@ -5,6 +5,7 @@ use crate::support::{Gate, Origin, Received, Setup, eventually, run};
 use crawlgate::clock::Moment;
 use crawlgate::crawlers::Registry;
 use crawlgate::origin::robots::StoredCopies;
+use crawlgate::policy::Held;
 use crawlgate::server::{OriginRobots, known_origins};
 use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use crawlgate::sites::{SiteManager, SiteOptions};
@@ -100,15 +101,9 @@ impl World {
         let (store, remembered) = StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
         store.begin(Vec::new()).expect("begun");
         let copies = StoredCopies::read(&remembered.facts.origin_copies, Timestamp(now));
-        let options = SiteOptions {
-            policies,
-            state: Some(state.clone()),
-            strict: false,
-            may_be_missing: false,
-            origins: known_origins(&copies),
-        };
-        let live =
-            SiteManager::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"));
+        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins: known_origins(&copies) };
+        let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))
+            .unwrap_or_else(|error| panic!("{error}"));
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");
         // Short, so that a silent origin costs the test little.
         let timeouts = OriginTimeouts { read: Duration::from_millis(300), ..OriginTimeouts::default() };
@@ -141,6 +136,11 @@ impl World {
         let snapshot = self.live.snapshot();
         let file = &snapshot.sites()[0].site.robots_txt;
         file.awaits_origin(Timestamp(self.now)).is_none().then(|| String::from_utf8_lossy(&file.body).into_owned())
+    }
+
+    /// What the host published before.
+    fn superseded(&self) -> Vec<Held> {
+        self.live.snapshot().history(b"shop.test").superseded.clone()
     }
 
     fn state(&mut self) -> String {
@@ -214,7 +214,7 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
     // Unchanged.
     assert_eq!((world.after(600), world.state()), (1, "current".into()));
     assert_eq!(origin.last_own().field("if-none-match"), Some("\"1\""));
-    assert_eq!(world.live.snapshot().sites()[0].held.len(), 0, "a version that was never served is not cached");
+    assert_eq!(world.superseded().len(), 0, "a version that was never served is not cached");
 
     // Failures of every kind: the last good copy stays.
     let huge = format!("HTTP/1.1 200 OK\r\nContent-Length: 9000\r\nConnection: close\r\n\r\n{RULES}");
@@ -256,7 +256,7 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
     assert_eq!((world.after(601), world.state()), (1, "absent".into()));
     let alone = world.served().expect("a file");
     assert!(!alone.contains("/a/") && alone.contains("User-agent: GPTBot"), "{alone}");
-    assert!(world.live.snapshot().sites()[0].held.iter().any(|held| held.former.body.as_ref() == served.as_bytes()));
+    assert!(world.superseded().iter().any(|held| held.former.body.as_ref() == served.as_bytes()));
 
     // A huge file: only what crawlers read of it.
     let lines: String = (0..40_000).map(|line| format!("Disallow: /some/long/path/{line}\n")).collect();
@@ -378,7 +378,7 @@ fn policy_stands_alone_after_an_hour_without_copy() {
     assert_eq!(world.state(), "missing");
     // When the file comes at last, crawlers may have cached the policy alone.
     assert_eq!(world.fetch(&script, ok(RULES)), "current");
-    assert_eq!(world.live.snapshot().sites()[0].held.len(), 1);
+    assert_eq!(world.superseded().len(), 1);
 }
 
 #[test]
@@ -588,7 +588,7 @@ fn moved_file_stays_the_same_copy() {
         "status and explanation name the same place"
     );
     assert_eq!(world.served().as_ref(), Some(&served));
-    assert_eq!(world.live.snapshot().sites()[0].held.len(), 0, "the same version");
+    assert_eq!(world.superseded().len(), 0, "the same version");
 
     // The policy is edited while the origin is down.
     script.says(status("500 Internal Server Error"));

@@ -170,15 +170,7 @@ fn snapshot_with(text: &str, origin: &Origin) -> Snapshot {
     let policy = policy.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
     let site =
         policy::compile_with_origin(Arc::new(policy), origin, Registry::builtin(), Timestamp(i64::MIN)).expect("small");
-    let entry = SiteEntry {
-        site: Arc::new(site),
-        since: Timestamp(0),
-        held: vec![],
-        forgotten: None,
-        identity_epoch: Timestamp(0),
-        tag_ages: Default::default(),
-        pauses: vec![],
-    };
+    let entry = SiteEntry::new(Arc::new(site), Timestamp(0));
     Snapshot::new(vec![entry], 1)
 }
 

@@ -10,7 +10,7 @@ fn site_of(name: &str, hosts: &str, closed: bool) -> SiteEntry {
     let source = Source { name: format!("{name}.yaml").into(), text: text.as_str().into() };
     let (site, findings) = load(name, &source, Registry::builtin());
     let site = site.unwrap_or_else(|| panic!("{text}\n{findings:?}"));
-    SiteEntry { identity_epoch: Timestamp(i64::MIN / 2), ..SiteEntry::new(site, Timestamp(0)) }
+    SiteEntry::new(site, Timestamp(0))
 }
 
 /// Two sites and their hosts, and a clock.
@@ -59,14 +59,15 @@ impl Moving {
         };
         let registry = Registry::builtin();
         let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
-        let holdings = self.ledger.holdings(registry, claimant.entry, facts.host, claimant.claim, moment(self.now, 0));
+        let holdings = self.ledger.holdings(registry, claimant, facts.host, moment(self.now, 0));
         let case = Case { registry, facts, claimant, holdings };
         decide_for(&case, Behaviour::default(), &mut Scratch::default()).kind
     }
 }
 
 fn sites(one: &str, other: &str, generation: u64) -> Snapshot {
-    Snapshot::new(vec![site_of("one", one, true), site_of("other", other, false)], generation)
+    let sites = vec![site_of("one", one, true), site_of("other", other, false)];
+    with_history(Snapshot::new(sites, generation), &new_history(Timestamp(0)))
 }
 
 #[test]

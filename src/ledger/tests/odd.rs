@@ -2,6 +2,7 @@
 //! behind one, names that change around a restart, moments to the second.
 
 use super::*;
+use crate::policy::host_history::Unavailability;
 
 /// Versions 0 (all open), 15 (all closed) and 1, without a cache and behind two.
 static BEHIND: LazyLock<Vec<Vec<Arc<Site>>>> = LazyLock::new(|| {
@@ -23,21 +24,14 @@ fn closes(version: usize, path: usize) -> bool {
 impl World {
     /// The owner changes the policy, and what is before crawlgate.
     fn reload(&mut self, behind: usize, version: usize) {
-        let (now, before) = (self.wall(), self.entry.clone());
-        let site = BEHIND[behind][version].clone();
-        self.entry.site = site.clone();
-        if site.robots_txt.version != before.site.robots_txt.version {
-            let mut held = before.held;
-            held.retain(|held| held.former.version != site.robots_txt.version);
-            held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: now });
-            self.entry = SiteEntry { site, since: now, held, ..self.entry.clone() };
-        }
-        self.ledger.settle(&self.snapshot(), now);
+        self.publish_site(BEHIND[behind][version].clone());
+        self.ledger.settle(&self.snapshot(), self.wall());
     }
 
-    pub(super) fn unreachable(&self, crawler: usize) {
-        let claim = Registry::builtin().identify(agent(crawler).as_bytes());
-        self.ledger.unreachable(Registry::builtin(), &self.entry, b"a.example", claim, self.wall());
+    /// robots.txt answers 503 at this moment.
+    fn answer_503(&mut self) {
+        let now = self.wall();
+        self.history.unavailable.insert(0, Unavailability { since: now, until: Some(now) });
     }
 
     /// Time in which the host is in use.
@@ -117,7 +111,7 @@ fn who_hears_503_behind_a_cache_may_go_on_by_what_the_cache_gave_it() {
     world.live(20);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
     // robots.txt is paused: its copy is still good (RFC 9309 section 2.4).
-    world.unreachable(0);
+    world.answer_503();
     world.live(20);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
     world.live(6);
@@ -125,22 +119,27 @@ fn who_hears_503_behind_a_cache_may_go_on_by_what_the_cache_gave_it() {
 }
 
 #[test]
-fn who_hears_503_may_go_on_by_a_copy_that_a_crash_lost() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let mut world = settled(Some(directory.path()));
-    world.live(1);
-    world.ledger.close(world.wall());
-    world.start_again(directory.path(), false);
-    // Written, and not in order.
-    world.ledger.tick(&world.snapshot(), world.moment());
+fn a_copy_from_before_the_observation_may_be_used_for_longer_after_a_503() {
+    let mut world = World::new(None, 15, 1_000 * DAY);
+    world.ask(4, 0, "/");
+    world.live(20);
+    world.answer_503();
+    world.live(23);
+    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Unproven);
+    world.live(2);
+    assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
+}
+
+#[test]
+fn every_crawler_may_have_heard_the_503() {
+    let mut world = settled(None);
     world.fetch(0, 0);
-    world.start_again(directory.path(), false);
     world.publish(15);
     world.live(23);
-    assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
-    world.unreachable(0);
+    world.answer_503();
     world.live(23);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
+    assert_eq!(world.ask(1, 0, "/p1/"), (Kind::Violation, true), "it was served nothing here");
     world.live(2);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::Violation);
 }
@@ -160,7 +159,7 @@ fn a_copy_of_the_last_second_before_counts_until_its_last_second() {
     // From us, under another name that second.
     let mut world = settled(None);
     world.fetch(4, 0);
-    world.entry.identity_epoch = world.wall();
+    world.history.identity_epoch = world.wall();
     world.publish(15);
     for _ in 0..24 {
         assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
@@ -188,19 +187,17 @@ fn a_bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
         // Its name comes, goes, and comes again, with a restart each time.
         for token in ["HouseBot", "OtherBot", "HouseBot"] {
             world.now += 5 * HOUR;
-            let (before, since) = (world.entry.clone(), world.wall());
-            let mut held = before.held.clone();
-            held.insert(0, Held { former: former(&before.site), since: before.since, superseded_at: since });
-            world.entry = SiteEntry { site: names(token), since, held, identity_epoch: since, ..before };
+            world.publish_site(names(token));
+            world.history.identity_epoch = world.wall();
             world.ledger.tick(&world.snapshot(), world.moment());
             world.start_again(directory.path(), in_order);
             world.ask(4, 0, "/");
         }
         let claim = Registry::builtin().identify_with(b"HouseBot/1.0", &world.entry.site.tokens);
         assert!(matches!(claim, Claim::Token(_)));
-        let moment = world.moment();
-        let holdings = world.ledger.peek(Registry::builtin(), &world.entry, b"a.example", claim, moment);
-        let open = world.entry.held.last().expect("the first version").former.version;
+        let snapshot = world.snapshot();
+        let holdings = peek(&world, &snapshot, "HouseBot/1.0");
+        let open = snapshot.history(b"a.example").superseded.last().expect("the first version").former.version;
         assert!(holdings.former().any(|held| held.former.version == open), "in order: {in_order}");
     }
 }
@@ -311,7 +308,7 @@ proptest! {
                     copies[crawler].push((copy.0, world.now));
                 }
                 Odd::Pause(crawler) => {
-                    world.unreachable(crawler);
+                    world.answer_503();
                     let window = CACHES[crawler].1;
                     for copy in copies[crawler].iter_mut().filter(|copy| world.now - copy.1 <= window) {
                         copy.1 = world.now;

@@ -5,7 +5,6 @@ use crate::indexing::Directives;
 use crate::yaml::{Decoder, Located, Node, Value};
 use std::net::IpAddr;
 
-const FIELDS: [&str; 10] = ["agent", "path", "host", "type", "status", "at", "ip", "identity", "held", "expect"];
 const IDENTITIES: [&str; 3] = ["unverified", "verified", "impostor"];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
 const KINDS: [&str; 11] = [
@@ -24,14 +23,8 @@ const KINDS: [&str; 11] = [
 const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
 pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
-    match &node.value {
-        Value::Sequence(items) => items.iter().filter_map(|item| case(item, decoder)).collect(),
-        Value::Mapping(_) => case(node, decoder).into_iter().collect(),
-        Value::Scalar { .. } => {
-            decoder.wrong_type(node, "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`");
-            Vec::new()
-        }
-    }
+    let wanted = "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`";
+    decoder.one_or_many_maps(node, wanted).iter().filter_map(|item| case(item, decoder)).collect()
 }
 
 fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
@@ -67,7 +60,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
             decoder.error("missing-field", node.span, format!("this case does not say `{name}`"));
         }
     }
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     Some(PolicyTest {
         agent: agent?,
         path: path?,
@@ -128,7 +121,7 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         Value::Sequence(items) if items.is_empty() => Vec::new(),
         _ => decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"),
     });
-    fields.finish(&["verdict", "kind", "never_fetched", "action", "status", "tag", "signals"], decoder);
+    fields.finish(decoder);
     expect
 }
 

@@ -68,7 +68,7 @@ impl OriginRobots {
     /// Removes copies that no site can use again: too old, too many, or of no use. Notes of the others since when they
     /// are unused.
     fn drop_unusable(&mut self, snapshot: &Snapshot, wanted: &Wanted<'_>, now: Timestamp) -> Vec<Fact> {
-        let longest = self.manager.longest_held();
+        let longest = self.manager.longest_cached();
         let mut facts = Vec::new();
         let mut waiting = Vec::new();
         self.unused.retain(|name, copy| {

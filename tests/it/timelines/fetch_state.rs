@@ -28,8 +28,8 @@ struct FetchState {
     last_page: Vec<[f64; 2]>,
     seen: [f64; 2],
     watched_since: [f64; 2],
-    /// When somebody was last refused robots.txt on a host that was not watched for long enough.
-    unseen: [f64; 2],
+    /// When robots.txt answered 503: from when until when.
+    unavailable: Vec<(f64, f64)>,
     /// What came before is not remembered, or not by its true age.
     known_since: f64,
     /// Since when crawlers are told apart, by what is remembered.
@@ -76,7 +76,7 @@ impl FetchState {
             last_page: vec![[f64::NEG_INFINITY; 2]; CRAWLERS.len()],
             seen: [0.0; 2],
             watched_since: [0.0; 2],
-            unseen: [f64::NEG_INFINITY; 2],
+            unavailable: Vec::new(),
             known_since: 0.0,
             told_apart_since: 0.0,
             set: 0.0,
@@ -260,37 +260,39 @@ impl FetchState {
         self.copies[crawler.cache][host].push(copy);
     }
 
-    /// It may go by what it holds for as long again (RFC 9309 section 2.4).
+    /// It may use its copies for as long again (RFC 9309 section 2.4).
     fn unreachable(&mut self, crawler: &Crawler, host: usize) {
         let now = self.now();
         for copy in self.valid(crawler, host) {
             self.copies[crawler.cache][host].push(Copy { at: now, ..copy });
         }
-        let mut prolonged = self.may_hold(crawler, host);
-        if !self.is_watched(crawler, host) {
-            self.unseen[host] = now;
-            prolonged.extend(self.before.iter().map(|(said, _)| said.clone()));
-        }
-        self.held.extend(prolonged.into_iter().map(|said| Held { said, host, cache: None, at: now }));
+    }
+
+    /// The earliest moment at which the crawler can have fetched a copy that it may still use: every crawler may have
+    /// asked while robots.txt answered 503.
+    fn cached_since(&self, crawler: &Crawler) -> f64 {
+        let (now, window) = (self.now(), crawler.keeps + self.set + MARGIN);
+        let spans = self.unavailable.iter().rev();
+        spans.fold(now - window, |cached_since, (since, until)| match *until >= cached_since {
+            true => cached_since.min(since - window),
+            false => cached_since,
+        })
     }
 
     /// Everything that crawlgate may take it to hold, and perhaps more.
     fn may_hold(&self, crawler: &Crawler, host: usize) -> Vec<Said> {
-        let window = crawler.keeps + self.set + MARGIN;
-        let told_apart = self.now() - self.told_apart_since > window;
+        let cached_since = self.cached_since(crawler);
+        let told_apart = self.told_apart_since < cached_since;
         let of = |held: &&Held| {
             let same = held.cache.is_none_or(|cache| cache == crawler.cache || !told_apart);
-            held.host == host && same && self.now() - held.at <= window
+            held.host == host && same && held.at >= cached_since
         };
         self.held.iter().filter(of).map(|held| held.said.clone()).chain([self.in_force.clone()]).collect()
     }
 
-    /// Whether the host was certainly watched for as long as this crawler may go by a copy.
+    /// Whether the host was certainly observed for as long as this crawler may use a copy.
     fn is_watched(&self, crawler: &Crawler, host: usize) -> bool {
-        let (now, window) = (self.now(), crawler.keeps + self.set + MARGIN);
-        now - self.watched_since[host] > window
-            && now - self.unseen[host] > window
-            && now - self.seen[host] < DAY - MARGIN
+        self.watched_since[host] < self.cached_since(crawler) && self.now() - self.seen[host] < DAY - MARGIN
     }
 
     /// Somebody else takes its name, from another address.
@@ -302,7 +304,7 @@ impl FetchState {
             let (said, at) = (self.in_force.clone(), self.now());
             match answer.status {
                 200 => self.held.push(Held { said, host, cache: Some(crawler.cache), at }),
-                _ => self.unreachable(crawler, host),
+                status => assert_eq!(status, 503),
             }
             return;
         }

@@ -158,7 +158,7 @@ pub fn timelines() -> Vec<Timeline> {
                 Pass(10),
                 // So may the copy from before crawlgate.
                 Ask(BINGBOT, APEX, "/never/", UNPROVEN),
-                Ask(BYSTANDER, APEX, "/never/", NEVER),
+                Ask(BYSTANDER, APEX, "/never/", UNPROVEN),
                 Pass(15),
                 Ask(BINGBOT, APEX, "/never/", NEVER),
             ],

@@ -10,7 +10,16 @@ impl FetchState {
         // A pause may have ended by itself.
         let done = self.gate.command(command).status.success();
         assert!(done || self.paused);
+        match self.paused {
+            true => self.no_503_any_more(),
+            false => self.unavailable.push((self.now(), f64::INFINITY)),
+        }
         self.paused = !self.paused;
+    }
+
+    fn no_503_any_more(&mut self) {
+        let now = self.now();
+        self.unavailable.iter_mut().for_each(|(_, until)| *until = until.min(now));
     }
 
     pub fn restart(&mut self) {
@@ -47,6 +56,7 @@ impl FetchState {
         }
         if lose_state {
             (self.known_since, self.told_apart_since, self.paused) = (now, now, false);
+            self.no_503_any_more();
         }
         // After a crash it depends on what was written when.
         if crash || lose_state || down > 55 {
