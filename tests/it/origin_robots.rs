@@ -123,6 +123,7 @@ impl World {
     fn after(&mut self, seconds: i64) -> usize {
         self.now += seconds;
         let moment = Moment { now: Timestamp(self.now), ..at(self.now - self.set) };
+        self.live.keep_time(moment.now);
         let jobs = self.robots.begin_due(moment);
         let asked = jobs.len();
         for job in jobs {
@@ -135,7 +136,8 @@ impl World {
     fn served(&self) -> Option<String> {
         let snapshot = self.live.snapshot();
         let file = &snapshot.sites()[0].site.robots_txt;
-        file.awaits_origin(Timestamp(self.now)).is_none().then(|| String::from_utf8_lossy(&file.body).into_owned())
+        let is_unavailable = snapshot.sites()[0].robots_txt.is_unavailable();
+        (!is_unavailable).then(|| String::from_utf8_lossy(&file.body).into_owned())
     }
 
     /// What the host published before.
