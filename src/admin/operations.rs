@@ -218,7 +218,7 @@ impl Operations {
         self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
-            Some((site.site.clone(), robots.state.clone(), robots.last_success.map(|moment| moment.0)))
+            Some((site.site.clone(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
         });
         self.judge.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
         let sites: Vec<SiteGauges> = status

@@ -1,5 +1,6 @@
-//! The origin's own robots.txt for the offline commands: a given file, or the copies of a running crawlgate. The
-//! commands print what they assume if neither is given.
+//! The origin's own robots.txt for the offline commands: [`OriginFrom`] is the options, [`OriginCopies`] what they name, a
+//! file or the stored copies of a state directory. The commands print what they assume without either. Must not know
+//! where the server stores its copies.
 
 use super::{Failure, now, say};
 use crate::origin::robots::StoredCopies;
@@ -12,10 +13,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How to see what a file that is held back would do.
+/// The command that shows what a file that is held back would do.
 const TRY: &str = "`crawlgate check --origin-robots FILE` shows the result";
 
-/// Where the origin's robots.txt is to be taken from.
+/// Where the origin's robots.txt comes from.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OriginFrom {
     /// The origin's own robots.txt, for policies that merge it
@@ -26,7 +27,7 @@ pub struct OriginFrom {
     state: Option<PathBuf>,
 }
 
-/// What was found there.
+/// The robots.txt files that the options name.
 #[derive(Debug, Default)]
 pub struct OriginCopies {
     file: Option<Arc<OriginFile>>,
@@ -62,7 +63,7 @@ impl OriginFrom {
 }
 
 impl OriginCopies {
-    /// What a site is to be compiled with.
+    /// The origin's file that a site is compiled with.
     pub fn of(&self, site: &str) -> Origin {
         match (&self.file, self.known.copies.get(site)) {
             (Some(file), _) => Origin::Read(file.clone()),
@@ -70,7 +71,7 @@ impl OriginCopies {
         }
     }
 
-    /// The sites without a policy of which something is known, were it only that they are waited for.
+    /// The default sites of which something is known, if only that crawlgate waits for their file.
     pub fn sites_without_policy(&self) -> Vec<DefaultSite> {
         match &self.file {
             Some(_) => vec![DefaultSite::for_every_host()],
@@ -78,7 +79,7 @@ impl OriginCopies {
         }
     }
 
-    /// What a site's answers are based on, where its policy asks for the origin's file.
+    /// What the answers for a site assume about the origin's file, if its policy reads that file.
     pub fn assumption(&self, site: &Site) -> Option<String> {
         if !site.policy.reads_origin() {
             return None;
@@ -97,12 +98,12 @@ impl OriginCopies {
         })
     }
 
-    /// Why the file that the origin has is held back, as the running crawlgate left it.
+    /// Why the server holds the origin's current file back.
     fn held_back(&self, site: &Site) -> Option<&String> {
         self.known.held_back.get(&site.name).filter(|_| self.file.is_none())
     }
 
-    /// Says on standard error what is assumed about the origins of sites.
+    /// Prints on standard error what is assumed about the origins of sites.
     pub fn say_assumptions<'a>(&self, sites: impl Iterator<Item = &'a Site>) {
         for site in sites.filter(|site| site.origin.is_none() || self.held_back(site).is_some()) {
             if let Some(assumption) = self.assumption(site) {

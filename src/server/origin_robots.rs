@@ -15,8 +15,8 @@ pub use fetch_job::{FetchJob, FinishedJob};
 pub use thread::start;
 
 use crate::clock::Moment;
-use crate::origin::robots::{FetchResult, State, StoredCopies, StoredCopy, Targets};
-use crate::policy::origin::OriginFile;
+use crate::origin::robots::{FetchResult, StoredCopies, StoredCopy, Targets};
+use crate::policy::origin::{OriginCopyState, OriginFile};
 use crate::settings::OriginSettings;
 use crate::sites::{DefaultSite, KnownOrigins, OriginKnown, PATIENCE, SiteManager, asked_by};
 use crate::state::StateStore;
@@ -38,7 +38,7 @@ pub struct OriginRobots {
     manager: Arc<SiteManager>,
     targets: Targets,
     store: StateStore,
-    /// The origin of the settings that each site without a policy is for.
+    /// For each default site, the place of its origin in the settings.
     default_sites: BTreeMap<String, usize>,
     followed: BTreeMap<String, FollowedSite>,
     /// Copies that no site uses: of the previous run, and of sites that were removed and may come back, for example when
@@ -52,7 +52,7 @@ pub struct OriginRobots {
 pub fn known(copies: &StoredCopies) -> KnownOrigins {
     let mut origins = KnownOrigins::default();
     for (name, StoredCopy { fetch, default_site_hosts, .. }) in &copies.by_site {
-        if fetch.state(PATIENCE, fetch.wanted_since()) == State::HeldBack {
+        if fetch.state(PATIENCE, fetch.wanted_since()) == OriginCopyState::HeldBack {
             origins.held_back.insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
@@ -82,8 +82,8 @@ impl OriginRobots {
         OriginRobots { manager, targets, store, default_sites, followed, unused: copies.by_site, ahead: None }
     }
 
-    /// The fetches that are due. [`finished`](OriginRobots::finished) must follow each of them.
-    pub fn due(&mut self, moment: Moment) -> Vec<FetchJob> {
+    /// Begins the fetches that are due. [`finish`](OriginRobots::finish) must follow each of them.
+    pub fn begin_due(&mut self, moment: Moment) -> Vec<FetchJob> {
         let now = moment.now;
         self.follow_clock(moment);
         self.follow_sites(now);
@@ -114,28 +114,28 @@ impl OriginRobots {
     }
 
     /// Takes the result of a fetch. `jitter` is a number from 0 to 1.
-    pub fn finished(&mut self, job: FinishedJob, moment: Moment, jitter: f64) {
+    pub fn finish(&mut self, job: FinishedJob, moment: Moment, jitter: f64) {
         let now = moment.now;
         self.follow_clock(moment);
         let Some(site) = self.followed.get_mut(&job.site) else { return };
         site.is_asked = false;
-        // Another policy may be for another host, which this result says nothing about.
+        // Another policy may be for another host. This result says nothing about that host.
         let snapshot = self.manager.snapshot();
         let policy = snapshot.site_named(&job.site).map(|place| &snapshot.sites()[place].site.policy.source.text);
         if policy.is_none_or(|policy| *policy != job.policy) {
             site.fetch.ask_now(now);
             return;
         }
-        // An origin that could not be reached said nothing about the copy.
+        // An origin without a usable answer said nothing about the copy.
         site.is_unconditional &= matches!(job.result, FetchResult::Unreachable(_));
-        // A page in place of a file is garbage. Where there never was a file, the page is what single-page apps answer
-        // to every request.
+        // A page of HTML in place of a file is a failure. If there never was a file, it means that there is none: a
+        // single-page app answers every request with its page.
         let has_file = site.fetch.copy().is_some_and(|copy| copy.exists);
         let result = match site.is_default_site || !has_file {
             true => job.result.as_crawlers_read_it(),
             false => job.result,
         };
-        if let Some(copy) = site.fetch.answered(result, now, jitter) {
+        if let Some(copy) = site.fetch.take_result(result, now, jitter) {
             let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
             match self.manager.origin_says(&job.site, file, now) {
                 Ok(()) => site.fetch.accept(copy, now),
@@ -152,25 +152,25 @@ impl OriginRobots {
     }
 
     /// How long there is nothing to do, unless a fetch ends or a policy changes.
-    pub fn rest(&self, now: Timestamp) -> Duration {
+    pub fn idle_for(&self, now: Timestamp) -> Duration {
         if self.followed.values().filter(|site| site.is_asked).count() >= AT_ONCE {
             return LONGEST_WAIT;
         }
         let due = self.followed.values().filter(|site| !site.is_asked).map(|site| site.fetch.due()).min();
-        // When a site has waited in vain for a first copy, its state changes, which is reported.
+        // The state of a site changes when it stops waiting for a first copy, and that is reported.
         let awaited = self.followed.values().filter(|site| site.fetch.copy().is_none());
         let patience = awaited.map(|site| site.fetch.wanted_since().plus(PATIENCE)).filter(|over| *over > now).min();
         let next = due.into_iter().chain(patience).min();
         next.map_or(LONGEST_WAIT, |next| next.since(now)).min(LONGEST_WAIT)
     }
 
-    /// Whether every site that has no copy has been fetched for once.
+    /// Whether the first fetch of every site without a copy has ended.
     fn first_round_is_over(&self) -> bool {
         self.followed.values().all(|site| !site.is_asked || site.fetch.copy().is_some())
     }
 
-    /// Spans are measured in lived time, but moments are stored by the wall clock, for people and for the next start. If
-    /// that clock was set, or the machine slept, the moments are moved.
+    /// Moves all moments when the wall clock was set or the machine slept. Spans are measured in lived time, but moments
+    /// are stored by the wall clock, for people and for the next start.
     fn follow_clock(&mut self, moment: Moment) {
         let ahead = moment.now.0.saturating_sub(i64::try_from(moment.lived.as_secs()).unwrap_or(i64::MAX));
         let by = ahead.saturating_sub(*self.ahead.get_or_insert(ahead));

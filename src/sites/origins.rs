@@ -5,7 +5,7 @@
 use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, name_of_logged};
 use crate::history::{PublicationLog, covers};
 use crate::policy::Site;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
 use crate::settings::OriginSettings;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -55,10 +55,10 @@ impl KnownOrigins {
 }
 
 /// How it stands with the robots.txt of a site's origin, for the status.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OriginRobotsStatus {
-    /// One of the states in `docs/origin-robots.md`.
-    pub state: String,
+    /// The state of the copy; `docs/origin-robots.md` explains each.
+    pub state: OriginCopyState,
     /// Where it is fetched.
     pub url: Option<String>,
     /// When the origin last said what it has, or that it has none.

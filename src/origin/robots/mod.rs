@@ -2,11 +2,15 @@
 //! is pure. [`ask()`] speaks HTTP. [`StoredCopy`] is what the state store remembers. Must not know policies.
 
 mod ask;
+mod fetch_result;
 mod fetch_state;
+mod fetched_copy;
 mod stored_copy;
 
 pub use ask::{Question, Target, Targets, ask};
-pub use fetch_state::{Copy, FetchFailure, FetchResult, FetchState, State};
+pub use fetch_result::{FetchFailure, FetchResult};
+pub use fetch_state::FetchState;
+pub use fetched_copy::FetchedCopy;
 pub use stored_copy::{DamagedCopy, StoredCopies, StoredCopy};
 
 #[cfg(test)]

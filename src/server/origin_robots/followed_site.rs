@@ -1,8 +1,8 @@
 //! A site whose policy reads the origin's file: [`FollowedSite`]. Must not know other sites, except the copies that it may
 //! take over from them.
 
-use crate::origin::robots::{Copy, FetchState, State, StoredCopy};
-use crate::policy::origin::OriginFile;
+use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
+use crate::policy::origin::{OriginCopyState, OriginFile};
 use crate::policy::site::SiteEntry;
 use crate::sites::{PATIENCE, Served, asked_by, is_no_policy};
 use crate::time::Timestamp;
@@ -22,7 +22,7 @@ pub struct FollowedSite {
     /// Whether a fetch is running.
     pub is_asked: bool,
     /// What was logged last.
-    pub reported: Option<(State, Served, Option<String>)>,
+    pub reported: Option<(OriginCopyState, Served, Option<String>)>,
 }
 
 impl FollowedSite {
@@ -38,7 +38,7 @@ impl FollowedSite {
         let mut fetch = fetch_state_of(stored, copies, entry, now);
         let is_unconditional = stored != Some(&fetch);
         if unused.is_some_and(|copy| copy.left_at.is_some()) {
-            fetch.is_back();
+            fetch.mark_unasked();
         }
         fetch.ask_now(now);
         let policy = &entry.site.policy;
@@ -63,7 +63,7 @@ impl FollowedSite {
                 site = name,
                 hosts = %self.hosts.join(", "),
                 %host,
-                "there is no policy: these hosts go by one robots.txt, the one of `host`; where they have others, write an origin or a policy for each"
+                "there is no policy: these hosts go by one robots.txt, the one of `host`. If they have different files, write an origin or a policy for each."
             );
         }
     }
@@ -100,11 +100,11 @@ fn fetch_state_of(own: Option<&FetchState>, others: &[FetchState], entry: &SiteE
     let of = |fetch: &&FetchState, is_exact| fetch.copy().and_then(|copy| fits(copy, file)) == Some(is_exact);
     let each = || own.into_iter().chain(others);
     let fetch = each().find(|fetch| of(fetch, true)).or_else(|| each().find(|fetch| of(fetch, false)));
-    fetch.cloned().unwrap_or_else(|| FetchState::going_on(file.location.clone(), file.file.bytes().clone(), now))
+    fetch.cloned().unwrap_or_else(|| FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now))
 }
 
 /// Whether a copy is the file that a site was compiled with: `None` where the bytes differ, else whether the URL is the
 /// same too. Two hosts may have equal files, so the same URL fits better.
-fn fits(copy: &Copy, file: &OriginFile) -> Option<bool> {
+fn fits(copy: &FetchedCopy, file: &OriginFile) -> Option<bool> {
     (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
 }
