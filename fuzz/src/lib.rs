@@ -355,7 +355,7 @@ pub fn user_agent(data: &[u8]) {
 /// Any bytes as a robots.txt that is imported: the policy is accepted, and what it serves gives the verdicts of the file
 /// to every token that is not said to be left out.
 pub fn import(data: &[u8]) {
-    use crawlgate::policy::import::{ImportOptions, import};
+    use crawlgate::policy::import::{ImportOptions, LeftOut, import};
     let file = File::parse(data);
     let options = ImportOptions { host: None, purposes: data.len() % 2 == 1 };
     let imported = import(&file, &options, Registry::builtin());
@@ -365,8 +365,10 @@ pub fn import(data: &[u8]) {
     let spaced = Registry::builtin().tokens_with_blanks();
     let before = Reading::new(&file, Dialect::Rfc9309, &spaced);
     let after = Reading::new(&File::parse(site.robots_txt.body.clone()), Dialect::Rfc9309, &spaced);
-    let left_out = |token: &str| imported.notes.iter().any(|(_, note)| note.contains(&format!("group for `{token}`")));
-    let dropped = imported.notes.iter().any(|(_, note)| note.contains("no URL is as long"));
+    let left_out = |token: &str| {
+        imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::Group { token: left, .. } if left == token))
+    };
+    let dropped = imported.notes.iter().any(|(_, left)| matches!(left, LeftOut::PathTooLong(_)));
     let agents = before.groups().iter().flat_map(|group| &group.agents).map(|agent| agent.token.as_str());
     let rules = before.groups().iter().flat_map(|group| &group.rules);
     let urls: Vec<Vec<u8>> = rules.take(URLS).map(|rule| met_by(rule.rule.pattern.as_str().as_bytes())).collect();

@@ -1,6 +1,6 @@
 //! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
 
-use super::query::Query;
+use super::query::{Mistake, Query, QueryError};
 use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
@@ -16,20 +16,55 @@ use std::sync::Arc;
 
 /// Hosts that are listed of one crawler: those where it was served last.
 const MAX_HOSTS: usize = 50;
-/// Events that are listed when nobody says how many.
+/// Events that are listed where the query has no `limit`.
 const LISTED: usize = 100;
-/// Kinds that an event may have, and the mark of a violation that is counted as one.
-const KINDS: [&str; 9] = [
-    Kind::Violation.name(),
-    "never_fetched",
-    Kind::Unproven.name(),
-    Kind::Ambiguous.name(),
-    Kind::NotBound.name(),
-    Kind::Impostor.name(),
-    Kind::Trapped.name(),
-    Kind::TooFast.name(),
-    Kind::Unverified.name(),
-];
+/// What `kind` of the violations may select.
+#[derive(Clone, Copy)]
+enum KindFilter {
+    Kind(Kind),
+    /// Violations of crawlers that were never served robots.txt.
+    NeverFetched,
+}
+
+impl KindFilter {
+    const ALL: [KindFilter; 9] = [
+        KindFilter::Kind(Kind::Violation),
+        KindFilter::NeverFetched,
+        KindFilter::Kind(Kind::Unproven),
+        KindFilter::Kind(Kind::Ambiguous),
+        KindFilter::Kind(Kind::NotBound),
+        KindFilter::Kind(Kind::Impostor),
+        KindFilter::Kind(Kind::Trapped),
+        KindFilter::Kind(Kind::TooFast),
+        KindFilter::Kind(Kind::Unverified),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            KindFilter::Kind(kind) => kind.name(),
+            KindFilter::NeverFetched => "never_fetched",
+        }
+    }
+
+    /// The filter of a query, if it has one.
+    fn read(query: &Query<'_>) -> Result<Option<KindFilter>, QueryError> {
+        let Some(value) = query.get("kind") else { return Ok(None) };
+        match KindFilter::ALL.into_iter().find(|filter| filter.name() == value) {
+            Some(filter) => Ok(Some(filter)),
+            None => {
+                let expected = KindFilter::ALL.map(KindFilter::name).join(", ");
+                Err(Mistake::UnknownValue { name: "kind", value: value.to_owned(), expected }.into())
+            }
+        }
+    }
+
+    fn selects(self, event: &Event) -> bool {
+        match self {
+            KindFilter::Kind(kind) => event.kind == kind.name(),
+            KindFilter::NeverFetched => event.never_fetched,
+        }
+    }
+}
 
 /// The answer to `/api/violations`.
 #[derive(Serialize)]
@@ -113,30 +148,27 @@ struct PaceOfCrawler {
 /// The latest first; `site`, `crawler`, `kind` and `limit` choose among them.
 ///
 /// # Errors
-/// The query is none.
-pub fn violations(operations: &Operations, query: &str) -> Result<Violations, String> {
+/// The query has mistakes.
+pub fn violations(operations: &Operations, query: &str) -> Result<Violations, QueryError> {
     let query = Query::read(query, &["site", "crawler", "kind", "limit"])?;
-    let kind = query.word("kind", &KINDS)?;
+    let kind = KindFilter::read(&query)?;
     let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
-    let is_kind = |event: &Event| match kind {
-        None => true,
-        Some("never_fetched") => event.never_fetched,
-        Some(kind) => event.kind == kind,
+    let is_selected = |event: &Arc<Event>| {
+        query.selects("site", &event.site)
+            && query.selects("crawler", &event.crawler)
+            && kind.is_none_or(|kind| kind.selects(event))
     };
     let events = operations.judge.events.recent();
     names::check(&query, operations, &events, &operations.judge.metrics.by_crawler())?;
-    let events = events
-        .into_iter()
-        .filter(|event| query.wants("site", &event.site) && query.wants("crawler", &event.crawler) && is_kind(event))
-        .take(limit);
+    let events = events.into_iter().filter(is_selected).take(limit);
     Ok(Violations { violations: events.collect(), left_out: operations.judge.events.left_out() })
 }
 
 /// By site and crawler; `site` and `crawler` choose among them.
 ///
 /// # Errors
-/// The query is none.
-pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String> {
+/// The query has mistakes.
+pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryError> {
     let query = Query::read(query, &["site", "crawler"])?;
     let mut counts = operations.judge.metrics.by_crawler();
     names::check(&query, operations, &operations.judge.events.recent(), &counts)?;
@@ -146,13 +178,14 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, String
         .sites()
         .iter()
         .map(|entry| entry.site.name.as_str())
-        .filter(|site| query.wants("site", site))
+        .filter(|site| query.selects("site", site))
         .map(|site| (site, operations.judge.ledger.visits(site)))
         .collect();
     add_seen_before(&mut counts, &visits, &snapshot, registry);
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
     let (moment, standings) = (operations.moment(), operations.standings());
-    let wanted = |counts: &CrawlerCounts| query.wants("site", &counts.site) && query.wants("crawler", &counts.crawler);
+    let wanted =
+        |counts: &CrawlerCounts| query.selects("site", &counts.site) && query.selects("crawler", &counts.crawler);
     let crawlers = counts.into_iter().filter(wanted).map(|counts| {
         let site = snapshot.site_named(&counts.site);
         let entry = site.map(|site| &snapshot.sites()[site]);
@@ -205,7 +238,7 @@ fn marks(operations: &Operations, snapshot: &Snapshot, registry: &Registry) -> B
     for mark in operations.marks() {
         let site = snapshot.site_named(&mark.site).map(|index| &*snapshot.sites()[index].site);
         let label = claim_label(claim_of(&mark.crawler, registry, site), registry, site);
-        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { "other".to_owned() };
+        let crawler = if label == Some(&mark.crawler) { mark.crawler } else { names::OTHER.to_owned() };
         *marks.entry((mark.site, crawler)).or_default() += 1;
     }
     marks

@@ -3,7 +3,7 @@
 //! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
 //! rebinding): only addresses and the names of this machine are answered.
 
-use super::query::Query;
+use super::query::{Query, QueryError};
 use super::{Operations, crawlers};
 use crate::sites::Status;
 use crate::telemetry::AccessLog;
@@ -113,11 +113,11 @@ fn is_local_name(host: &str) -> bool {
         || (!name.is_empty() && !name.contains('.'))
 }
 
-/// What was asked for, or what is wrong with the question.
-fn answer(value: Result<impl Serialize, String>) -> Response<Vec<u8>> {
+/// The answer to a query, or the mistakes in the query.
+fn answer(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
     match value {
         Ok(value) => json(&value),
-        Err(wrong) => plain(StatusCode::BAD_REQUEST, &wrong),
+        Err(error) => plain(StatusCode::BAD_REQUEST, &error.to_string()),
     }
 }
 

@@ -117,31 +117,36 @@ fn date_of(source: &str) -> Option<Timestamp> {
         .max()
 }
 
+/// What a user agent claims to be.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Claimed {
+    Known,
+    Other,
+    Nobody,
+}
+
 #[derive(Serialize)]
 struct Identified<'a> {
-    /// `known`, `other` or `nobody`.
-    claim: &'static str,
+    claim: Claimed,
     crawler: Option<&'a Crawler>,
 }
 
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Failure> {
-    let identified = match registry.identify(user_agent.as_bytes()) {
-        Claim::Known(index) => Identified { claim: "known", crawler: Some(registry.get(index)) },
-        Claim::Other | Claim::Token(_) => Identified { claim: "other", crawler: None },
-        Claim::Nobody => Identified { claim: "nobody", crawler: None },
+    let (claim, crawler) = match registry.identify(user_agent.as_bytes()) {
+        Claim::Known(index) => (Claimed::Known, Some(registry.get(index))),
+        Claim::Other | Claim::Token(_) => (Claimed::Other, None),
+        Claim::Nobody => (Claimed::Nobody, None),
     };
     if json {
-        return print_json(&identified);
+        return print_json(&Identified { claim, crawler });
     }
     let mut out = io::stdout().lock();
-    match identified.crawler {
-        Some(crawler) => record(&mut out, crawler)?,
-        None if identified.claim == "other" => {
-            writeln!(out, "other: the user agent says that it is a bot, and it is not in the registry")?
-        }
-        None => writeln!(out, "nobody: the user agent of a browser, an app or a tool")?,
-    }
-    Ok(())
+    Ok(match (claim, crawler) {
+        (_, Some(crawler)) => record(&mut out, crawler)?,
+        (Claimed::Nobody, None) => writeln!(out, "nobody: the user agent of a browser, an app or a tool")?,
+        (_, None) => writeln!(out, "other: the user agent says that it is a bot, and it is not in the registry")?,
+    })
 }
 
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {

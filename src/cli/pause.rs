@@ -33,12 +33,17 @@ pub struct Arguments {
     control: control::Socket,
 }
 
-fn duration(written: &str) -> Result<Duration, String> {
-    match parse_duration(written) {
-        Some(duration) if duration.as_secs() > 0 => Ok(duration),
-        Some(_) => Err("a duration is at least one second".into()),
-        None => Err("write `30s`, `45m`, `2h` or `1h30m`".into()),
-    }
+#[derive(Debug, thiserror::Error)]
+enum DurationError {
+    #[error("a duration is at least one second")]
+    TooShort,
+    #[error("write `30s`, `45m`, `2h` or `1h30m`")]
+    Unreadable,
+}
+
+fn duration(written: &str) -> Result<Duration, DurationError> {
+    let duration = parse_duration(written).ok_or(DurationError::Unreadable)?;
+    if duration.as_secs() > 0 { Ok(duration) } else { Err(DurationError::TooShort) }
 }
 
 /// Runs the command.

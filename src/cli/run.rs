@@ -14,6 +14,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Run the proxy
 #[derive(Debug, clap::Args)]
@@ -61,19 +62,28 @@ pub struct Arguments {
 #[derive(Clone, Debug)]
 struct OrOff<T>(Option<T>);
 
-fn or_off<T: std::str::FromStr>(written: &str) -> Result<OrOff<T>, String>
-where
-    T::Err: std::fmt::Display,
-{
+#[derive(Debug, thiserror::Error)]
+enum OrOffError<E: std::error::Error> {
+    #[error("the value is empty")]
+    Empty,
+    #[error(transparent)]
+    Value(E),
+}
+
+fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>, OrOffError<T::Err>> {
     match written {
         "off" => Ok(OrOff(None)),
-        "" => Err("the value is empty".into()),
-        written => written.parse().map(|value| OrOff(Some(value))).map_err(|error: T::Err| error.to_string()),
+        "" => Err(OrOffError::Empty),
+        written => written.parse().map(|value| OrOff(Some(value))).map_err(OrOffError::Value),
     }
 }
 
-fn network(written: &str) -> Result<IpNet, String> {
-    read_network(written).ok_or_else(|| "write a network, like 10.0.0.0/8, or an address".into())
+#[derive(Debug, thiserror::Error)]
+#[error("write a network, like 10.0.0.0/8, or an address")]
+struct NoNetwork;
+
+fn network(written: &str) -> Result<IpNet, NoNetwork> {
+    read_network(written).ok_or(NoNetwork)
 }
 
 /// Runs the command.

@@ -3,7 +3,7 @@
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
 use crate::origin::robots::State;
-use crate::sites::{OriginRobotsStatus, Served, Status};
+use crate::sites::{OriginRobotsStatus, Served, SiteStatus, Status};
 use std::io::{self, Write};
 
 /// Show the sites, policies and warnings of the running crawlgate
@@ -34,49 +34,7 @@ fn print(status: &Status) -> io::Result<()> {
     for site in &status.sites {
         writeln!(out, "\n{}", site.site)?;
         if site.in_force {
-            let hosts = if site.hosts.is_empty() { "every other host".into() } else { site.hosts.join(", ") };
-            writeln!(out, "  hosts       {hosts}")?;
-            writeln!(out, "  mode        {}", site.mode)?;
-            writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
-            if site.held_versions > 0 {
-                writeln!(out, "  cached      {} superseded versions may still be cached", site.held_versions)?;
-            }
-            let may = if site.indexable { "may crawl and index /" } else { "may not crawl or index /" };
-            let unavailable = site.origin_robots.as_ref().and_then(|robots| robots.unavailable_until);
-            match site.front_page_seen {
-                _ if unavailable.is_some() => {
-                    writeln!(
-                        out,
-                        "  search      Googlebot {may}: robots.txt answers 503, so everything is disallowed"
-                    )?;
-                }
-                Some(seen) => writeln!(out, "  search      Googlebot {may}, by the answer sent at {seen}")?,
-                None => writeln!(out, "  search      Googlebot {may}, by the policy; no request for / yet")?,
-            }
-            for crawler in &site.suspended {
-                writeln!(out, "  identity    no visit from the networks of {crawler} within seven days;")?;
-                writeln!(out, "              they prove no impostors until one comes; check the list")?;
-            }
-            for retired in &site.retire {
-                writeln!(out, "  retire      {retired}")?;
-            }
-            if site.asks_for_no_license {
-                writeln!(
-                    out,
-                    "  licence     no crawler is asked for one; neither the policy nor the origin names a licence"
-                )?;
-            }
-            if let Some(robots) = &site.origin_robots {
-                let since =
-                    robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
-                writeln!(out, "  origin's    robots.txt {}{}{since}", meaning(robots), meanwhile(robots))?;
-                if let Some(problem) = &robots.problem {
-                    writeln!(out, "              {problem}")?;
-                }
-            }
-            if let Some(until) = site.paused_until {
-                writeln!(out, "  paused      until {until}")?;
-            }
+            print_policy(&mut out, site)?;
         } else {
             writeln!(out, "  no policy is in force")?;
         }
@@ -93,6 +51,50 @@ fn print(status: &Status) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// The policy in force.
+fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
+    let hosts = if site.hosts.is_empty() { "every other host".into() } else { site.hosts.join(", ") };
+    writeln!(out, "  hosts       {hosts}")?;
+    writeln!(out, "  mode        {}", site.mode)?;
+    writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
+    if site.held_versions > 0 {
+        writeln!(out, "  cached      {} superseded versions may still be cached", site.held_versions)?;
+    }
+    writeln!(out, "  search      {}", front_page(site))?;
+    for crawler in &site.suspended {
+        writeln!(out, "  identity    no visit from the networks of {crawler} within seven days;")?;
+        writeln!(out, "              they prove no impostors until one comes; check the list")?;
+    }
+    for retired in &site.retire {
+        writeln!(out, "  retire      {retired}")?;
+    }
+    if site.asks_for_no_license {
+        writeln!(out, "  licence     no crawler is asked for one; neither the policy nor the origin names a licence")?;
+    }
+    if let Some(robots) = &site.origin_robots {
+        let since = robots.last_success.map(|moment| format!(", last known good at {moment}")).unwrap_or_default();
+        writeln!(out, "  origin's    robots.txt {}{}{since}", meaning(robots), meanwhile(robots))?;
+        if let Some(problem) = &robots.problem {
+            writeln!(out, "              {problem}")?;
+        }
+    }
+    if let Some(until) = site.paused_until {
+        writeln!(out, "  paused      until {until}")?;
+    }
+    Ok(())
+}
+
+/// Whether search engines may have the front page, and how crawlgate knows.
+fn front_page(site: &SiteStatus) -> String {
+    let may = if site.indexable { "may crawl and index /" } else { "may not crawl or index /" };
+    let is_unavailable = site.origin_robots.as_ref().is_some_and(|robots| robots.unavailable_until.is_some());
+    match site.front_page_seen {
+        _ if is_unavailable => format!("Googlebot {may}: robots.txt answers 503, so everything is disallowed"),
+        Some(seen) => format!("Googlebot {may}, by the answer sent at {seen}"),
+        None => format!("Googlebot {may}, by the policy; no request for / yet"),
+    }
 }
 
 /// The states of docs/origin-robots.md in words.
@@ -119,7 +121,9 @@ fn meanwhile(robots: &OriginRobotsStatus) -> String {
         (Served::Unavailable, Some(until)) => format!(": crawlgate answers 503 until {until}"),
         (Served::Unavailable, None) => ": crawlgate answers 503".into(),
         (Served::WithoutOrigin, _) => ": crawlgate serves the policy alone".into(),
-        (Served::WithOrigin, _) if matches!(robots.state.as_str(), "current" | "absent") => String::new(),
-        (Served::WithOrigin, _) => ": the last good copy is in use".into(),
+        (Served::WithOrigin, _) => match State::named(&robots.state) {
+            Some(State::Current | State::Absent) => String::new(),
+            _ => ": the last good copy is in use".into(),
+        },
     }
 }

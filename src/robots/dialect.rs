@@ -7,6 +7,7 @@ use super::Pattern;
 use super::normal::hex_value;
 use super::target::TargetScratch;
 use memchr::memchr;
+use std::str::FromStr;
 
 /// Whose reading it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,6 +30,19 @@ impl Dialect {
             Dialect::Rfc9309 => "rfc9309",
             Dialect::Google => "google",
         }
+    }
+}
+
+/// The name of a dialect is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("dialects are: rfc9309, google")]
+pub struct UnknownDialect;
+
+impl FromStr for Dialect {
+    type Err = UnknownDialect;
+
+    fn from_str(name: &str) -> Result<Dialect, UnknownDialect> {
+        Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or(UnknownDialect)
     }
 }
 

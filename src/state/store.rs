@@ -272,7 +272,8 @@ impl StateStore {
             return Err(closed());
         }
         let answered = answer.recv().map_err(|_| closed())?;
-        answered.map_err(|error| StateError::Unwritten { directory: shared.directory.clone(), error })
+        answered
+            .map_err(|error| StateError::Unwritten { directory: shared.directory.clone(), error: error.to_string() })
     }
 
     #[cfg(test)]

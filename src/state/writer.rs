@@ -2,7 +2,7 @@
 //! are [`Writer`], which the thread owns, and [`Shared`], which the handles share with it. This file must not know the
 //! tables.
 
-use super::database::{Batch, Database, RunRow};
+use super::database::{Batch, Database, DatabaseError, RunRow};
 use super::facts::Fact;
 use super::health::StoreHealth;
 use super::lock::DirectoryLock;
@@ -10,6 +10,7 @@ use super::previous_run::PreviousRun;
 use super::queue::Pending;
 use crate::clock::Moment;
 use crate::time::Timestamp;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -29,7 +30,18 @@ const SELDOM: Duration = Duration::from_secs(5);
 pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
 
 /// Where a caller waits for the answer.
-pub type Done = SyncSender<Result<(), String>>;
+pub type Done = SyncSender<Result<(), WriteError>>;
+
+/// Why something is not on the disk. Several callers may wait for the same transaction, so the errors are shared.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The transaction failed.
+    #[error(transparent)]
+    Transaction(Arc<DatabaseError>),
+    /// The lock of the directory could not be released.
+    #[error(transparent)]
+    Release(Arc<io::Error>),
+}
 
 /// Something that is to be done at once.
 pub struct Request {
@@ -66,7 +78,7 @@ struct Queue {
 struct Known {
     /// What the next start finds, and by what was lived through when it was so.
     on_disk: (PreviousRun, Duration),
-    failing: Option<(Timestamp, String)>,
+    failing: Option<(Timestamp, WriteError)>,
 }
 
 /// What the handles and the thread share.
@@ -146,7 +158,7 @@ impl Shared {
         let known = self.known();
         let Some((since, error)) = known.failing.clone() else { return StoreHealth::Healthy };
         let last_commit = known.on_disk.0.end();
-        StoreHealth::Failing { directory: self.directory.clone(), since, error, last_commit }
+        StoreHealth::Failing { directory: self.directory.clone(), since, error: error.to_string(), last_commit }
     }
 
     pub fn commits(&self) -> u64 {
@@ -154,7 +166,7 @@ impl Shared {
     }
 
     /// Notes what came of a transaction that wrote this time of the commit, if it wrote one.
-    fn note(&self, result: Result<Option<RunRow>, String>, moment: Moment) {
+    fn note(&self, result: Result<Option<RunRow>, WriteError>, moment: Moment) {
         let mut known = self.known();
         match result {
             Ok(run) => {
@@ -270,7 +282,7 @@ impl Writer {
     }
 
     /// One transaction; what could not be written waits again.
-    fn write(&mut self, taken: Taken) -> (Result<(), String>, Vec<Request>) {
+    fn write(&mut self, taken: Taken) -> (Result<(), WriteError>, Vec<Request>) {
         let Taken { mut pending, mut requests, prune, is_incomplete, moment } = taken;
         let mut has_room = true;
         for request in &mut requests {
@@ -297,7 +309,7 @@ impl Writer {
             run: self.has_begun.then_some(run),
             is_durable: !requests.is_empty(),
         };
-        let result = self.database.write(&batch, moment.now).map_err(|error| error.to_string());
+        let result = self.database.write(&batch, moment.now).map_err(|error| WriteError::Transaction(Arc::new(error)));
         self.shared.note(result.clone().map(|()| batch.run), moment);
         if result.is_ok() {
             self.last_commit = Instant::now();
@@ -312,12 +324,12 @@ impl Writer {
     }
 
     /// Gives the directory up, and only then says so to whoever closes the store.
-    fn end(self, result: Result<(), String>, requests: Vec<Request>) {
+    fn end(self, result: Result<(), WriteError>, requests: Vec<Request>) {
         let Writer { database, lock, has_begun, .. } = self;
         database.close();
         // A run that never began wrote no end of its own.
         let result = match result {
-            Ok(()) if has_begun => lock.release().map_err(|error| error.to_string()),
+            Ok(()) if has_begun => lock.release().map_err(|error| WriteError::Release(Arc::new(error))),
             result => result,
         };
         drop(lock);
@@ -325,7 +337,7 @@ impl Writer {
     }
 }
 
-fn answer(requests: Vec<Request>, result: &Result<(), String>) {
+fn answer(requests: Vec<Request>, result: &Result<(), WriteError>) {
     for request in requests {
         // A caller that waits no more needs no answer.
         let _ = request.done.send(result.clone());

@@ -52,30 +52,26 @@ pub fn run(dialect: Dialect) -> Result<(), Failure> {
 /// Files prepared for verdicts, by path.
 #[derive(Default)]
 struct Files {
-    readings: HashMap<Vec<u8>, Result<Reading, String>>,
+    readings: HashMap<Vec<u8>, io::Result<Reading>>,
     octets: usize,
 }
 
 impl Files {
-    fn reading(&mut self, path: &[u8], dialect: Dialect, spaced: &[&str]) -> Result<&Reading, &str> {
+    fn reading(&mut self, path: &[u8], dialect: Dialect, spaced: &[&str]) -> Result<&Reading, &io::Error> {
         // Not `entry`, which would copy the path of every question.
         if !self.readings.contains_key(path) {
             if self.octets > KEPT {
                 self.readings.clear();
                 self.octets = 0;
             }
-            let reading = std::fs::read(OsStr::from_bytes(path)).map_err(|error| error.to_string()).map(|bytes| {
+            let reading = std::fs::read(OsStr::from_bytes(path)).map(|bytes| {
                 self.octets += bytes.len();
                 Reading::new(&File::parse(bytes), dialect, spaced)
             });
             self.octets += path.len();
             self.readings.insert(path.to_vec(), reading);
         }
-        match self.readings.get(path) {
-            Some(Ok(reading)) => Ok(reading),
-            Some(Err(error)) => Err(error),
-            None => Err("not read"),
-        }
+        self.readings[path].as_ref()
     }
 }
 

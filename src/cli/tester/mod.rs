@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(long = "agent", value_name = "TOKEN", required_unless_present = "batch")]
     agents: Vec<String>,
     /// How to read the file: as crawlgate does, or as Google's library does
-    #[arg(long, value_parser = dialect, default_value = "rfc9309", value_name = "rfc9309|google")]
+    #[arg(long, default_value = "rfc9309", value_name = "rfc9309|google")]
     dialect: Dialect,
     /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for each; always exit 0
     #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
@@ -41,13 +41,6 @@ Examples:
   crawlgate tester --batch --dialect google < questions.tsv
 
 Exit codes: 0 all allowed, 1 a URL is denied, 2 wrong usage, 3 the file could not be read.";
-
-fn dialect(written: &str) -> Result<Dialect, String> {
-    Dialect::ALL
-        .into_iter()
-        .find(|dialect| dialect.name() == written)
-        .ok_or_else(|| "dialects are: rfc9309, google".to_owned())
-}
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {

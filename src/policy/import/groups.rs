@@ -1,21 +1,13 @@
 //! The groups of a file, each as a policy writes it: tokens with the same rules together.
 
 use super::content;
+use super::left_out::{LeftOut, UnfitToken};
 use super::signals::Signals;
 use super::yaml::one_line;
 use crate::crawlers::{Purpose, Registry, stands_in_browsers};
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{File, FileGroup, Key, Reading, Shape};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Why a path of the file cannot stand in a policy.
-#[derive(Debug, thiserror::Error)]
-enum UnwritablePath {
-    #[error("`{0}` matches nothing and is left out: a path begins with `/` or `*`")]
-    MatchesNothing(String),
-    #[error("a path of {0} octets is left out: no URL is as long")]
-    TooLong(usize),
-}
 
 /// A group of the policy: tokens with the same rules.
 pub struct Draft {
@@ -57,20 +49,20 @@ impl Draft {
 pub struct Groups<'a> {
     pub file: &'a File,
     pub reading: &'a Reading,
-    pub notes: &'a mut Vec<(usize, String)>,
+    pub notes: &'a mut Vec<(usize, LeftOut)>,
 }
 
 impl Groups<'_> {
-    fn note(&mut self, line: usize, message: impl Into<String>) {
-        self.notes.push((line, message.into()));
+    fn note(&mut self, line: usize, what: LeftOut) {
+        self.notes.push((line, what));
     }
 
     /// The groups of a policy, in the order in which the file names their tokens.
     pub fn drafts(&mut self, registry: &'static Registry) -> Vec<Draft> {
         match self.file.shape() {
             Shape::Text => {}
-            Shape::Html => self.note(1, "this is a page of HTML, not a robots.txt"),
-            Shape::Utf16 => self.note(1, "this is UTF-16: no crawler reads a rule in it"),
+            Shape::Html => self.note(1, LeftOut::Html),
+            Shape::Utf16 => self.note(1, LeftOut::Utf16),
         }
         let mut tokens: Vec<(String, usize)> = Vec::new();
         for agent in self.reading.groups().iter().flat_map(|group| &group.agents) {
@@ -81,7 +73,7 @@ impl Groups<'_> {
         let mut drafts: Vec<Draft> = Vec::new();
         for (token, line) in tokens {
             if let Some(why) = unfit(&token, registry) {
-                self.note(line, format!("the group for `{token}` is left out: {why}"));
+                self.note(line, LeftOut::Group { token, why });
                 continue;
             }
             let draft = self.draft(&token);
@@ -127,7 +119,7 @@ impl Groups<'_> {
                         text,
                         line: rule.line,
                     }),
-                    Err(unwritable) => self.note(rule.line, unwritable.to_string()),
+                    Err(left_out) => self.note(rule.line, left_out),
                 }
             }
             for &line in &group.others {
@@ -138,16 +130,16 @@ impl Groups<'_> {
     }
 
     /// How a rule is written in a policy: as in the file where that says the same.
-    fn written(&self, line: usize, pattern: &str) -> Result<String, UnwritablePath> {
+    fn written(&self, line: usize, pattern: &str) -> Result<String, LeftOut> {
         if !pattern.starts_with(['/', '*']) {
-            return Err(UnwritablePath::MatchesNothing(pattern.to_owned()));
+            return Err(LeftOut::MatchesNothing(pattern.to_owned()));
         }
         let record = self.file.line(line).and_then(|line| line.record.as_ref());
         let written = record.and_then(|record| std::str::from_utf8(self.file.octets(&record.value)).ok());
         let text = written.filter(|text| text.starts_with(['/', '*']) && !text.chars().any(char::is_control));
         let text = text.filter(|text| text.len() <= MAX_PATTERN).unwrap_or(pattern);
         if text.len() > MAX_PATTERN {
-            return Err(UnwritablePath::TooLong(text.len()));
+            return Err(LeftOut::PathTooLong(text.len()));
         }
         Ok(text.to_owned())
     }
@@ -162,13 +154,8 @@ impl Groups<'_> {
                 Some(delay) if draft.crawl_delay.as_ref().is_none_or(|first| *first == delay) => {
                     draft.crawl_delay = Some(delay);
                 }
-                Some(_) => {
-                    self.note(number, format!("`Crawl-delay: {value}` is left out: the token has another one already"))
-                }
-                None => self.note(
-                    number,
-                    format!("`Crawl-delay: {value}` is left out: a policy takes more than nothing and at most a day"),
-                ),
+                Some(_) => self.note(number, LeftOut::SecondCrawlDelay(value.into_owned())),
+                None => self.note(number, LeftOut::CrawlDelayOutOfRange(value.into_owned())),
             }
             return;
         }
@@ -176,38 +163,42 @@ impl Groups<'_> {
             return;
         }
         let said = one_line(&self.file.text(&content(line)));
-        let outcome = match record.key {
+        let added = match record.key {
             Key::ContentSignal => draft.signals.add_signal(&value),
             Key::ContentUsage => draft.signals.add_usage(&value),
             _ => {
-                self.note(number, format!("`{said}` is left out: a policy cannot say it yet"));
+                self.note(number, LeftOut::UnknownLine(said.clone()));
                 draft.left_out.push((number, said));
                 return;
             }
         };
-        if outcome.left_out.is_empty() {
+        if added.left_out.is_empty() {
             return;
         }
-        let parts: Vec<String> = outcome.left_out.iter().map(|(part, _)| one_line(part)).collect();
-        for (part, (_, why)) in parts.iter().zip(&outcome.left_out) {
-            match outcome.carried {
-                true => self.note(number, format!("`{part}` of `{said}` is left out: {why}")),
-                false => self.note(number, format!("`{said}` is left out: {why}")),
-            }
+        let parts: Vec<String> = added.left_out.iter().map(|(part, _)| one_line(part)).collect();
+        for (part, (_, why)) in parts.iter().zip(&added.left_out) {
+            let (part, line, why) = (part.clone(), said.clone(), *why);
+            self.note(
+                number,
+                match added.is_carried {
+                    true => LeftOut::SignalPart { part, line, why },
+                    false => LeftOut::SignalLine { line, why },
+                },
+            );
         }
         let name = one_line(&self.file.text(&record.name));
-        draft.left_out.push((number, if outcome.carried { format!("{name}: {}", parts.join(", ")) } else { said }));
+        draft.left_out.push((number, if added.is_carried { format!("{name}: {}", parts.join(", ")) } else { said }));
     }
 }
 
-/// Why a token of a file can stand in no policy.
-fn unfit(token: &str, registry: &'static Registry) -> Option<&'static str> {
+/// Why no policy can have a token of a file.
+fn unfit(token: &str, registry: &'static Registry) -> Option<UnfitToken> {
     if token == "*" {
         None
     } else if !is_token(token) {
-        Some("that is no product token, and no crawler is called so")
+        Some(UnfitToken::NoToken)
     } else if stands_in_browsers(token, registry) {
-        Some("it stands in the user agents of people's browsers, who would be taken for a crawler")
+        Some(UnfitToken::StandsInBrowsers)
     } else {
         None
     }

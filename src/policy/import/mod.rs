@@ -6,6 +6,7 @@
 
 mod comments;
 mod groups;
+mod left_out;
 mod signals;
 mod writing;
 mod yaml;
@@ -16,6 +17,7 @@ use crate::robots::{Dialect, File, Line, Reading};
 use crate::yaml::{Diagnostics, Source};
 use comments::Carried;
 use groups::{Groups, take_purposes};
+pub use left_out::{LeftOut, SignalLimit, UnfitToken};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use writing::Writing;
@@ -35,7 +37,7 @@ pub struct Imported {
     /// The policy.
     pub text: String,
     /// What could not be carried over, with the number of its line in the robots.txt.
-    pub notes: Vec<(usize, String)>,
+    pub notes: Vec<(usize, LeftOut)>,
 }
 
 /// Writes the policy of a robots.txt.

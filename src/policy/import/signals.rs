@@ -1,6 +1,7 @@
 //! What the lines of a group say about the use of content, as a policy says it: `Content-Signal` (contentsignals.org)
 //! and `Content-Usage` (draft-ietf-aipref-attach-05). Part by part: what a policy cannot name is handed back.
 
+use super::left_out::SignalLimit;
 use super::yaml::{line, scalar};
 use crate::policy::decode::{MAX_PATTERN, is_category};
 use crate::policy::model::{SignalCategory, USAGE_CATEGORIES, USES};
@@ -10,18 +11,16 @@ use std::collections::BTreeMap;
 /// A policy takes as many rules in a group.
 const MAX_USAGE: usize = 1_000;
 
-const TWICE: &str = "the token has another one already";
-
 /// A part of a line that a policy cannot say, and why.
-pub type LeftOut = (String, &'static str);
+type LeftOutPart = (String, SignalLimit);
 
-/// What became of a line.
+/// How much of a line the policy has.
 #[derive(Debug, Default)]
-pub struct Outcome {
-    /// Whether anything of it is in the policy.
-    pub carried: bool,
-    /// What is not.
-    pub left_out: Vec<LeftOut>,
+pub struct AddedLine {
+    /// Whether the policy has any part of the line.
+    pub is_carried: bool,
+    /// The other parts.
+    pub left_out: Vec<LeftOutPart>,
 }
 
 /// What a group says.
@@ -42,7 +41,7 @@ struct Usage {
 }
 
 /// The categories that a policy can name, of the members of a dictionary.
-fn categories(members: &[&str], outcome: &mut Outcome) -> BTreeMap<String, bool> {
+fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
     let mut said = BTreeMap::new();
     for member in members {
         let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
@@ -51,14 +50,12 @@ fn categories(members: &[&str], outcome: &mut Outcome) -> BTreeMap<String, bool>
         match word.filter(|_| is_category(category)) {
             Some(word) => drop(said.insert(category.to_owned(), word == 1)),
             None => {
-                outcome
-                    .left_out
-                    .push(((*member).to_owned(), "a policy knows categories in small letters, each y or n"));
+                added.left_out.push(((*member).to_owned(), SignalLimit::UnknownCategory));
                 continue;
             }
         }
         if !parameters.is_empty() {
-            outcome.left_out.push((format!(";{parameters}"), "a policy has no parameters of categories"));
+            added.left_out.push((format!(";{parameters}"), SignalLimit::Parameters));
         }
     }
     said
@@ -78,15 +75,14 @@ impl Signals {
     }
 
     /// The value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
-    pub fn add_signal(&mut self, value: &str) -> Outcome {
-        const KNOWN: &str = "a policy knows search, ai-input and ai-train, each yes or no, and use";
-        let mut outcome = Outcome::default();
+    pub fn add_signal(&mut self, value: &str) -> AddedLine {
+        let mut added = AddedLine::default();
         for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let left_out = match part.split_once('=').map(|(name, word)| (name.trim(), word.trim())) {
                 Some((name, word)) if name.eq_ignore_ascii_case("use") => {
                     match USES.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
-                        Some(word) => (*self.extent.get_or_insert(word) != word).then_some(TWICE),
-                        None => Some(KNOWN),
+                        Some(word) => (*self.extent.get_or_insert(word) != word).then_some(SignalLimit::HasAnother),
+                        None => Some(SignalLimit::UnknownSignal),
                     }
                 }
                 Some((name, word)) => {
@@ -94,27 +90,27 @@ impl Signals {
                     let word = ["no", "yes"].into_iter().position(|known| known.eq_ignore_ascii_case(word));
                     match SignalCategory::ALL.into_iter().find(is).zip(word.map(|word| word == 1)) {
                         Some((category, said)) => {
-                            (*self.signal.entry(category).or_insert(said) != said).then_some(TWICE)
+                            (*self.signal.entry(category).or_insert(said) != said).then_some(SignalLimit::HasAnother)
                         }
-                        None => Some(KNOWN),
+                        None => Some(SignalLimit::UnknownSignal),
                     }
                 }
-                None => Some(KNOWN),
+                None => Some(SignalLimit::UnknownSignal),
             };
             match left_out {
-                Some(why) => outcome.left_out.push((part.to_owned(), why)),
-                None => outcome.carried = true,
+                Some(why) => added.left_out.push((part.to_owned(), why)),
+                None => added.is_carried = true,
             }
         }
-        if !outcome.carried && outcome.left_out.is_empty() {
-            outcome.left_out.push((value.to_owned(), KNOWN));
+        if !added.is_carried && added.left_out.is_empty() {
+            added.left_out.push((value.to_owned(), SignalLimit::UnknownSignal));
         }
-        outcome
+        added
     }
 
     /// The value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
-    pub fn add_usage(&mut self, value: &str) -> Outcome {
-        let whole = |why| Outcome { carried: false, left_out: vec![(value.to_owned(), why)] };
+    pub fn add_usage(&mut self, value: &str) -> AddedLine {
+        let whole = |why| AddedLine { is_carried: false, left_out: vec![(value.to_owned(), why)] };
         let (path, dictionary) = match value.starts_with('/') {
             true => value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest)),
             false => (None, value),
@@ -122,7 +118,7 @@ impl Signals {
         let fits =
             |path: &str| path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}');
         if !path.is_none_or(fits) {
-            return whole("no path of a policy is like this one");
+            return whole(SignalLimit::Path);
         }
         let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
         // One member that is none, and the whole field counts for nothing (RFC 9651 section 4.2).
@@ -131,12 +127,12 @@ impl Signals {
             !torn && is_key(member.split(['=', ';']).next().unwrap_or_default())
         };
         if !members.iter().all(is_member) {
-            return whole("it is no dictionary of categories, and counts for nothing");
+            return whole(SignalLimit::NoDictionary);
         }
-        let mut outcome = Outcome::default();
-        let said = categories(&members, &mut outcome);
+        let mut added = AddedLine::default();
+        let said = categories(&members, &mut added);
         if said.is_empty() {
-            return outcome;
+            return added;
         }
         let pattern = Pattern::new(path.unwrap_or("/"));
         let full = self.usage.len() == MAX_USAGE;
@@ -144,20 +140,20 @@ impl Signals {
             Some(usage) => {
                 for (category, word) in said {
                     if *usage.said.entry(category.clone()).or_insert(word) == word {
-                        outcome.carried = true;
+                        added.is_carried = true;
                     } else {
                         let member = format!("{category}={}", if word { "y" } else { "n" });
-                        outcome.left_out.push((member, TWICE));
+                        added.left_out.push((member, SignalLimit::HasAnother));
                     }
                 }
             }
-            None if full => return whole("a policy takes no more of them in a group"),
+            None if full => return whole(SignalLimit::TooMany),
             None => {
                 self.usage.push(Usage { path: path.map(str::to_owned), pattern, said });
-                outcome.carried = true;
+                added.is_carried = true;
             }
         }
-        outcome
+        added
     }
 
     /// Writes it as fields of a group.

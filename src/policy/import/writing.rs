@@ -2,6 +2,7 @@
 
 use super::comments::Carried;
 use super::groups::{Draft, DraftRule, extends, same};
+use super::left_out::LeftOut;
 use super::yaml::{line, list, one_line, scalar, write_comments};
 use super::{ImportOptions, content};
 use crate::crawlers::Purpose;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Writing<'a> {
     pub file: &'a File,
     pub reading: &'a Reading,
-    pub notes: &'a mut Vec<(usize, String)>,
+    pub notes: &'a mut Vec<(usize, LeftOut)>,
 }
 
 impl Writing<'_> {
@@ -124,9 +125,7 @@ impl Writing<'_> {
             let Some(record) = found.record.as_ref().filter(|record| record.key == Key::License) else { continue };
             let url = self.file.text(&record.value).into_owned();
             match url_mistake(&url) {
-                Some((why, _)) => {
-                    self.notes.push((found.number, format!("the licence is left out: {}", one_line(&why))))
-                }
+                Some((why, _)) => self.notes.push((found.number, LeftOut::License(one_line(&why)))),
                 None if !urls.contains(&url) => urls.push(url),
                 None => {}
             }
@@ -139,7 +138,6 @@ impl Writing<'_> {
     fn sitemaps(&mut self, out: &mut String, carried: &Carried) {
         let mut seen = BTreeSet::new();
         let mut head = Some("  sitemaps:");
-        let mut notes = Vec::new();
         for sitemap in self.file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
             let Some(record) = sitemap.record.as_ref().filter(|record| record.key == Key::Sitemap) else { continue };
             let url = self.file.text(&record.value).into_owned();
@@ -147,10 +145,7 @@ impl Writing<'_> {
             let whole = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
                 && !url.chars().any(|c| c.is_control() || c.is_whitespace() || c == '\u{FFFD}');
             if !whole {
-                notes.push((
-                    sitemap.number,
-                    format!("the sitemap `{}` is left out: it is no absolute URL", one_line(&url)),
-                ));
+                self.notes.push((sitemap.number, LeftOut::Sitemap(one_line(&url))));
                 continue;
             }
             if !seen.insert(url.clone()) {
@@ -163,7 +158,7 @@ impl Writing<'_> {
             line(out, format_args!("    - {}", scalar(&url)));
         }
         for left in self.file.lines().iter().filter(|line| line.text.end > MAX_BYTES).take(1) {
-            notes.push((left.number, "what begins here lies beyond 500 KiB, and crawlers do not read it".to_owned()));
+            self.notes.push((left.number, LeftOut::BeyondLimit));
         }
         // Rules that stand before the first agent bind nobody, and are no extension of a group either.
         let first =
@@ -173,9 +168,8 @@ impl Writing<'_> {
                 && !matches!(record.key, Key::Sitemap | Key::UserAgent | Key::License | Key::Unknown)
             {
                 let text = one_line(&self.file.text(&content(early)));
-                notes.push((early.number, format!("`{text}` is left out: it stands before the first User-agent")));
+                self.notes.push((early.number, LeftOut::BeforeFirstGroup(text)));
             }
         }
-        self.notes.append(&mut notes);
     }
 }

@@ -1,0 +1,103 @@
+//! What an import leaves out. The main type is [`LeftOut`], one variant for each thing that a policy cannot say. This
+//! file must not know how the lines are read.
+
+/// A part of a robots.txt that a policy cannot say.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum LeftOut {
+    /// The file is a page.
+    #[error("this is a page of HTML, not a robots.txt")]
+    Html,
+    /// The file is in UTF-16.
+    #[error("this is UTF-16: no crawler reads a rule in it")]
+    Utf16,
+    /// A group for a token that a policy cannot have.
+    #[error("the group for `{token}` is left out: {why}")]
+    Group {
+        /// The token.
+        token: String,
+        /// What is wrong with it.
+        why: UnfitToken,
+    },
+    /// A path that begins with another character.
+    #[error("`{0}` matches nothing and is left out: a path begins with `/` or `*`")]
+    MatchesNothing(String),
+    /// A path with so many octets.
+    #[error("a path of {0} octets is left out: no URL is as long")]
+    PathTooLong(usize),
+    /// A second value of Crawl-delay.
+    #[error("`Crawl-delay: {0}` is left out: the token has another one already")]
+    SecondCrawlDelay(String),
+    /// A value of Crawl-delay that a policy does not take.
+    #[error("`Crawl-delay: {0}` is left out: a policy takes more than nothing and at most a day")]
+    CrawlDelayOutOfRange(String),
+    /// A line of an unknown kind.
+    #[error("`{0}` is left out: a policy cannot say it yet")]
+    UnknownLine(String),
+    /// A whole line with signals.
+    #[error("`{line}` is left out: {why}")]
+    SignalLine {
+        /// The line.
+        line: String,
+        /// Why.
+        why: SignalLimit,
+    },
+    /// A part of a line with signals.
+    #[error("`{part}` of `{line}` is left out: {why}")]
+    SignalPart {
+        /// The part.
+        part: String,
+        /// The line.
+        line: String,
+        /// Why.
+        why: SignalLimit,
+    },
+    /// A licence whose URL has this mistake.
+    #[error("the licence is left out: {0}")]
+    License(String),
+    /// A sitemap whose URL is not absolute.
+    #[error("the sitemap `{0}` is left out: it is no absolute URL")]
+    Sitemap(String),
+    /// The rest of the file.
+    #[error("what begins here lies beyond 500 KiB, and crawlers do not read it")]
+    BeyondLimit,
+    /// A rule that belongs to no group.
+    #[error("`{0}` is left out: it stands before the first User-agent")]
+    BeforeFirstGroup(String),
+}
+
+/// Why a policy cannot have a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum UnfitToken {
+    /// It has characters that no token has.
+    #[error("that is no product token, and no crawler is called so")]
+    NoToken,
+    /// Browsers have it in their user agents.
+    #[error("it stands in the user agents of people's browsers, who would be taken for a crawler")]
+    StandsInBrowsers,
+}
+
+/// Why a policy cannot have a part of a line with signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum SignalLimit {
+    /// The token already has another value.
+    #[error("the token has another one already")]
+    HasAnother,
+    /// `Content-Signal` has other categories or values.
+    #[error("a policy knows search, ai-input and ai-train, each yes or no, and use")]
+    UnknownSignal,
+    /// `Content-Usage` has other categories or values.
+    #[error("a policy knows categories in small letters, each y or n")]
+    UnknownCategory,
+    /// A category has parameters.
+    #[error("a policy has no parameters of categories")]
+    Parameters,
+    /// The path is too long or has control characters.
+    #[error("no path of a policy is like this one")]
+    Path,
+    /// The value breaks the syntax of RFC 9651.
+    #[error("it is no dictionary of categories, and counts for nothing")]
+    NoDictionary,
+    /// The group has as many rules as a policy takes.
+    #[error("a policy takes no more of them in a group")]
+    TooMany,
+}

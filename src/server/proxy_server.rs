@@ -1,0 +1,123 @@
+//! Pingora's server: the gateway on its listeners, the admin listener, and the resolver of upstream names. The main type
+//! is [`ProxyServer`]. Must not know where its parts come from.
+
+use super::http2::Http;
+use super::listening::Listening;
+use super::rooms::Rooms;
+use super::stop::{Drain, Open, Stop};
+use crate::admin::AdminApp;
+use crate::answers::Answers;
+use crate::gateway::Gateway;
+use crate::origin::{Origins, Resolver};
+use crate::settings::Settings;
+use pingora_core::server::configuration::ServerConf;
+use pingora_core::server::{RunArgs, Server};
+use pingora_core::services::background::GenBackgroundService;
+use pingora_proxy::HttpProxy;
+use std::net::TcpListener;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
+const UPSTREAM_POOL: usize = 256;
+/// Tries per request, the first included.
+const UPSTREAM_TRIES: usize = 2;
+
+/// The assembled server, which does not run yet.
+pub struct ProxyServer {
+    server: Server,
+    proxy: Arc<HttpProxy<Gateway>>,
+    /// Connections and accept loops of the proxy listeners.
+    open: Arc<Open>,
+    /// Closes the proxy listeners.
+    closing: watch::Sender<bool>,
+    drain_limit: Duration,
+}
+
+impl ProxyServer {
+    /// Puts the gateway on its listeners.
+    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Vec<TcpListener>) -> ProxyServer {
+        let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = settings.threads.unwrap_or_else(available).max(1);
+        let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
+        server.bootstrap();
+        let origins = Arc::new(Origins::new(&settings.origins));
+        let proxy = proxy(settings, rooms, origins.clone(), &server);
+        let open = Arc::new(Open::default());
+        let (closing, closed) = watch::channel(false);
+        let metrics = rooms.judge.metrics.clone();
+        let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+        let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
+        let serving = server.add_service(Listening {
+            name: "proxy",
+            listeners,
+            app: Arc::new(Http::new(proxy.clone(), &settings.limits)),
+            threads,
+            stop: Some(closed),
+            open: open.clone(),
+            ready: Some(rooms.operations.clone()),
+            metrics: Some(rooms.judge.metrics.clone()),
+        });
+        // The first request finds an upstream address, unless resolving it took too long.
+        serving.add_dependency(&resolver);
+        ProxyServer { server, proxy, open, closing, drain_limit: settings.limits.drain }
+    }
+
+    /// Puts the admin interface on its listener, if there is one.
+    pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<TcpListener>) {
+        let Some(listener) = listener else { return };
+        self.server.add_service(Listening {
+            name: "admin",
+            listeners: vec![listener],
+            app: Arc::new(AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone())),
+            threads: 1,
+            stop: None,
+            open: Arc::default(),
+            ready: None,
+            metrics: None,
+        });
+    }
+
+    /// Serves until it is told to stop and the last request has ended.
+    pub fn run(self, rooms: &Rooms, stop: Arc<Stop>) {
+        let drain = Drain {
+            stop,
+            closing: self.closing,
+            proxy: self.proxy,
+            open: self.open,
+            operations: rooms.operations.clone(),
+            access: rooms.judge.access.clone(),
+            events: rooms.judge.events.clone(),
+            limit: self.drain_limit,
+        };
+        self.server.run(RunArgs { shutdown_signal: Box::new(drain) });
+    }
+}
+
+fn proxy(settings: &Settings, rooms: &Rooms, origins: Arc<Origins>, server: &Server) -> Arc<HttpProxy<Gateway>> {
+    let gateway = Gateway {
+        judge: rooms.judge.clone(),
+        answers: Answers::default(),
+        origins,
+        metrics: rooms.judge.metrics.clone(),
+        limits: settings.limits,
+        trusted_proxies: settings.trusted_proxies.clone(),
+    };
+    let mut proxy = HttpProxy::new(gateway, server.configuration.clone());
+    proxy.handle_init_modules();
+    Arc::new(proxy)
+}
+
+/// Pingora would sleep for the whole grace period, even when idle; [`Drain`] has waited by then (Pingora 0.9.1).
+fn configuration(threads: usize) -> ServerConf {
+    ServerConf {
+        threads,
+        upstream_keepalive_pool_size: UPSTREAM_POOL,
+        max_retries: UPSTREAM_TRIES,
+        grace_period_seconds: Some(0),
+        graceful_shutdown_timeout_seconds: Some(0),
+        ..ServerConf::default()
+    }
+}

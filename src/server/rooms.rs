@@ -1,0 +1,132 @@
+//! What answers requests, apart from any listener: the clock, the state store, the sites, the ledger and the judge, opened
+//! in this order. The main type is [`Rooms`]. Must not know Pingora.
+
+use super::ServerError;
+use super::origin_robots::{self, OriginRobots};
+use super::signals;
+use super::stop::Stop;
+use crate::admin::Operations;
+use crate::clock::{Clock, Moment};
+use crate::crawlers::Registry;
+use crate::judge::Judge;
+use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
+use crate::settings::Settings;
+use crate::sites::{SiteManager, SiteOptions};
+use crate::state::{Remembered, StateStore};
+use crate::telemetry::{AccessLog, Events, Metrics};
+use signal_hook::iterator::Signals;
+use std::sync::Arc;
+
+/// The opened rooms. The judge holds the sites, the ledger, the clock and the logs.
+pub struct Rooms {
+    pub judge: Arc<Judge>,
+    pub operations: Arc<Operations>,
+    pub traps: Traps,
+    store: StateStore,
+}
+
+impl Rooms {
+    /// Opens the state directory, loads the policies, and begins this run in the state store.
+    pub fn open(settings: &Settings) -> Result<Rooms, ServerError> {
+        let clock = clock(settings)?;
+        let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
+        let moment = clock.moment();
+        let registry = Registry::builtin();
+        let sites = open_sites(settings, registry, moment)?;
+        let ledger = open_ledger(settings, &sites, moment);
+        let traps = open_traps(settings, &store, &remembered, moment);
+        // If the first commit fails, `status` reports it, and the store retries every second.
+        let _ = store.begin(Vec::new());
+        let judge = Arc::new(Judge {
+            sites,
+            registry,
+            ledger,
+            behaviours: Arc::new(Behaviours::with(traps.clone())),
+            clock,
+            metrics: Metrics::new(),
+            access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
+            events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+            addresses: settings.logs.addresses,
+        });
+        Ok(Rooms { operations: Operations::new(judge.clone()), judge, traps, store })
+    }
+
+    /// Fetches the origins' own robots.txt from now on. Waits a little for the first round.
+    pub fn follow_origins(&self, settings: &Settings) -> Result<(), ServerError> {
+        let Judge { sites, clock, .. } = &*self.judge;
+        let now = clock.moment().now;
+        let robots = OriginRobots::new(sites.clone(), &settings.origins, settings.state.as_deref(), now);
+        origin_robots::start(robots, clock.clone())
+            .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))
+    }
+
+    /// Acts on signals from now on.
+    pub fn serve_signals(&self, signals: Signals, stop: Arc<Stop>) -> Result<(), ServerError> {
+        let (access, events) = (self.judge.access.clone(), self.judge.events.clone());
+        let operations = self.operations.clone();
+        let hang_up = move || {
+            tracing::info!("SIGHUP: reopening the logs and reading the policies again");
+            access.reopen();
+            events.reopen();
+            operations.reload();
+        };
+        signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
+    }
+
+    /// Writes the end of this run to the state store. Nothing may be served any more.
+    pub fn close(self) {
+        if let Err(error) = self.store.close() {
+            tracing::warn!("{error}; the next start will treat this run as crashed");
+        }
+    }
+}
+
+/// Loads the policies.
+fn open_sites(
+    settings: &Settings,
+    registry: &'static Registry,
+    moment: Moment,
+) -> Result<Arc<SiteManager>, ServerError> {
+    let options = SiteOptions {
+        policies: settings.policies.clone(),
+        state: settings.state.clone(),
+        strict: settings.strict,
+        may_be_missing: settings.policies_may_be_missing,
+        origins: origin_robots::known(settings.state.as_deref(), moment.now).before(&settings.origins),
+    };
+    Ok(SiteManager::start(options, registry, moment.now)?)
+}
+
+fn open_ledger(settings: &Settings, sites: &SiteManager, moment: Moment) -> Arc<Ledger> {
+    let options = LedgerOptions {
+        state: settings.state.clone(),
+        new_hosts: settings.new_hosts.clone(),
+        versions_missing: sites.versions_missing(),
+        witnesses: Some(sites.witnesses()),
+    };
+    Arc::new(Ledger::open(options, &sites.snapshot(), moment))
+}
+
+/// The clients that requested traps. Without a state directory they are forgotten with the process.
+fn open_traps(settings: &Settings, store: &StateStore, remembered: &Remembered, moment: Moment) -> Traps {
+    match &settings.state {
+        Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
+        None => Traps::default(),
+    }
+}
+
+/// The present moment, for rooms that must not know a clock.
+fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + Sync + 'static {
+    let clock = clock.clone();
+    move || clock.moment()
+}
+
+/// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.
+fn clock(settings: &Settings) -> Result<Clock, ServerError> {
+    let Some(file) = &settings.clock else { return Ok(Clock::default()) };
+    let public = settings.listen.iter().chain(&settings.admin).find(|address| !address.ip().is_loopback());
+    match public {
+        Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
+        None => Ok(Clock::following(file)?),
+    }
+}
