@@ -11,8 +11,6 @@ use std::sync::Arc;
 pub enum ServedAs {
     /// A version, by its id.
     Version(String),
-    /// The answer 503: the crawler may keep using an older copy.
-    Unavailable,
     /// Something that the bound of the list cut off.
     Forgotten,
 }
@@ -23,14 +21,12 @@ impl Column for ServedAs {
     fn to_value(&self) -> Value {
         Value::Text(match self {
             ServedAs::Version(id) => id.clone(),
-            ServedAs::Unavailable => "503".into(),
             ServedAs::Forgotten => "forgotten".into(),
         })
     }
 
     fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<ServedAs, FromSqlError> {
         Ok(match value.as_str()? {
-            "503" => ServedAs::Unavailable,
             "forgotten" => ServedAs::Forgotten,
             id => ServedAs::Version(id.to_owned()),
         })
@@ -119,8 +115,8 @@ records! {
         values {
             /// The site that owned the host.
             site: String,
-            /// Since when.
-            since: Timestamp,
+            /// Since when. It lies ahead where a cache that is gone may still hand out what it has.
+            since: AsWritten,
             /// When a crawler last asked for the host.
             seen: Timestamp,
             /// Whether a policy names the host.

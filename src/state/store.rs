@@ -60,7 +60,8 @@ pub enum StateError {
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise `facts` holds no observation and no identity epoch.
+    /// Whether hosts stay observed. Otherwise `facts` holds no identity epoch, and of an observation counts alone what
+    /// delays the next one: see [`super::Observation::since`]. The first commit of this run deletes the stored ones.
     pub is_continued: bool,
     /// The facts.
     pub facts: Facts,
@@ -309,11 +310,10 @@ impl Remembered {
         Remembered { previous_run: PreviousRun::Unknown, is_continued: false, facts: Facts::default(), set_aside: None }
     }
 
-    /// After a gap nothing of an observation is left, and nobody knows how crawlers were told apart meanwhile.
+    /// After a gap it is not known how crawlers were told apart meanwhile.
     fn keep_what_counts(&mut self, now: Timestamp) {
         self.is_continued = self.previous_run.is_continued_at(now);
         if !self.is_continued {
-            self.facts.observations.clear();
             self.facts.identity_epochs.clear();
         }
     }
