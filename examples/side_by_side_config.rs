@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 fn policy(rules: usize) -> String {
     let (mut closed, mut open) = (Vec::new(), Vec::new());
     // Not those that make no requests (policy tokens), nor those that no group of a robots.txt can name.
-    let named = Registry::builtin().crawlers().iter().filter(|crawler| !crawler.marks.is_empty());
+    let named = Registry::builtin().crawlers().iter().filter(|crawler| !crawler.markers.is_empty());
     for crawler in named.filter(|crawler| !crawler.tokens.is_empty()) {
         let token = crawler.tokens[0].as_str();
         let known = |group: &[&str]| group.iter().any(|other| other.eq_ignore_ascii_case(token));
@@ -181,14 +181,14 @@ fn groups(site: &Site, registry: &Registry) -> Result<(Vec<Group>, Vec<Answer>),
     let mut answers: Vec<Answer> = Vec::new();
     for (index, crawler) in (0..).zip(registry.crawlers()) {
         let rules = site.crawler_rules(Claim::Known(CrawlerIndex(index)));
-        if !rules.named || crawler.marks.is_empty() {
+        if !rules.named || crawler.markers.is_empty() {
             continue;
         }
         if rules.mode != Mode::Enforce {
             return Err(format!("{} is not enforced: only `enforce` is translated", crawler.name));
         }
         if let Binding::Group(group) = rules.binding {
-            groups[place[usize::from(group)]].marks.extend(crawler.marks.iter().cloned());
+            groups[place[usize::from(group)]].marks.extend(crawler.markers.iter().cloned());
         }
         let answer = &site.answers[usize::from(rules.disallowed)];
         if !answers.contains(answer) {

@@ -1,5 +1,5 @@
 //! The clock of the running server. A [`Moment`] has two measures: the wall clock, and the time that crawlgate lived
-//! through. They differ when somebody sets the clock or the machine sleeps. Must not know requests or policies.
+//! through. They differ when the clock is set or the machine sleeps. Must not know requests or policies.
 //!
 //! A clock file may shift both (`crawlgate run --clock`), so that tests see a day pass. `server` refuses it unless every
 //! listener is on loopback.
@@ -57,7 +57,7 @@ pub struct Moment {
 struct Shift {
     /// On both measures: as if so much time had passed.
     lived: AtomicI64,
-    /// On the wall clock alone: as if somebody had set it.
+    /// On the wall clock alone: as if it had been set.
     set: AtomicI64,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 
-use crawlgate::crawlers::{Claim, Registry, TokenMarks};
+use crawlgate::crawlers::{Claim, Registry, SiteMarkers};
 use crawlgate::indexing::{Scope, octets, parse_lines};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
@@ -233,7 +233,7 @@ pub fn policy(data: &[u8]) {
     let (site, findings) = load("site", &source, Registry::builtin());
     assert_eq!(site.is_none(), findings.has_errors(), "{:?}", findings.items);
     for finding in &findings.items {
-        let spans = finding.span.iter().chain(finding.related.iter().map(|(span, _)| span));
+        let spans = finding.span.iter().chain(finding.related.iter().map(|related| &related.span));
         for span in spans {
             assert!(span.start <= span.end && span.end <= text.len(), "{span:?} of {}", text.len());
         }
@@ -342,7 +342,7 @@ pub fn user_agent(data: &[u8]) {
 
     let tokens: Vec<String> =
         String::from_utf8_lossy(first).split(' ').filter(|token| !token.is_empty()).map(str::to_owned).collect();
-    let marks = TokenMarks::new(tokens.clone());
+    let marks = SiteMarkers::new(tokens.clone());
     match registry.identify_with(user_agent, &marks) {
         Claim::Token(index) => {
             let token = tokens[usize::from(index)].as_bytes();

@@ -1,4 +1,4 @@
-//! The control socket: a Unix socket that only its owner can open; one JSON line asks, one answers.
+//! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
 use super::{LiveAnswer, LiveQuestion, Operations};
 use crate::ledger::Mark;
@@ -65,7 +65,7 @@ pub enum Response {
 /// Why nothing could be asked, or the socket not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody listens.
+    /// No process listens.
     #[error(
         "no crawlgate answers at {path}: {error}\nstart one with `crawlgate run`, or name its socket with --control"
     )]
@@ -75,7 +75,7 @@ pub enum ControlError {
         /// What the system says.
         error: std::io::Error,
     },
-    /// Somebody listens already.
+    /// Another process listens already.
     #[error("another crawlgate is running at {0}; stop it, or name another socket with --control")]
     AlreadyRunning(String),
     /// The socket cannot be made or used.
@@ -100,7 +100,7 @@ impl ControlSocket {
     /// Opens the socket with mode 0600. A socket that a dead process left behind is replaced.
     ///
     /// # Errors
-    /// Somebody listens there, something else than a socket is there, or the place cannot be written.
+    /// Another process listens there, something else than a socket is there, or the place cannot be written.
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
         let name = path.display().to_string();
         let failed = |error: std::io::Error| ControlError::Io { path: name.clone(), error };
@@ -115,8 +115,8 @@ impl ControlSocket {
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory).map_err(failed)?;
-        // Between bind and chmod anybody could connect: it is bound in a directory that only the owner can enter, and
-        // moved to its place afterwards.
+        // Between bind and chmod every user could connect. So the socket is bound in a directory that only the owner can
+        // enter, and moved to its place afterwards.
         let private = tempfile::Builder::new()
             .prefix(".crawlgate")
             .permissions(std::fs::Permissions::from_mode(0o700))
@@ -130,8 +130,8 @@ impl ControlSocket {
         Ok(ControlSocket { listener, path: path.to_owned(), identity })
     }
 
-    /// Answers until the process ends, in threads of its own: a slow client keeps nobody waiting, and a reload keeps no
-    /// request waiting. At most eight clients at a time.
+    /// Answers until the process ends, in threads of its own: neither a slow client nor a reload makes a request
+    /// wait. At most eight clients at a time.
     ///
     /// # Errors
     /// No thread can be started.
@@ -146,7 +146,7 @@ impl ControlSocket {
                                 tracing::debug!(%error, "a client of the control socket disconnected");
                             }
                         }
-                        // Out of descriptors, say: the next client may be luckier; spinning helps nobody.
+                        // Out of descriptors, say. Trying again at once would only take processor time.
                         Err(error) => {
                             tracing::warn!(%error, "the control socket cannot accept a connection; retrying in a second");
                             std::thread::park_timeout(Duration::from_secs(1));
@@ -158,7 +158,7 @@ impl ControlSocket {
         Ok(())
     }
 
-    /// Removes the socket's name, so that nobody finds it any more; not if the name is another socket's by now.
+    /// Removes the socket's name, so that no client finds it any more. A socket of another process under this name stays.
     pub fn remove(&self) {
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
@@ -239,7 +239,7 @@ fn perform(request: &Request, operations: &Operations) -> Response {
 /// Asks a running crawlgate.
 ///
 /// # Errors
-/// Nobody listens, or the answer cannot be read.
+/// No process listens, or the answer cannot be read.
 pub fn call(path: &Path, request: &Request) -> Result<Response, ControlError> {
     let name = path.display().to_string();
     let stream = UnixStream::connect(path).map_err(|error| ControlError::NotRunning { path: name.clone(), error })?;

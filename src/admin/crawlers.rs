@@ -1,4 +1,4 @@
-//! What the read API says of crawlers: who came, what they did, and the latest requests against the rules.
+//! What the read API says of crawlers: their requests, and the latest requests against the rules.
 
 use super::query::{Mistake, Query, QueryError};
 use super::{Operations, names};
@@ -95,7 +95,7 @@ struct CrawlerOnSite {
     /// When it was last served robots.txt, by this process or as the ledger remembers.
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
-    /// What it, or whoever shares its cache, was served, by host.
+    /// What the crawler, or one that shares its cache, was served, by host.
     holds: Vec<HeldOnHost>,
     kinds: BTreeMap<String, u64>,
     actions: BTreeMap<String, u64>,
@@ -103,7 +103,8 @@ struct CrawlerOnSite {
     /// The answer to its requests against the rules: `off`, `observe` or `enforce`.
     mode: Option<&'static str>,
     exempt: bool,
-    pace: Option<PaceOfCrawler>,
+    #[serde(rename = "pace")]
+    crawl_rate: Option<CrawlRateOfCrawler>,
     /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
     networks: Option<NetworksOfCrawler>,
     /// Addresses under this name that are marked for a trap.
@@ -116,7 +117,7 @@ struct HeldOnHost {
     host: String,
     #[serde(serialize_with = "rfc3339")]
     watched_since: Timestamp,
-    /// Whether it is watched for long enough to call anybody a violator.
+    /// Whether the host was observed for long enough to call a crawler a violator.
     watched: bool,
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
@@ -130,15 +131,15 @@ struct HeldOnHost {
 struct NetworksOfCrawler {
     #[serde(serialize_with = "rfc3339")]
     last_verified: Option<Timestamp>,
-    /// When somebody last came under its name from elsewhere.
+    /// When a request under its name last came from another network.
     #[serde(serialize_with = "rfc3339")]
     last_impostor: Option<Timestamp>,
-    /// Nobody is called an impostor by them, as long as they verified nobody for seven days.
+    /// Whether the networks call no client an impostor, because they verified none for seven days.
     suspended: bool,
 }
 
 #[derive(Serialize)]
-struct PaceOfCrawler {
+struct CrawlRateOfCrawler {
     /// In seconds.
     crawl_delay: f64,
     /// Requests that came sooner.
@@ -210,11 +211,11 @@ impl CrawlerOnSite {
     fn of(counts: CrawlerCounts, rules: Option<CrawlerRules>, holds: Vec<HeldOnHost>) -> CrawlerOnSite {
         let did = |action: &str| counts.actions.get(action).copied().unwrap_or_default();
         let too_fast = did("slow") + did("would_slow");
-        let delay = rules.and_then(|rules| rules.pace);
+        let delay = rules.and_then(|rules| rules.crawl_delay);
         let last_fetch = holds.iter().filter_map(|host| host.last_fetch).max();
         CrawlerOnSite {
             networks: None,
-            pace: delay.map(|delay| PaceOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
+            crawl_rate: delay.map(|delay| CrawlRateOfCrawler { crawl_delay: delay.as_secs_f64(), too_fast }),
             trapped: 0,
             mode: rules.map(|rules| rules.mode.name()),
             exempt: rules.is_some_and(|rules| rules.exempt),

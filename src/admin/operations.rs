@@ -103,7 +103,7 @@ impl Operations {
             self.refresh();
         }
         let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.judge.sites.next_switch()?.0).ok()?);
-        // What is overdue could not be done: nobody is served by trying it at once again.
+        // An overdue switch has failed. Trying it again at once would fail again.
         next.duration_since(now).ok()
     }
 
@@ -217,7 +217,7 @@ impl Operations {
         self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
-            Some((site.site.clone(), robots.state.clone(), robots.last_success.map(|moment| moment.0)))
+            Some((site.site.clone(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
         });
         self.judge.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
         let sites: Vec<SiteGauges> = status

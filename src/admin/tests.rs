@@ -5,6 +5,7 @@ use crate::judge::Judge;
 use crate::ledger::Ledger;
 use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
+use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::time::Timestamp;
 use ::http::Method;
@@ -15,14 +16,15 @@ use std::sync::Arc;
 
 fn operations(directory: &std::path::Path) -> Arc<Operations> {
     std::fs::write(directory.join("shop.yaml"), "robots: { origin: replace }\n").expect("a policy");
+    let (store, remembered) = StateStore::in_memory_only();
     let options = SiteOptions {
         policies: directory.to_owned(),
-        state: None,
         strict: false,
         may_be_missing: false,
         origins: Default::default(),
     };
-    let live = SiteManager::start(options, Registry::builtin(), Timestamp(1_000)).expect("loaded");
+    let live =
+        SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
     Operations::new(Arc::new(Judge {
@@ -96,7 +98,7 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
 }
 
 #[test]
-fn the_control_socket_serves_its_owner_and_nobody_else() {
+fn the_control_socket_serves_its_owner_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let operations = operations(directory.path());
     let path = directory.path().join("run/control.sock");
@@ -132,7 +134,7 @@ fn a_socket_left_behind_is_replaced() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
-    assert!(path.exists(), "nobody listens behind it any more");
+    assert!(path.exists(), "no process listens behind it any more");
     ControlSocket::bind(&path).expect("bound again");
 }
 
@@ -146,7 +148,7 @@ fn a_file_that_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn a_socket_removes_its_own_name_and_nobody_else_s() {
+fn a_socket_removes_its_own_name_alone() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("control.sock");
     let first = ControlSocket::bind(&path).expect("bound");

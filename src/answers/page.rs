@@ -31,7 +31,7 @@ impl Page<'_> {
         self.answer_with(form, self.render(form).into())
     }
 
-    /// The answer with a body that somebody else wrote.
+    /// The answer with a body that the caller wrote.
     pub(super) fn answer_with(&self, form: Form, body: Bytes) -> Answer {
         let fields = [
             (Field::ContentType, HeaderValue::from_static(form.content_type())),

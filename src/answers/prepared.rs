@@ -13,7 +13,7 @@ use super::served_file::FileAnswers;
 use super::tags::with_tags;
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
-use crate::policy::site::{self, ServedFile, SiteEntry};
+use crate::policy::site::{self, RobotsTxtAnswer, ServedFile, SiteEntry};
 use crate::verdict::{Action, Kind};
 use arc_swap::ArcSwap;
 use http::Method;
@@ -83,7 +83,8 @@ impl Answers {
             return only_to_be_read(asked.headers);
         }
         let file = &entry.site.robots_txt;
-        if let Some(seconds) = file.awaits_origin(now) {
+        if entry.robots_txt == RobotsTxtAnswer::AwaitsOrigin {
+            let seconds = file.awaits_origin(now).unwrap_or_default();
             let retry_after = u32::try_from(seconds).unwrap_or(u32::MAX).clamp(1, AWAITED_RETRY);
             return refusal::awaited(retry_after, form(asked.headers));
         }

@@ -201,10 +201,10 @@ fn record(out: &mut impl Write, crawler: &Crawler) -> io::Result<()> {
     let kept = crawler.robots_cache.map(|time| format!("kept for {} hours", time.as_secs() / 3_600));
     let shared = crawler.shares_cache.as_ref().map(|cache| format!("shares the cache `{cache}` with other crawlers"));
     line("robots.txt", &kept.into_iter().chain(shared).collect::<Vec<_>>().join("; "))?;
-    match (&crawler.user_agent, crawler.marks.is_empty()) {
+    match (&crawler.user_agent, crawler.markers.is_empty()) {
         (Some(user_agent), _) => line("user agent", user_agent)?,
         (None, true) => line("user agent", "none: a token of robots.txt that makes no requests")?,
-        (None, false) => line("known by", &crawler.marks.join(", "))?,
+        (None, false) => line("known by", &crawler.markers.join(", "))?,
     }
     line("reverse DNS", &crawler.rdns.join(", "))?;
     line("addresses", &crawler.ips.join(", "))?;

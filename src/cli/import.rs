@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let imported = import(&File::parse(bytes), &options, Registry::builtin());
     match &arguments.output {
         Some(path) => {
-            // Never over a policy that somebody wrote.
+            // Never over an existing policy.
             let created = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
             created
                 .and_then(|mut file| file.write_all(imported.text.as_bytes()))

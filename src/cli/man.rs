@@ -172,7 +172,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     #[test]
-    fn every_page_has_examples_and_each_is_a_command_line_that_is_accepted() {
+    fn the_examples_of_every_page_are_accepted() {
         let command = Arguments::command();
         let names = command.get_subcommands().map(|command| command.get_name().to_owned());
         for name in names.chain(["crawlgate".to_owned()]) {

@@ -1,19 +1,22 @@
-//! The origin's own robots.txt for the offline commands: a given file, or the copies of a running crawlgate. The
-//! commands print what they assume if neither is given.
+//! The origin's own robots.txt for the offline commands: [`OriginFrom`] is the options, [`OriginCopies`] what they name, a
+//! file or the stored copies of a state directory. The commands print what they assume without either. Must not know
+//! where the server stores its copies.
 
 use super::{Failure, now, say};
+use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::server::known_origins;
 use crate::sites::{DefaultSite, KnownOrigins, OriginKnown, Served};
+use crate::state::StateStore;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How to see what a file that is held back would do.
+/// The command that shows what a file that is held back would do.
 const TRY: &str = "`crawlgate check --origin-robots FILE` shows the result";
 
-/// Where the origin's robots.txt is to be taken from.
+/// Where the origin's robots.txt comes from.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct OriginFrom {
     /// The origin's own robots.txt, for policies that merge it
@@ -24,11 +27,12 @@ pub struct OriginFrom {
     state: Option<PathBuf>,
 }
 
-/// What was found there.
+/// The robots.txt files that the options name.
 #[derive(Debug, Default)]
 pub struct OriginCopies {
     file: Option<Arc<OriginFile>>,
-    kept: KnownOrigins,
+    /// From the state directory.
+    known: KnownOrigins,
     given: bool,
 }
 
@@ -46,29 +50,36 @@ impl OriginFrom {
         if let Some(state) = self.state.as_deref().filter(|state| !state.is_dir()) {
             return Err(Failure::CouldNot(format!("{} is not a directory", state.display())));
         }
-        let kept = self.state.as_deref().map(|state| known_origins(Some(state), now())).unwrap_or_default();
-        Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, kept })
+        let stored = match self.state.as_deref() {
+            None => StoredCopies::default(),
+            Some(state) => {
+                let facts = StateStore::read(state, now()).map_err(|error| Failure::CouldNot(error.to_string()))?;
+                StoredCopies::read(&facts.origin_copies, now())
+            }
+        };
+        let known = known_origins(&stored);
+        Ok(OriginCopies { given: file.is_some() || self.state.is_some(), file, known })
     }
 }
 
 impl OriginCopies {
-    /// What a site is to be compiled with.
+    /// The origin's file that a site is compiled with.
     pub fn of(&self, site: &str) -> Origin {
-        match (&self.file, self.kept.copies.get(site)) {
+        match (&self.file, self.known.copies.get(site)) {
             (Some(file), _) => Origin::Read(file.clone()),
             (None, known) => known.map(OriginKnown::for_compiling).unwrap_or_default(),
         }
     }
 
-    /// The sites without a policy of which something is known, were it only that they are waited for.
+    /// The default sites of which something is known, if only that crawlgate waits for their file.
     pub fn sites_without_policy(&self) -> Vec<DefaultSite> {
         match &self.file {
             Some(_) => vec![DefaultSite::for_every_host()],
-            None => self.kept.default_sites.clone(),
+            None => self.known.default_sites.clone(),
         }
     }
 
-    /// What a site's answers are based on, where its policy asks for the origin's file.
+    /// What the answers for a site assume about the origin's file, if its policy reads that file.
     pub fn assumption(&self, site: &Site) -> Option<String> {
         if !site.policy.reads_origin() {
             return None;
@@ -87,12 +98,12 @@ impl OriginCopies {
         })
     }
 
-    /// Why the file that the origin has is held back, as the running crawlgate left it.
+    /// Why the server holds the origin's current file back.
     fn held_back(&self, site: &Site) -> Option<&String> {
-        self.kept.held_back.get(&site.name).filter(|_| self.file.is_none())
+        self.known.held_back.get(&site.name).filter(|_| self.file.is_none())
     }
 
-    /// Says on standard error what is assumed about the origins of sites.
+    /// Prints on standard error what is assumed about the origins of sites.
     pub fn say_assumptions<'a>(&self, sites: impl Iterator<Item = &'a Site>) {
         for site in sites.filter(|site| site.origin.is_none() || self.held_back(site).is_some()) {
             if let Some(assumption) = self.assumption(site) {

@@ -5,18 +5,16 @@ use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
 use crate::policy::planned_pause::planned_pause;
-use crate::policy::site::shared_host;
 use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::sites::host_owners::HostOwners;
+use crate::sites::policy_directory::{self, Unread, same_site_name};
 use crate::time::Timestamp;
 use crate::verdict;
-use crate::yaml::{Diagnostic, Diagnostics, Source};
+use crate::yaml::{Diagnostics, Source};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The limit of the running crawlgate, too.
-const MAX_FILE: u64 = 4 * 1024 * 1024;
 
 /// One file and its result.
 pub struct Loaded {
@@ -43,42 +41,25 @@ pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Fa
     Ok(loaded)
 }
 
-/// The policies of a directory: `*.yaml` and `*.yml` directly inside, without hidden files.
 fn directory(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(|error| could_not_read(path, &error))? {
-        let file = entry.map_err(|error| could_not_read(path, &error))?.path();
-        let hidden = file.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
-        let policy = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-        if policy && !hidden && file.is_file() {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files)
+    policy_directory::policy_files(path).map_err(|error| could_not_read(path, &error))
 }
 
 fn could_not_read(path: &Path, error: &std::io::Error) -> Failure {
     Failure::CouldNot(format!("cannot read {}: {error}", path.display()))
 }
 
-/// A file as text. What is too large or not UTF-8 is a finding about the file, not a failure to read it.
+/// A file as text. That it is too large or not UTF-8 is a finding about the file, not a failure to read it.
 pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
-        .map_err(|error| could_not_read(path, &error))?;
-    let mut diagnostics = Diagnostics::default();
-    if bytes.len() as u64 > MAX_FILE {
-        diagnostics.push(Diagnostic::whole_file("too-large", "the file is larger than 4 MiB"));
-        bytes.clear();
+    let unreadable = match policy_directory::read(path) {
+        Ok(source) => return Ok((source, Diagnostics::default())),
+        Err(unreadable) => unreadable,
+    };
+    if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
+        return Err(Failure::CouldNot(format!("cannot read {unreadable}")));
     }
-    let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-        let place = error.utf8_error().valid_up_to();
-        diagnostics.push(Diagnostic::whole_file("not-utf8", format!("the file is not UTF-8 (byte {place})")));
-        String::from_utf8_lossy(error.as_bytes()).into_owned()
-    });
-    Ok((Source { name: path.display().to_string().into(), text: text.into() }, diagnostics))
+    let source = Source { name: path.display().to_string().into(), text: "".into() };
+    Ok((source, Diagnostics { items: vec![unreadable.diagnostic()] }))
 }
 
 fn file(path: &Path, origins: &OriginCopies) -> Result<Loaded, Failure> {
@@ -93,43 +74,21 @@ fn file(path: &Path, origins: &OriginCopies) -> Result<Loaded, Failure> {
 
 /// Two sites may share neither a name nor a host: the later of two such files is rejected.
 fn conflicts(loaded: &mut [Loaded]) {
-    for later in 1..loaded.len() {
-        let (before, rest) = loaded.split_at_mut(later);
-        let file = &mut rest[0];
-        let mut found = Vec::new();
-        if let Some(other) = before.iter().find(|other| other.name == file.name) {
-            found.push(
-                Diagnostic::whole_file("duplicate-site", format!("{} has the same site name", other.source.name))
-                    .help("the site name is the file name: rename one of them"),
-            );
-        }
-        if let Some(site) = &file.site {
-            for (name, other) in before.iter().filter_map(|other| Some((&other.source.name, other.site.as_ref()?))) {
-                found.extend(conflict(site, name, other));
+    let mut names: BTreeMap<String, Arc<str>> = BTreeMap::new();
+    let mut owners = HostOwners::default();
+    for file in loaded {
+        let duplicate = names.get(&file.name).map(|other| same_site_name(other));
+        let conflict = file.site.as_ref().and_then(|site| Some(owners.conflict(site)?.diagnostic(site)));
+        names.entry(file.name.clone()).or_insert_with(|| file.source.name.clone());
+        match (duplicate.into_iter().chain(conflict).collect::<Vec<_>>(), &file.site) {
+            (found, Some(site)) if found.is_empty() => owners.add(site),
+            (found, _) => {
+                file.site = file.site.take().filter(|_| found.is_empty());
+                file.diagnostics.items.extend(found);
+                file.diagnostics.sort();
             }
         }
-        if !found.is_empty() {
-            file.site = None;
-            file.diagnostics.items.extend(found);
-            file.diagnostics.sort();
-        }
     }
-}
-
-fn conflict(site: &Site, name: &str, other: &Site) -> Option<Diagnostic> {
-    if site.policy.hosts.is_empty() && other.policy.hosts.is_empty() {
-        return Some(
-            Diagnostic::whole_file("host-taken", format!("{name} is also for every other host"))
-                .help("only one policy may leave out `hosts`"),
-        );
-    }
-    let shared = shared_host(&site.policy, &other.policy)?;
-    let place = site.policy.hosts.iter().find(|host| host.value == *shared)?;
-    let written = site.policy.source.text.get(place.span.start..place.span.end).unwrap_or(&shared.name);
-    Some(
-        Diagnostic::error("host-taken", place.span, format!("{name} also claims the host {written}"))
-            .help("a host belongs to one site; remove it from one of the two"),
-    )
 }
 
 /// Shows the findings of files on standard error; for commands whose result is something else.
@@ -150,7 +109,7 @@ pub fn snapshot(loaded: &[Loaded], now: Timestamp) -> Snapshot {
         // When the running crawlgate first saw the pause, and whether it was ended by hand, is not known here.
         let from = site.policy.pause.as_ref().and_then(|pause| pause.from).unwrap_or(now);
         let pauses = planned_pause(&site.policy, from).into_iter().collect();
-        SiteEntry { pauses, ..SiteEntry::new(site.clone(), now) }
+        SiteEntry::new(site.clone(), now).with_pauses(pauses, now)
     });
     Snapshot::new(entries.collect(), 0)
 }
@@ -193,6 +152,7 @@ mod tests {
     use crate::cli::origin_copy::OriginCopies;
     use crate::crawlers::Registry;
     use crate::sites::{KnownOrigins, SiteManager, SiteOptions};
+    use crate::state::StateStore;
     use crate::time::Timestamp;
 
     /// When the pause of this policy ends, for the server that starts now and for the commands without a server.
@@ -205,13 +165,15 @@ mod tests {
             load(std::slice::from_ref(&policies), &OriginCopies::default()).unwrap_or_else(|_| panic!("a good policy"));
         let offline = snapshot(&loaded, now);
         let origins = KnownOrigins::default();
-        let options = SiteOptions { policies, state: None, strict: false, may_be_missing: false, origins };
-        let server = SiteManager::start(options, Registry::builtin(), now).unwrap_or_else(|error| panic!("{error}"));
+        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins };
+        let (store, remembered) = StateStore::in_memory_only();
+        let server = SiteManager::start(options, (&store, &remembered), Registry::builtin(), now)
+            .unwrap_or_else(|error| panic!("{error}"));
         [&*server.snapshot(), &offline].map(|snapshot| Some(snapshot.sites()[0].pauses.first()?.until))
     }
 
     #[test]
-    fn server_and_offline_commands_agree_on_the_end_of_a_planned_pause() {
+    fn server_and_commands_agree_on_the_end_of_a_planned_pause() {
         let now = Timestamp::parse("2026-12-01T00:00:00Z").expect("a moment");
         let hours = |hours: i64| Timestamp(now.0 + hours * 3_600);
         for (pause, end) in [

@@ -2,7 +2,7 @@
 
 use super::{Failure, control, print_json};
 use crate::admin::control::{Request, Response};
-use crate::origin::robots::State;
+use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus, Status};
 use std::io::{self, Write};
 
@@ -99,19 +99,17 @@ fn front_page(site: &SiteStatus) -> String {
 
 /// The states of docs/origin-robots.md in words.
 fn meaning(robots: &OriginRobotsStatus) -> String {
-    // A server of another version may have a state that this command does not know.
-    let Some(state) = State::named(&robots.state) else { return robots.state.clone() };
-    match state {
-        State::Awaited => "is awaited".into(),
-        State::Current => "is read".into(),
-        State::Absent => "does not exist".into(),
-        State::Kept => match robots.believed_at {
+    match robots.state {
+        OriginCopyState::Awaited => "is awaited".into(),
+        OriginCopyState::Current => "is read".into(),
+        OriginCopyState::Absent => "does not exist".into(),
+        OriginCopyState::Kept => match robots.believed_at {
             Some(moment) => format!("has no rules any more; crawlgate believes that from {moment}"),
             None if robots.is_unasked => "is being fetched".into(),
             None => "cannot be read".into(),
         },
-        State::HeldBack => "is held back".into(),
-        State::Missing => "cannot be read, and there is no copy".into(),
+        OriginCopyState::HeldBack => "is held back".into(),
+        OriginCopyState::Missing => "cannot be read, and there is no copy".into(),
     }
 }
 
@@ -121,8 +119,8 @@ fn meanwhile(robots: &OriginRobotsStatus) -> String {
         (Served::Unavailable, Some(until)) => format!(": crawlgate answers 503 until {until}"),
         (Served::Unavailable, None) => ": crawlgate answers 503".into(),
         (Served::WithoutOrigin, _) => ": crawlgate serves the policy alone".into(),
-        (Served::WithOrigin, _) => match State::named(&robots.state) {
-            Some(State::Current | State::Absent) => String::new(),
+        (Served::WithOrigin, _) => match robots.state {
+            OriginCopyState::Current | OriginCopyState::Absent => String::new(),
             _ => ": the last good copy is in use".into(),
         },
     }

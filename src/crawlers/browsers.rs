@@ -1,6 +1,6 @@
 //! User agents of people, by examples: a token or a marker that stands in one of them would take people for crawlers.
 
-use super::{Claim, Registry, TokenMarks};
+use super::{Claim, Registry, SiteMarkers};
 
 /// What people's browsers say of themselves.
 const BROWSERS: [&str; 6] = [
@@ -19,11 +19,11 @@ pub fn browsers() -> impl Iterator<Item = &'static str> {
 
 /// Whether people would be taken for the crawler of a token.
 pub fn stands_in_browsers(token: &str, registry: &Registry) -> bool {
-    let alone = TokenMarks::new(vec![token.to_owned()]);
+    let alone = SiteMarkers::new(vec![token.to_owned()]);
     BROWSERS.iter().any(|browser| registry.identify_with(browser.as_bytes(), &alone) == Claim::Token(0))
 }
 
-/// User agents of people that look like those of crawlers: nobody may take one of them for a bot.
+/// User agents of people that look like those of crawlers: none of them may be taken for a bot.
 pub fn lookalikes() -> impl Iterator<Item = &'static str> {
     include_str!("humans.txt").lines()
 }

@@ -94,8 +94,9 @@ pub struct Crawler {
     /// robots.txt product tokens, most specific first: it obeys the first that has a group. Empty for most tools.
     pub tokens: Vec<String>,
     /// How its user agent is recognised (see `identify.rs`). Empty for a policy token, which makes no requests.
-    pub marks: Vec<String>,
-    /// Strings near its marks that are somebody else; examples for tests.
+    #[serde(rename = "marks")]
+    pub markers: Vec<String>,
+    /// Strings near its markers that stand for other programs; examples for tests.
     pub must_not_match: Vec<String>,
     /// One example of its user agent.
     pub user_agent: Option<String>,

@@ -6,17 +6,12 @@
 use super::octets::{ends_with, is_token_byte};
 use std::ops::Range;
 
-/// Nobody's name is longer, and what is remembered by it stays small.
+/// No bot's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
 
-const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
-
-/// Whether the word that ends here makes it worth asking [`says_bot`]. So does a `+`, which `+http` begins with.
-pub fn is_hint(until: &[u8]) -> bool {
-    // The last letters of the three words: most words end otherwise.
-    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
-        && WORDS.iter().any(|word| ends_with(until, word))
-}
+/// The words that bots end their names with. Only a string in which one of them ends a word, or with a `+` (which
+/// `+http` begins with), is worth asking [`says_bot`].
+pub const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
 
 /// Whether a token says by itself that it is a bot's.
 pub fn is_called_bot(token: &[u8]) -> bool {
@@ -53,8 +48,8 @@ pub fn says_bot(text: &[u8]) -> bool {
         start = end + 1;
         let Some(word) = WORDS.iter().find(|word| ends_with(token, word)) else { continue };
         let (before, after) = (&text[..begin], &text[end..]);
-        // Part of an address, or `like FooBot`, which names somebody else.
-        if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_somebody_else(before) {
+        // Part of an address, or `like FooBot`, which names another program.
+        if before.last().is_some_and(|byte| b"/:@=?&#%".contains(byte)) || names_another_program(before) {
             continue;
         }
         let version = has_version(after);
@@ -80,7 +75,7 @@ pub fn says_bot(text: &[u8]) -> bool {
 }
 
 /// Whether what comes next is named for likeness: `FreshRSS/1.2 (like Googlebot)` is FreshRSS.
-pub fn names_somebody_else(before: &[u8]) -> bool {
+pub fn names_another_program(before: &[u8]) -> bool {
     ends_with(before, b"like ") || ends_with(before, b"following ")
 }
 

@@ -1,16 +1,16 @@
-//! Finding marks in a user agent: without regard to case, on token boundaries, without allocation.
+//! Finds the markers of crawlers in a user agent: without regard to case, on token boundaries, without allocation. The
+//! main types are [`Markers`], those of the registry, and [`SiteMarkers`], those that a site's policy adds.
 //!
-//! Knows user agents as bytes; knows no request. A substring test would take people for crawlers (a CUBOT phone, the
-//! Spider 8, ViewSonic) and libraries for the crawlers that they name.
+//! This file knows user agents as bytes and must not know requests. A substring test would take people for crawlers (a
+//! CUBOT phone, the Spider 8, ViewSonic) and libraries for the crawlers that they name.
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, names_somebody_else};
+use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
-use super::words::WordIndex;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
-/// What is read of a user agent: longer ones are garbage, and garbage must not cost more.
+/// Longer user agents are read up to here: they are garbage, and must not cost more.
 const MAX_READ: usize = 4_096;
 
 /// Shorter tokens of a policy are never looked for: two letters stand in the strings of too many people.
@@ -19,34 +19,34 @@ const MIN_TOKEN: usize = 3;
 /// Up to this many bytes of tokens a site has the faster automaton; it takes about 256 bytes a byte.
 const MAX_FAST_TOKENS: usize = 128;
 
-/// One mark of one record.
+/// One marker of one record.
 #[derive(Debug)]
-struct Mark {
+struct Marker {
     crawler: u16,
-    tool: bool,
+    is_tool: bool,
     at_start: bool,
-    whole: bool,
-    before: bool,
-    after: bool,
+    is_whole: bool,
+    begins_word: bool,
+    ends_word: bool,
 }
 
-impl Mark {
-    /// Whether the mark found at `start..end` stands by itself.
+impl Marker {
+    /// Whether the marker found at `start..end` stands by itself.
     fn stands(&self, text: &[u8], start: usize, end: usize) -> bool {
-        if (self.at_start || self.whole) && start != 0 || self.whole && end != text.len() {
+        if (self.at_start || self.is_whole) && start != 0 || self.is_whole && end != text.len() {
             return false;
         }
-        stands_alone(text, start, end, self.before, self.after)
+        stands_alone(text, start, end, self.begins_word, self.ends_word)
     }
 }
 
-fn stands_alone(text: &[u8], start: usize, end: usize, before: bool, after: bool) -> bool {
-    let inside_word = before && start > 0 && is_token_byte(text[start - 1])
-        || after && text.get(end).is_some_and(|&next| is_token_byte(next));
-    !inside_word && !names_somebody_else(&text[..start])
+fn stands_alone(text: &[u8], start: usize, end: usize, begins_word: bool, ends_word: bool) -> bool {
+    let is_inside_word = begins_word && start > 0 && is_token_byte(text[start - 1])
+        || ends_word && text.get(end).is_some_and(|&next| is_token_byte(next));
+    !is_inside_word && !names_another_program(&text[..start])
 }
 
-/// The mark that counts: a named crawler's before a tool's, then the longer before the shorter.
+/// The marker that counts: a named crawler's before a tool's, then the longer before the shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Best {
     named: bool,
@@ -58,60 +58,53 @@ struct Best {
 #[derive(Debug, Default)]
 struct Found {
     best: Option<Best>,
-    /// Where the two marks of Apple Messages begin.
+    /// Where the two markers of Apple Messages begin.
     messages: [Option<usize>; 2],
     /// Whether the string may say that it is a bot.
-    hinted: bool,
+    is_hinted: bool,
 }
 
-/// All marks of a registry.
+/// All markers of a registry.
 #[derive(Debug)]
-pub struct Marks {
-    index: WordIndex,
-    marks: Vec<Mark>,
+pub struct Markers {
+    /// Finds the markers, and behind them the words of [`declared::WORDS`].
+    automaton: AhoCorasick,
+    markers: Vec<Marker>,
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
 }
 
-impl Marks {
-    pub fn new(crawlers: &[Crawler]) -> Marks {
-        let mut patterns: Vec<&str> = Vec::new();
-        let mut marks = Vec::new();
-        for (index, crawler) in crawlers.iter().enumerate() {
-            for mark in &crawler.marks {
-                let whole = mark.starts_with('=');
-                let at_start = mark.starts_with('^');
-                let text = mark.trim_start_matches(['=', '^']);
-                let (Some(first), Some(last), Ok(crawler_index)) =
-                    (text.bytes().next(), text.bytes().last(), u16::try_from(index))
-                else {
-                    continue;
-                };
+impl Markers {
+    pub fn new(crawlers: &[Crawler]) -> Markers {
+        let mut patterns: Vec<&[u8]> = Vec::new();
+        let mut markers = Vec::new();
+        for (index, crawler) in (0_u16..).zip(crawlers) {
+            for written in &crawler.markers {
+                let text = written.trim_start_matches(['=', '^']).as_bytes();
+                let (Some(first), Some(last)) = (text.first(), text.last()) else { continue };
                 patterns.push(text);
-                marks.push(Mark {
-                    crawler: crawler_index,
-                    tool: crawler.purpose == Purpose::Tool,
-                    at_start,
-                    whole,
-                    // A mark that begins or ends with a sign (`Nutch-`) is a boundary itself.
-                    before: first.is_ascii_alphanumeric(),
-                    after: last.is_ascii_alphanumeric(),
+                markers.push(Marker {
+                    crawler: index,
+                    is_tool: crawler.purpose == Purpose::Tool,
+                    at_start: written.starts_with('^'),
+                    is_whole: written.starts_with('='),
+                    // A marker that begins or ends with a sign (`Nutch-`) is a boundary itself.
+                    begins_word: first.is_ascii_alphanumeric(),
+                    ends_word: last.is_ascii_alphanumeric(),
                 });
             }
         }
-        let find =
-            |id: &str| crawlers.iter().position(|crawler| crawler.id == id).and_then(|index| u16::try_from(index).ok());
-        Marks { index: WordIndex::new(patterns), marks, messages: [find("facebookexternalhit"), find("twitterbot")] }
+        patterns.extend(declared::WORDS);
+        let mut builder = AhoCorasick::builder();
+        builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));
+        // It fails where there are more than two thousand million octets.
+        let automaton = builder.build(patterns).expect("a registry has some kilobytes of markers");
+        let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
+        Markers { automaton, markers, messages: [find("facebookexternalhit"), find("twitterbot")] }
     }
 
-    /// The most marks that a single place of a user agent has to be compared with.
-    #[cfg(test)]
-    pub fn most_at_one_place(&self) -> usize {
-        self.index.most_at_one_place()
-    }
-
-    /// Whom a user agent claims to be, by the marks and by the tokens of a site.
-    pub fn identify(&self, user_agent: &[u8], tokens: Option<&TokenMarks>) -> Claim {
+    /// Whom a user agent claims to be, by the markers and by the tokens of a site.
+    pub fn identify(&self, user_agent: &[u8], tokens: Option<&SiteMarkers>) -> Claim {
         let mut text = &user_agent[..user_agent.len().min(MAX_READ)];
         let mut found = self.scan(text);
         if let Some(preview) = preview_of_messages(text, found.messages) {
@@ -125,30 +118,32 @@ impl Marks {
             }
             (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) if found.hinted && declared::says_bot(text) => Claim::Other,
+            (None, None) if found.is_hinted && declared::says_bot(text) => Claim::Other,
             (None, None) => Claim::Nobody,
         }
     }
 
     fn scan(&self, text: &[u8]) -> Found {
-        let mut found = Found::default();
-        let mut hinted = false;
-        let each = |place: u16, start: usize, end: usize| {
-            let Some(mark) = self.marks.get(usize::from(place)).filter(|mark| mark.stands(text, start, end)) else {
-                return;
+        let mut found = Found { is_hinted: text.contains(&b'+'), ..Found::default() };
+        for occurrence in self.automaton.find_overlapping_iter(text) {
+            let (start, end) = (occurrence.start(), occurrence.end());
+            let Some(marker) = self.markers.get(occurrence.pattern().as_usize()) else {
+                found.is_hinted |= text.get(end).is_none_or(|&next| !is_token_byte(next));
+                continue;
             };
+            if !marker.stands(text, start, end) {
+                continue;
+            }
             for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
-                if crawler == Some(mark.crawler) {
-                    first.get_or_insert(start);
+                if crawler == Some(marker.crawler) {
+                    *first = Some(first.map_or(start, |first| first.min(start)));
                 }
             }
-            let candidate = Best { named: !mark.tool, length: end - start, crawler: mark.crawler };
+            let candidate = Best { named: !marker.is_tool, length: end - start, crawler: marker.crawler };
             if found.best.is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length)) {
                 found.best = Some(candidate);
             }
-        };
-        self.index.find(text, each, |end| hinted |= declared::is_hint(&text[..end]));
-        found.hinted = hinted || text.contains(&b'+');
+        }
         found
     }
 }
@@ -161,42 +156,42 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
     text[..preview].windows(7).any(|window| window.eq_ignore_ascii_case(b"safari/")).then_some(preview)
 }
 
-/// What a site's policy adds to the marks of the registry, ready to be found in user agents: tokens that the registry
-/// does not know, and other marks of crawlers that it does.
+/// What a site's policy adds to the markers of the registry, ready to be found in user agents: tokens that the registry
+/// does not know, and other markers of crawlers that it does.
 #[derive(Clone, Debug, Default)]
-pub struct TokenMarks {
+pub struct SiteMarkers {
     tokens: Vec<String>,
-    /// Whom each mark means.
+    /// Whom each marker means.
     claims: Vec<Claim>,
-    /// Tokens of this index and later ones are of a file that nobody has checked.
+    /// Tokens of this index and later ones are of the origin's file, which is not checked.
     unchecked: usize,
     automaton: Option<AhoCorasick>,
 }
 
-impl TokenMarks {
-    /// Prepares tokens, each its own mark. Their index is the one in `Claim::Token`.
-    pub fn new(tokens: Vec<String>) -> TokenMarks {
+impl SiteMarkers {
+    /// Prepares tokens, each its own marker. Their index is the one in `Claim::Token`.
+    pub fn new(tokens: Vec<String>) -> SiteMarkers {
         let claims = 0..u16::try_from(tokens.len()).unwrap_or(u16::MAX);
-        let marks = tokens.iter().cloned().zip(claims.map(Claim::Token)).collect();
-        TokenMarks::with_marks(tokens, marks)
+        let markers = tokens.iter().cloned().zip(claims.map(Claim::Token)).collect();
+        SiteMarkers::with_markers(tokens, markers)
     }
 
-    /// Prepares tokens, and marks that mean one of them or a crawler of the registry.
-    pub fn with_marks(tokens: Vec<String>, marks: Vec<(String, Claim)>) -> TokenMarks {
-        let (marks, claims): (Vec<String>, Vec<Claim>) = marks.into_iter().unzip();
-        let bytes = marks.iter().map(String::len).fold(0, usize::saturating_add);
+    /// Prepares tokens, and markers that mean one of them or a crawler of the registry.
+    pub fn with_markers(tokens: Vec<String>, markers: Vec<(String, Claim)>) -> SiteMarkers {
+        let (markers, claims): (Vec<String>, Vec<Claim>) = markers.into_iter().unzip();
+        let bytes = markers.iter().map(String::len).fold(0, usize::saturating_add);
         let kind = if bytes <= MAX_FAST_TOKENS { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
-        let automaton = (!marks.is_empty())
-            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&marks).ok())
+        let automaton = (!markers.is_empty())
+            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&markers).ok())
             .flatten();
-        TokenMarks { unchecked: tokens.len(), tokens, claims, automaton }
+        SiteMarkers { unchecked: tokens.len(), tokens, claims, automaton }
     }
 
     /// The same, of which only the first so many tokens are the owner's word. The others may be names of browsers and
     /// apps (TikTok, Vivaldi, Kindle): in a string that has the shape of a browser they count if they end in bot,
     /// crawler or spider, or the string says that it is a bot's.
-    pub fn checked_up_to(self, checked: usize) -> TokenMarks {
-        TokenMarks { unchecked: checked, ..self }
+    pub fn checked_up_to(self, checked: usize) -> SiteMarkers {
+        SiteMarkers { unchecked: checked, ..self }
     }
 
     /// The tokens, by index.
@@ -204,7 +199,7 @@ impl TokenMarks {
         &self.tokens
     }
 
-    /// Whom the longest mark that stands in a user agent means, and its length.
+    /// Whom the longest marker that stands in a user agent means, and its length.
     fn find(&self, text: &[u8]) -> Option<(Claim, usize)> {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.

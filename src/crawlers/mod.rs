@@ -1,5 +1,4 @@
-//! Who is asking: the registry of known crawlers, and identification from a user agent. A user agent is a claim; what
-//! proves it is another room's work.
+//! The registry of known crawlers, and the identity that a user agent claims. Proving a claim is another room's work.
 //!
 //! This room knows no policy and no request.
 
@@ -11,13 +10,12 @@ mod network;
 mod octets;
 mod records;
 mod registry;
-mod words;
 
 pub use browsers::{browsers, lookalikes, stands_in_browsers};
 pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
 pub use declared::calls_itself;
-pub use identify::TokenMarks;
-pub use network::read_network;
+pub use identify::SiteMarkers;
+pub use network::{read_network, read_networks};
 pub use registry::Registry;
 
 /// Whom a user agent claims to be.
@@ -27,7 +25,7 @@ pub enum Claim {
     Nobody,
     /// A crawler or tool of the registry.
     Known(CrawlerIndex),
-    /// A token that only the site's policy names, by its index in the site's [`TokenMarks`].
+    /// A token that only the site's policy names, by its index in the site's [`SiteMarkers`].
     Token(u16),
     /// Says that it is a bot, and is in no list.
     Other,

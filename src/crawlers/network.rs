@@ -1,5 +1,6 @@
-//! Networks as people write them.
+//! Networks as people write them: one by [`read_network`], a list in a file by [`read_networks`]. Knows no file.
 
+use crate::yaml::{Decoder, Node};
 use ipnet::{IpNet, Ipv4Net};
 use std::net::IpAddr;
 
@@ -7,7 +8,7 @@ use std::net::IpAddr;
 const MAPPED: u8 = 96;
 
 /// A network, or a single address. IPv4 that is mapped into IPv6 is IPv4: so are the addresses that it is compared
-/// with. One of IPv4 and more, like `::ffff:0.0.0.0/90`, is none: nobody means the rest of it.
+/// with. One of IPv4 and more, like `::ffff:0.0.0.0/90`, is refused.
 pub fn read_network(written: &str) -> Option<IpNet> {
     let network = written.parse().or_else(|_| written.parse::<IpAddr>().map(IpNet::from)).ok()?;
     let mapped = match network {
@@ -19,6 +20,25 @@ pub fn read_network(written: &str) -> Option<IpNet> {
         None => network,
     };
     Some(network.trunc())
+}
+
+/// The networks that a file lists.
+pub fn read_networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<IpNet> {
+    let mut networks = Vec::new();
+    for written in decoder.texts(node, "a list of networks, like 10.20.0.0/16") {
+        match read_network(&written.value) {
+            Some(network) => networks.push(network),
+            None => {
+                let message = format!("`{}` is neither a network nor an address", written.value);
+                decoder.error("bad-network", written.span, message).help = Some(
+                    "write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least \
+                     /96"
+                        .into(),
+                );
+            }
+        }
+    }
+    networks
 }
 
 #[cfg(test)]

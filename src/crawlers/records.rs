@@ -4,28 +4,6 @@ use super::crawler::{Binds, Crawler, Purpose};
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::time::Duration;
 
-const FIELDS: [&str; 19] = [
-    "id",
-    "name",
-    "operator",
-    "purpose",
-    "tokens",
-    "marks",
-    "must_not_match",
-    "ua",
-    "binds",
-    "crawl_delay",
-    "robots_cache",
-    "shares_cache",
-    "rdns",
-    "asn",
-    "ips",
-    "signs",
-    "doc",
-    "source",
-    "note",
-];
-
 /// Reads all records.
 ///
 /// # Errors
@@ -51,7 +29,7 @@ fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
         operator: required(&mut fields, "operator", decoder)?,
         purpose: fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"))?,
         tokens: texts(&mut fields, "tokens", decoder),
-        marks: marks(&mut fields, decoder),
+        markers: markers(&mut fields, decoder),
         must_not_match: texts(&mut fields, "must_not_match", decoder),
         user_agent: text(&mut fields, "ua", decoder),
         binds: fields.take("binds").and_then(|node| decoder.word(node, &binds, "what binds it"))?,
@@ -70,11 +48,11 @@ fn record(node: &Node, decoder: &mut Decoder<'_>) -> Option<Crawler> {
         source: required(&mut fields, "source", decoder)?,
         note: text(&mut fields, "note", decoder),
     };
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     Some(crawler)
 }
 
-fn required(fields: &mut Fields<'_>, name: &str, decoder: &mut Decoder<'_>) -> Option<String> {
+fn required(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Option<String> {
     let found = text(fields, name, decoder);
     if found.is_none() {
         decoder.error("missing-field", fields.span(), format!("this record has no `{name}`"));
@@ -82,26 +60,21 @@ fn required(fields: &mut Fields<'_>, name: &str, decoder: &mut Decoder<'_>) -> O
     found
 }
 
-fn text(fields: &mut Fields<'_>, name: &str, decoder: &mut Decoder<'_>) -> Option<String> {
+fn text(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Option<String> {
     fields.take(name).and_then(|node| decoder.text(node, "text")).map(str::to_owned)
 }
 
-fn texts(fields: &mut Fields<'_>, name: &str, decoder: &mut Decoder<'_>) -> Vec<String> {
+fn texts(fields: &mut Fields<'_>, name: &'static str, decoder: &mut Decoder<'_>) -> Vec<String> {
     let listed = fields.take(name).map(|node| decoder.texts(node, "a list of texts")).unwrap_or_default();
     listed.into_iter().map(|located| located.value).collect()
 }
 
-/// Marks are looked for by their first three octets.
-fn marks(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<String> {
+/// A shorter marker stands in too many strings.
+fn markers(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<String> {
     let listed = fields.take("marks").map(|node| decoder.texts(node, "a list of texts")).unwrap_or_default();
-    for mark in &listed {
-        if mark.value.trim_start_matches(['=', '^']).len() < 3 {
-            decoder.error(
-                "short-mark",
-                mark.span,
-                "a mark needs at least three characters, or it stands in too many strings",
-            );
-        }
+    for marker in listed.iter().filter(|marker| marker.value.trim_start_matches(['=', '^']).len() < 3) {
+        let message = "a mark needs at least three characters, or it stands in too many strings";
+        decoder.error("short-mark", marker.span, message);
     }
     listed.into_iter().map(|located| located.value).collect()
 }

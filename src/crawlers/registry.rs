@@ -1,7 +1,7 @@
 //! The registry: what is known of each crawler, with the source and date of each fact, read from `registry.yaml`.
 
 use super::crawler::{Crawler, CrawlerIndex};
-use super::identify::{Marks, TokenMarks};
+use super::identify::{Markers, SiteMarkers};
 use super::{Claim, records};
 use crate::yaml::{Diagnostics, Source};
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Registry {
     crawlers: Vec<Crawler>,
-    marks: Marks,
+    markers: Markers,
     /// How long each of them is documented to keep a robots.txt, or anyone whose cache it shares.
     kept: Vec<Duration>,
 }
@@ -47,9 +47,9 @@ impl Registry {
     }
 
     pub(super) fn new(crawlers: Vec<Crawler>) -> Registry {
-        let marks = Marks::new(&crawlers);
+        let markers = Markers::new(&crawlers);
         let kept = crawlers.iter().map(|crawler| longest_kept(crawler, &crawlers)).collect();
-        Registry { crawlers, marks, kept }
+        Registry { crawlers, markers, kept }
     }
 
     /// All records, in the order of the file; the index is a [`CrawlerIndex`].
@@ -103,12 +103,12 @@ impl Registry {
     /// assert_eq!(registry.identify(b"Mozilla/5.0 (Linux; Android 10; CUBOT J9) Chrome/88.0 Safari/537.36"), Claim::Nobody);
     /// ```
     pub fn identify(&self, user_agent: &[u8]) -> Claim {
-        self.marks.identify(user_agent, None)
+        self.markers.identify(user_agent, None)
     }
 
     /// The same, with the tokens that a site's policy names and the registry does not know.
-    pub fn identify_with(&self, user_agent: &[u8], tokens: &TokenMarks) -> Claim {
-        self.marks.identify(user_agent, Some(tokens))
+    pub fn identify_with(&self, user_agent: &[u8], tokens: &SiteMarkers) -> Claim {
+        self.markers.identify(user_agent, Some(tokens))
     }
 }
 

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn trusted_proxies_are_peeled_off_from_right_to_left_over_several_lines() {
+    fn trusted_proxies_are_peeled_off_from_the_right_over_lines() {
         assert_eq!(walk("10.0.0.1", &["203.0.113.9, 198.51.100.1", "10.0.0.3,10.0.0.2"]), "198.51.100.1");
     }
 

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_anybody_means_is_passed_on_whole() {
+    fn too_many_lines_are_passed_on_whole() {
         let long = "a,".repeat(2_000);
         assert_eq!(combined(&[&long], Some("noindex"), OriginTags::Merge), [long.as_str(), "noindex"]);
     }

@@ -23,7 +23,7 @@ pub struct RequestContext {
     pub(super) peer: Option<IpAddr>,
     /// Whether the peer's forwarding headers are believed.
     pub(super) peer_trusted: bool,
-    /// Who is asking, trusted proxies peeled off.
+    /// The address of the client, behind trusted proxies.
     pub(super) client: Option<IpAddr>,
     /// Why the request is answered before anything is judged.
     pub(super) rejection: Option<Rejection>,

@@ -1,4 +1,4 @@
-//! Before anything is judged: is this a proper request, who is asking, how long may the connection live.
+//! Before a request is judged: whether it is a proper one, its client, and how long the connection may live.
 
 use super::Gateway;
 use super::ctx::RequestContext;

@@ -70,7 +70,7 @@ async fn linger(session: &mut Session) {
     let _ = tokio::time::timeout(DRAIN_LIMIT, read).await;
 }
 
-/// What becomes of a request body that nobody will read.
+/// What becomes of a request body that no origin will read.
 fn settle_body(session: &mut Session) {
     if session.is_http2() || session.is_body_done() {
         return;

@@ -5,11 +5,9 @@
 //! States of a site's publication: nothing, a version, 503, and back, each by [`PublicationLog::record`] alone.
 
 use crate::policy::Version;
-use crate::policy::decode::parse_host;
 use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
@@ -23,7 +21,7 @@ const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
 
 /// A change of what is published. Changes are ordered by their number: two of them may happen within a second, and the
 /// clock may be set back between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Its place among all changes.
     pub number: u64,
@@ -32,7 +30,7 @@ pub struct Change {
 }
 
 /// From one change until another; without an end it lasts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The change that began it.
     pub since: Change,
@@ -56,10 +54,10 @@ impl Span {
 }
 
 /// What a site publishes as robots.txt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
     /// These bytes.
-    Version(#[serde(with = "version_text")] Version),
+    Version(Version),
     /// Nothing: it answers 503.
     Unavailable,
     /// Something that is not remembered. It may have allowed anything.
@@ -67,10 +65,9 @@ pub enum Published {
 }
 
 /// The time for which hosts of a pattern were a site's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenure {
     /// The pattern; `None` stands for every other host.
-    #[serde(with = "pattern_text")]
     pub pattern: Option<HostPattern>,
     /// The site's name.
     pub site: String,
@@ -79,7 +76,7 @@ pub struct Tenure {
 }
 
 /// The time for which a site published the same and told crawlers apart in the same way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     /// The site's name.
     pub site: String,
@@ -108,18 +105,23 @@ pub struct Current<'a> {
     pub tells: bool,
 }
 
+/// Times of which a log does not know everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// When the last tenure ended that was forgotten for want of room: what its hosts published is unknown.
+    pub cut_at: Option<Timestamp>,
+    /// When the log was lost: what was told about pages before is unknown.
+    pub lost_at: Option<Timestamp>,
+}
+
 /// Everything that was published within the last month.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublicationLog {
     /// The number of the next change.
     pub(super) next: u64,
     pub(super) tenures: Vec<Tenure>,
     pub(super) publications: Vec<Publication>,
-    /// When the last tenure ended that was forgotten for want of room: what its hosts published is unknown.
-    pub(super) cut_at: Option<Timestamp>,
-    /// When the log was lost: what was told about pages before is unknown.
-    pub(super) lost_at: Option<Timestamp>,
+    pub(super) gaps: Gaps,
 }
 
 impl PublicationLog {
@@ -141,9 +143,34 @@ impl PublicationLog {
         self.tenures.is_empty()
     }
 
+    /// The log that an earlier process kept, in the order of its changes.
+    pub fn remembered(mut tenures: Vec<Tenure>, mut publications: Vec<Publication>, gaps: Gaps) -> PublicationLog {
+        tenures.sort_by_key(|tenure| tenure.span.since.number);
+        publications.sort_by_key(|publication| publication.span.since.number);
+        let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
+        let numbers = spans.flat_map(|span| [Some(span.since.number), span.until.map(|until| until.number)]);
+        let next = numbers.flatten().max().map_or(0, |last| last.saturating_add(1));
+        PublicationLog { next, tenures, publications, gaps }
+    }
+
+    /// Which site had which hosts, the earliest first.
+    pub fn tenures(&self) -> &[Tenure] {
+        &self.tenures
+    }
+
+    /// What each site published, the earliest first.
+    pub fn publications(&self) -> &[Publication] {
+        &self.publications
+    }
+
+    /// The times of which nothing is known.
+    pub fn gaps(&self) -> Gaps {
+        self.gaps
+    }
+
     /// Notes that an earlier log was lost.
     pub fn was_lost(&mut self, now: Timestamp) {
-        self.lost_at = Some(now);
+        self.gaps.lost_at = Some(now);
     }
 
     /// When the version that a site publishes came into force there.
@@ -213,11 +240,6 @@ impl PublicationLog {
         history.cached_since(longest, now)
     }
 
-    /// Whether something was recorded that another log, from which this one began, does not have.
-    pub fn has_more_than(&self, other: &PublicationLog) -> bool {
-        self.next != other.next
-    }
-
     /// Crawlers may have been told apart otherwise until now.
     pub fn forget_identities(&mut self) {
         self.publications.iter_mut().for_each(|publication| publication.identities = 0);
@@ -278,7 +300,7 @@ impl PublicationLog {
     fn take_no_moment_to_come(&mut self, now: Timestamp) {
         let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
         let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
-        let others = self.cut_at.iter_mut().chain(&mut self.lost_at);
+        let others = self.gaps.cut_at.iter_mut().chain(&mut self.gaps.lost_at);
         tenures.chain(publications).chain(others).for_each(|moment| *moment = now.min(*moment));
     }
 
@@ -286,10 +308,11 @@ impl PublicationLog {
         self.publications.retain(|publication| !publication.span.is_over(now));
         self.tenures.retain(|tenure| !tenure.span.is_over(now));
         let is_over = |moment: &Timestamp| now.since(*moment) > REMEMBERED;
-        (self.cut_at, self.lost_at) = (self.cut_at.filter(|at| !is_over(at)), self.lost_at.filter(|at| !is_over(at)));
+        let Gaps { cut_at, lost_at } = self.gaps;
+        self.gaps = Gaps { cut_at: cut_at.filter(|at| !is_over(at)), lost_at: lost_at.filter(|at| !is_over(at)) };
         let ended = self.tenures.iter().filter(|tenure| tenure.span.until.is_some()).count();
         let mut surplus = ended.saturating_sub(MAX_TENURES);
-        let cut_at = &mut self.cut_at;
+        let cut_at = &mut self.gaps.cut_at;
         self.tenures.retain(|tenure| match tenure.span.until.filter(|_| surplus > 0) {
             Some(until) => {
                 surplus -= 1;
@@ -328,34 +351,5 @@ pub fn covers(wide: &HostPattern, narrow: &HostPattern) -> bool {
         (false, true) => false,
         (true, false) => below(),
         (true, true) => wide.name == narrow.name || below(),
-    }
-}
-
-mod version_text {
-    use super::Version;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(version: &Version, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(version)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Version, D::Error> {
-        let written = String::deserialize(from)?;
-        Version::parse(&written).ok_or_else(|| D::Error::custom(format!("invalid version id `{written}`")))
-    }
-}
-
-mod pattern_text {
-    use super::{HostPattern, parse_host};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(pattern: &Option<HostPattern>, to: S) -> Result<S::Ok, S::Error> {
-        pattern.as_ref().map(HostPattern::to_string).serialize(to)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<HostPattern>, D::Error> {
-        let written = Option::<String>::deserialize(from)?;
-        let parse = |host: String| parse_host(&host).map_err(|_| D::Error::custom(format!("invalid host `{host}`")));
-        written.map(parse).transpose()
     }
 }

@@ -161,16 +161,6 @@ fn versions_beyond_a_bound_are_unknown() {
 }
 
 #[test]
-fn log_survives_being_written_down() {
-    let mut world = World::new();
-    world.record(0, &[("a", vec!["x.example:8443", "*.y.example", "[2001:db8::1]"], version(1))]);
-    world.record(5, &[("b", vec![], Published::Unavailable)]);
-    let written = serde_json::to_vec(&world.log).expect("JSON");
-    let read: PublicationLog = serde_json::from_slice(&written).expect("a log");
-    assert_eq!(read, world.log);
-}
-
-#[test]
 fn five_thousand_hosts_of_one_site_share_one_history() {
     let hosts: Vec<HostPattern> =
         (0..5_000).map(|number| parse_host(&format!("h{number}.example")).expect("a host")).collect();

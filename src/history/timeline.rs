@@ -51,7 +51,8 @@ impl PublicationLog {
         horizon: Horizon,
     ) -> HostHistory {
         let now = horizon.now;
-        let mut history = HostHistory { moved_at: self.lost_at, unknown_until: self.cut_at, ..HostHistory::new(now) };
+        let mut history =
+            HostHistory { moved_at: self.gaps.lost_at, unknown_until: self.gaps.cut_at, ..HostHistory::new(now) };
         history.moved_at = history.moved_at.max(self.moved_at(pieces));
         history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
         let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));

@@ -18,7 +18,7 @@ pub fn is_readable(label: Option<&[u8]>) -> bool {
 }
 
 /// The encoding of a page by the start of it; `None` when it cannot be read. A byte order mark outranks the field, the
-/// field outranks the page's own meta. A NUL is in the first octets of no text but UTF-16 that nobody declared.
+/// field outranks the page's own meta. Only undeclared UTF-16 has a NUL in its first octets.
 pub(super) fn of_page(label: Option<&[u8]>, start: &[u8]) -> Option<AsciiCompatibleEncoding> {
     if start.iter().take(FIRST).any(|octet| *octet == 0) {
         return None;
@@ -111,7 +111,7 @@ fn lock(declared: &Mutex<Declared>) -> std::sync::MutexGuard<'_, Declared> {
 }
 
 /// Whether an element leaves the head a head (HTML standard, section 13.2.6.4.4). A template does, with all that is in
-/// it, which is taken for the body here: whatever it holds, nobody waits longer.
+/// it, which is taken for the body here: the page does not wait for its end.
 pub(super) fn is_of_head(name: &str) -> bool {
     matches!(
         name,

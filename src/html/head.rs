@@ -85,7 +85,7 @@ impl Head {
         }
         let Some(scope) = metas::scope(&name) else { return };
         let ours = self.ours.of(&scope);
-        // Whoever is named by us, or is called a crawler: a meta of another kind may say anything.
+        // Only names that the policy tags, or that are crawlers'. A meta of another kind may say anything.
         if ours.is_none() && scope != Scope::All && !is_bots_name(&name) {
             return;
         }

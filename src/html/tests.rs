@@ -72,7 +72,7 @@ fn what_is_missing_is_written_where_the_head_ends() {
 }
 
 #[test]
-fn nothing_is_written_where_no_browser_would_take_it_for_the_head() {
+fn nothing_is_written_outside_of_the_head() {
     for html in [
         "",
         "<!doctype html>",

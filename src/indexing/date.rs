@@ -6,7 +6,7 @@ use super::iso8601;
 use crate::time::Timestamp;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
-/// The longest date that anybody writes has some forty characters.
+/// The longest dates in use have some forty characters.
 const MAX_BYTES: usize = 64;
 
 const WEEKDAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -47,7 +47,7 @@ const ZONES: [(&str, i64); 18] = [
     ("EEST", 3),
 ];
 
-/// Zones that nobody can tell, or that are not among those above: a date that names one is kept as it was written.
+/// Zones that are ambiguous, or not among those above. A date that names one is kept as it was written.
 const OTHER_ZONES: [&str; 20] = [
     "IST", "BST", "JST", "KST", "AEST", "AEDT", "ACST", "ACDT", "AWST", "NZST", "NZDT", "SGT", "HKT", "MSK", "BRT",
     "ART", "AKST", "AKDT", "HST", "SAST",
@@ -107,7 +107,7 @@ fn any_moment(text: &str) -> Option<Timestamp> {
 const NOW: i32 = 2026;
 
 /// A date that has a year of two digits, with the whole year: of those that end so the latest that is no more than 50
-/// years ahead (RFC 9110 section 5.6.7). Nobody who writes `69` for a page on the web means 1969, as RFC 2822 has it.
+/// years ahead (RFC 9110 section 5.6.7). For a page on the web `69` does not mean 1969, as RFC 2822 has it.
 fn whole_year(plain: &str) -> Option<String> {
     let mut words: Vec<&str> = plain.split(' ').collect();
     let digits = |word: &str| word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());

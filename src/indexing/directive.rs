@@ -10,7 +10,7 @@ pub enum Directive {
     All,
     /// A known directive without a value: `noindex`, `nofollow`, `noarchive`, `noai`, ...
     Flag(Flag),
-    /// A word that is none of these, in lower case: what somebody agreed on with somebody.
+    /// A word that is none of these, in lower case: what a site and a crawler agreed on.
     Custom(Box<str>),
     /// Characters of a snippet; `None` is -1, without limit.
     MaxSnippet(Option<u32>),
@@ -290,7 +290,7 @@ impl Directives {
         }
     }
 
-    /// Adds what another source says, so that nobody is told less than one of them tells: where one says the first of a
+    /// Adds what another source says, so that no crawler is told less than by one of them: where one says the first of a
     /// pair that softens alone, the other's second is left out.
     pub fn unite(&mut self, other: &Directives) {
         let pairs = SOFTENED.into_iter().filter(|pair| self.is_unsoftened(*pair) || other.is_unsoftened(*pair));

@@ -175,7 +175,7 @@ impl Bot {
     }
 }
 
-/// Whether a directive is retired by some and honoured by nobody who reads the header.
+/// Whether a directive is retired by some and honoured by no crawler that reads the header.
 pub fn is_retired_by_all(directive: &Directive) -> bool {
     let readers = || BOTS.iter().filter(|bot| bot.reads == Reads::Header).map(|bot| bot.support(directive));
     readers().any(|support| support == Support::Retired) && !readers().any(|support| support == Support::Honoured)

@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 64 * 1024;
 const MAX_MEMBERS: usize = 1_000;
 
 /// Reads `X-Robots-Tag` field values. Lenient: what cannot be read is kept as an unknown directive, never re-scoped.
-/// Of lines that are longer than anybody means (64 KiB, 1,000 members) only the beginning is read.
+/// Of very long lines (64 KiB, 1,000 members) only the beginning is read.
 pub fn parse_lines<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Tags {
     read(lines).0
 }

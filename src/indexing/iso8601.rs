@@ -62,7 +62,7 @@ fn seconds(text: &str) -> Option<i64> {
         (8, true) => (part(0)?, part(3)?, part(6)?),
         _ => return None,
     };
-    // Fractions of a second do not count; those of an hour or a minute nobody writes.
+    // Fractions of a second do not count; those of an hour or a minute are not used.
     if let Some(fraction) = zone.strip_prefix('.').filter(|_| matches!(time.len(), 6 | 8)) {
         let end = fraction.find(|sign: char| !sign.is_ascii_digit()).filter(|end| *end > 0);
         zone = match end {

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
-/// Where octets that are no UTF-8 are kept: the last 128 characters of the second private plane, which nobody writes in
-/// a field; should somebody, their octets are kept in the same way.
+/// Where octets that are no UTF-8 are kept: the last 128 characters of the second private plane, which fields do not
+/// use. If one does, its octets are kept in the same way.
 const FIRST: u32 = 0x10_FF80;
 
 /// A field value as text.

@@ -121,7 +121,7 @@ fn the_most_restrictive_value_wins() {
 }
 
 #[test]
-fn two_sources_united_tell_nobody_less_than_one_of_them() {
+fn two_sources_united_restrict_at_least_as_much_as_each() {
     let united = |one: &[&str], other: &[&str]| {
         let (mut forth, mut back) = (read(one), read(other));
         forth.merge(&read(other));
@@ -385,7 +385,7 @@ proptest! {
     }
 
     #[test]
-    fn what_an_origin_says_binds_each_bot_the_same_after_it_was_sent_on(
+    fn origin_tags_bind_each_bot_the_same_when_sent_on(
         members in proptest::collection::vec((
             "(googlebot|bingbot|otherbot|slurp|robots|[*]|max-foo|noindex|x)?( ?: ?)?",
             "noindex|none|all|index|noai|new|max-snippet: 3|max-snippet:no|max-foo: 3|unavailable_after: (25-Jun-10|Friday|2026-01-01)|25-Jun-10 15:00:00 GMT|a b|:|;|",

@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::Moment;
 use crate::sites::SiteOptions;
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Kind};
 use proptest::prelude::*;
@@ -33,15 +34,15 @@ fn judge(directory: &Path, policy: &str) -> Judge {
     let text = format!("hosts: [shop.example, fresh.example]\n{policy}");
     std::fs::write(directory.join("shop.yaml"), text).expect("a policy");
     let clock = Clock::default();
+    let (store, remembered) = StateStore::in_memory_only();
     let options = SiteOptions {
         policies: directory.to_owned(),
-        state: None,
         strict: true,
         may_be_missing: false,
         origins: Default::default(),
     };
     let registry = Registry::builtin();
-    let sites = SiteManager::start(options, registry, clock.moment().now).expect("loaded");
+    let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
     Judge {
         sites,

@@ -75,7 +75,7 @@ fn of_the_one_in_force<T>(
     let Claimant { entry, claim, .. } = claimant;
     let site = &*entry.site;
     let told_apart = matches!(claim, Claim::Known(_) | Claim::Token(_)) && site.behind_cache.is_none();
-    if !told_apart || site.crawler_rules(claim).pace.is_none() {
+    if !told_apart || site.crawler_rules(claim).crawl_delay.is_none() {
         return None;
     }
     let key = place(&site.name, host)?;

@@ -85,6 +85,8 @@ pub fn hosts_from(facts: &Facts, now: Timestamp) -> HashMap<&str, Host> {
                 }
                 None => served.lost = served.lost.max(Some(*at)),
             },
+            // No copy. The history of the host knows when robots.txt answered 503.
+            ServedAs::Unavailable => {}
             ServedAs::Forgotten => served.lost = served.lost.max(Some(*at)),
         }
     }

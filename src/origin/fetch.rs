@@ -1,48 +1,47 @@
-//! Fetching a robots.txt as a crawler does (RFC 9309 section 2.3): redirects followed also to other hosts, the size and
-//! the time bounded, and a status that means something.
-//!
-//! Blocks its thread; knows no request of a client.
+//! Fetches the robots.txt of any site as a crawler does (RFC 9309 section 2.3): [`fetch`]. It follows redirects to other
+//! hosts, and bounds size and time. Blocks its thread. Must not know origins of the settings.
 
 use super::trust;
 use crate::robots::MAX_BYTES;
 use std::io::Read;
 use std::time::Duration;
 
-/// RFC 9309 section 2.3.1.2: at least five.
+/// RFC 9309 section 2.3.1.2 asks for at least five.
 const REDIRECTS: u32 = 5;
-/// For everything together, in seconds.
+/// Limit for all redirects together.
 const TIME: Duration = Duration::from_secs(20);
 
-/// What came of it.
+/// The result of a fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// A file.
     File {
-        /// Its first 500 KiB and one octet more, by which a longer one shows.
+        /// Its first 500 KiB and one byte more, which shows that a file is longer.
         bytes: Vec<u8>,
-        /// Whence it came after redirects.
+        /// Its URL, after redirects.
         location: String,
-        /// What the server says it is.
+        /// The `Server` field of the answer.
         server: Option<String>,
     },
-    /// 4xx, or a chain of redirects: crawlers take it for a site without rules (RFC 9309 section 2.3.1.3).
+    /// 4xx, or too many redirects. Crawlers treat the site as one without rules (RFC 9309 section 2.3.1.3).
     Unavailable(u16),
-    /// 5xx and 429, which Google treats alike: crawlers stay away (RFC 9309 section 2.3.1.4).
+    /// 5xx, and 429, which Google treats like 5xx. Crawlers stay away (RFC 9309 section 2.3.1.4).
     Unreachable(u16),
 }
 
-/// No answer at all; for crawlers the same as a 5xx.
+/// There is no complete answer. Crawlers treat that like a 5xx.
 #[derive(Debug, thiserror::Error)]
-#[error("{url} could not be fetched: {reason}")]
+#[error("cannot fetch {url}: {reason}")]
 pub struct FetchError {
     url: String,
     reason: String,
 }
 
-/// Fetches the robots.txt of an http or https URL; of a site when the URL has no path of its own.
+/// Fetches an http or https URL. A URL without a path stands for the site's `/robots.txt`.
 ///
 /// # Errors
-/// When there is no whole answer: a name that does not resolve, a refused connection, a bad certificate, a timeout.
+/// There is no complete answer: the name does not resolve, the connection is refused, the certificate is bad, or time ran
+/// out.
 pub fn fetch(url: &str) -> Result<Fetched, FetchError> {
     let url = robots_txt_of(url);
     let failed = |reason: String| FetchError { url: url.clone(), reason };
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_stands_for_its_robots_txt() {
+    fn url_without_path_means_robots_txt() {
         for (given, fetched) in [
             ("https://shop.example", "https://shop.example/robots.txt"),
             ("https://shop.example/", "https://shop.example/robots.txt"),

@@ -1,4 +1,5 @@
-//! Which group a host belongs to: an exact name, then the longest wildcard, then the group for all others.
+//! Finds the group of a host: [`Hosts`]. An exact name wins over the longest wildcard, and that over the group for all
+//! other hosts. Must not know what a group is.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// Indexes the patterns of groups; of two equal patterns the first wins.
+    /// Indexes the patterns of groups. Of two equal patterns the first wins.
     pub(super) fn new<'a>(groups: impl Iterator<Item = &'a [String]>) -> Hosts {
         let mut hosts = Hosts::default();
         for (index, patterns) in groups.enumerate() {

@@ -1,8 +1,8 @@
-//! Where requests go: upstream groups by host, their addresses resolved in the background, connections prepared.
+//! Where requests go: upstream groups by host ([`Origins`]), their addresses resolved in the background ([`Resolver`]), and
+//! the origins' own robots.txt ([`robots`]). Must not know a request beyond its host, policies or metrics.
 //!
-//! Knows names, addresses and timeouts; knows no request beyond its host, no policy and no metric. Nothing here blocks
-//! a request: what the request path sees are ready [`HttpPeer`]s (`HttpPeer::new` with a name resolves it blockingly
-//! and panics when that fails, pingora issues 570 and 921).
+//! Nothing here blocks a request: requests get prepared [`HttpPeer`]s. (`HttpPeer::new` with a name resolves it and blocks,
+//! and panics if that fails: pingora issues 570 and 921.)
 
 mod fetch;
 mod hosts;
@@ -42,16 +42,16 @@ struct Group {
 #[derive(Debug)]
 struct Server {
     address: ServerAddress,
-    /// What a request without a Host field asks for.
+    /// The Host of a request that names none.
     authority: String,
     timeouts: OriginTimeouts,
-    /// One per address; empty until the name is resolved.
+    /// One for each address. Empty until the name is resolved.
     peers: ArcSwap<Vec<HttpPeer>>,
-    /// The address in use: moves on when it does not accept connections.
+    /// The address in use. If it does not accept connections, the next one is used.
     preferred: AtomicUsize,
 }
 
-/// Which server a request was sent to.
+/// The server that a request was sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     group: usize,
@@ -60,7 +60,8 @@ pub struct Choice {
 }
 
 impl Origins {
-    /// Prepares groups. Servers given as addresses are ready at once, names after the first round of a [`Resolver`].
+    /// Prepares groups. A server that is given as an address is ready at once, a name after the first round of a
+    /// [`Resolver`].
     pub fn new(settings: &[OriginSettings]) -> Origins {
         let groups = settings
             .iter()
@@ -72,8 +73,8 @@ impl Origins {
         Origins { hosts: Hosts::new(settings.iter().map(|origin| origin.hosts.as_slice())), groups }
     }
 
-    /// A prepared peer for a Host field value; servers take turns, those without an address are passed over. `None`
-    /// when no group is for this host, or none of its servers has an address.
+    /// A prepared peer for a Host field value. Servers take turns; one without an address is skipped. `None` if no group
+    /// is for this host, or none of its servers has an address.
     pub fn peer(&self, host: &[u8]) -> Option<(Box<HttpPeer>, Choice)> {
         let index = self.hosts.find(host)?;
         let group = self.groups.get(index)?;
@@ -87,18 +88,18 @@ impl Origins {
         })
     }
 
-    /// The name and port of the chosen server, for a request that names no host.
+    /// The name and port of a server, for a request that names no host.
     pub fn authority(&self, choice: Choice) -> Option<&str> {
         Some(self.groups.get(choice.group)?.servers.get(choice.server)?.authority.as_str())
     }
 
-    /// The address did not accept a connection: the server's next address is used from now on (a name with an IPv6
-    /// address that nobody listens on must not cost every second request).
+    /// Notes that an address did not accept a connection. The server's next address is used from now on: an IPv6 address
+    /// without a listener must not cost every second request.
     pub fn connect_failed(&self, choice: Choice) {
         if let Some(server) = self.groups.get(choice.group).and_then(|group| group.servers.get(choice.server)) {
             let addresses = server.peers.load().len().max(1);
             let next = (choice.address + 1) % addresses;
-            // Many requests fail on one address together; only the first of them moves on.
+            // Many requests fail on one address together. Only the first of them selects the next address.
             let _ = server.preferred.compare_exchange(choice.address, next, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
@@ -131,13 +132,13 @@ impl Server {
         server
     }
 
-    /// The address, when it was given as one.
+    /// The address, if the settings give one instead of a name.
     fn ip(&self) -> Option<IpAddr> {
         self.address.host.parse().ok()
     }
 
-    /// Puts addresses to use; the same ones in another order change nothing, so that DNS round-robin does not shuffle
-    /// what is known about them.
+    /// Uses these addresses. The same ones in another order change nothing, so that DNS round-robin does not discard what
+    /// is known about them.
     fn use_addresses(&self, addresses: &[SocketAddr]) {
         let mut addresses: Vec<SocketAddr> = addresses.to_vec();
         let mut seen = std::collections::HashSet::new();
@@ -151,10 +152,10 @@ impl Server {
         }
     }
 
-    /// Pingora sets no timeout by itself (Pingora 0.9.1).
+    /// Prepares connections to an address. Pingora sets no timeouts of its own (Pingora 0.9.1).
     fn prepare(&self, address: SocketAddr) -> HttpPeer {
-        // With an empty name Pingora's rustls connector switches verification off; an address is verified as an
-        // address.
+        // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
+        // verifies the certificate for that address.
         let mut peer = HttpPeer::new(address, self.address.tls, self.address.host.clone());
         peer.options.connection_timeout = Some(self.timeouts.connect);
         peer.options.total_connection_timeout = Some(self.timeouts.connect.saturating_add(Duration::from_secs(2)));

@@ -1,5 +1,5 @@
-//! Names into addresses, in the background: on start, then every half minute. The last good addresses stay when a
-//! lookup fails.
+//! Resolves the names of origins in the background, at the start and then every half minute: [`Resolver`]. If a lookup
+//! fails, the last good addresses stay. Must not know requests.
 
 use super::{Origins, Server};
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(30);
 /// Between two rounds while a server has no address at all.
 const INTERVAL_WITHOUT_ADDRESS: Duration = Duration::from_secs(2);
-/// For one lookup; the system's resolver may hang for minutes.
+/// Limit for one lookup. The system's resolver may hang for minutes.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(10);
 /// How long the start waits for the first round, so that the first request finds an address.
 const START_LIMIT: Duration = Duration::from_secs(5);
@@ -27,12 +27,12 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Calls `failed` for every failed lookup, to be counted.
+    /// Calls `failed` for each failed lookup.
     pub fn new(origins: Arc<Origins>, failed: impl Fn() + Send + Sync + 'static) -> Resolver {
         Resolver { origins, failed: Box::new(failed) }
     }
 
-    /// One round over all names. Whether every server has an address now.
+    /// Resolves all names once. Returns whether every server has an address now.
     pub(super) async fn round(&self) -> bool {
         for server in self.origins.servers().filter(|server| server.ip().is_none()) {
             if let Err(error) = server.resolve().await {
@@ -40,7 +40,7 @@ impl Resolver {
                 let kept = server.peers.load().len();
                 tracing::warn!(
                     origin = %server.address.host, %error, addresses_kept = kept,
-                    "cannot resolve the name of an origin"
+                    "cannot resolve the name of an origin; crawlgate keeps its last addresses and tries again"
                 );
             }
         }
@@ -53,7 +53,7 @@ impl Server {
         let lookup = tokio::net::lookup_host((self.address.host.as_str(), self.address.port));
         let found: Vec<SocketAddr> = tokio::time::timeout(LOOKUP_LIMIT, lookup)
             .await
-            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time"))??
+            .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the lookup timed out"))??
             .collect();
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));

@@ -13,7 +13,7 @@ fn address_for(origins: &Origins, host: &str) -> Option<String> {
 }
 
 #[test]
-fn an_exact_host_outranks_a_wildcard_and_a_wildcard_outranks_the_rest() {
+fn exact_host_wins_over_wildcard_and_wildcard_over_the_rest() {
     let origins = Origins::new(&[
         origin(&["*.example"], &["127.0.0.1"]),
         origin(&["shop.example"], &["127.0.0.2"]),
@@ -34,13 +34,13 @@ fn an_exact_host_outranks_a_wildcard_and_a_wildcard_outranks_the_rest() {
 }
 
 #[test]
-fn a_host_without_a_group_has_no_peer() {
+fn host_without_group_has_no_peer() {
     let origins = Origins::new(&[origin(&["shop.example"], &["127.0.0.1"])]);
     assert_eq!(address_for(&origins, "blog.example"), None);
 }
 
 #[test]
-fn servers_take_turns_and_those_without_an_address_are_passed_over() {
+fn servers_take_turns_and_one_without_address_is_skipped() {
     let origins = Origins::new(&[origin(&[], &["127.0.0.1", "unresolved.invalid", "127.0.0.2"])]);
     let mut seen: Vec<String> = (0..6).filter_map(|_| address_for(&origins, "a")).collect();
     assert_eq!(seen.len(), 6);
@@ -50,7 +50,7 @@ fn servers_take_turns_and_those_without_an_address_are_passed_over() {
 }
 
 #[test]
-fn an_address_that_refuses_connections_gives_way_to_the_next_one() {
+fn refused_connection_selects_the_next_address() {
     let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
     let server = &origins.groups[0].servers[0];
     server.use_addresses(&["[::1]:8080".parse().unwrap(), "127.0.0.1:8080".parse().unwrap()]);
@@ -62,7 +62,7 @@ fn an_address_that_refuses_connections_gives_way_to_the_next_one() {
 }
 
 #[test]
-fn the_same_addresses_in_another_order_keep_the_one_in_use() {
+fn reordered_addresses_keep_the_one_in_use() {
     let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
     let server = &origins.groups[0].servers[0];
     let (one, other) = ("127.0.0.1:8080".parse().unwrap(), "127.0.0.2:8080".parse().unwrap());
@@ -72,7 +72,7 @@ fn the_same_addresses_in_another_order_keep_the_one_in_use() {
 }
 
 #[test]
-fn timeouts_are_set_and_certificates_verified_under_the_servers_name() {
+fn peer_has_timeouts_and_verifies_the_servers_name() {
     let mut settings = origin(&[], &["127.0.0.1"]);
     settings.servers[0].tls = true;
     let (peer, _) = Origins::new(&[settings]).peer(b"a").unwrap();
@@ -85,7 +85,7 @@ fn timeouts_are_set_and_certificates_verified_under_the_servers_name() {
 }
 
 #[tokio::test]
-async fn a_failed_lookup_keeps_the_last_good_addresses() {
+async fn failed_lookup_keeps_the_last_good_addresses() {
     let origins = Arc::new(Origins::new(&[origin(&[], &["name.invalid"])]));
     origins.groups[0].servers[0].use_addresses(&["127.0.0.1:8080".parse().unwrap()]);
     let failures = Arc::new(AtomicUsize::new(0));
@@ -99,7 +99,7 @@ async fn a_failed_lookup_keeps_the_last_good_addresses() {
 }
 
 #[tokio::test]
-async fn a_name_is_resolved_to_its_address() {
+async fn name_is_resolved_to_its_address() {
     let origins = Arc::new(Origins::new(&[origin(&[], &["localhost"])]));
     assert_eq!(address_for(&origins, "a"), None);
     assert!(Resolver::new(origins.clone(), || ()).round().await);
@@ -108,7 +108,7 @@ async fn a_name_is_resolved_to_its_address() {
 }
 
 #[test]
-fn the_authority_leaves_out_the_default_port() {
+fn authority_omits_the_default_port() {
     let settings = OriginSettings {
         servers: vec![
             ServerAddress { tls: false, host: "a.example".into(), port: 80 },

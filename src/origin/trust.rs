@@ -1,6 +1,5 @@
-//! Whom the fetches of robots.txt trust over TLS: the roots of the system (and of `SSL_CERT_FILE`), as Pingora does for
-//! requests. With roots of its own, a site behind a company's authority would be forwarded and its robots.txt not be
-//! read.
+//! The TLS roots for fetches of robots.txt: those of the system (and of `SSL_CERT_FILE`), as Pingora uses for requests. With
+//! roots of its own, crawlgate would forward a site behind a company's authority and could not read its robots.txt.
 
 use ureq::tls::{RootCerts, TlsConfig};
 

@@ -1,7 +1,7 @@
 //! A robots.txt that was in force and may still be held: judged by its bytes alone, whatever policy they came from.
 
 use super::site::{Binding, Version, binding, names};
-use crate::crawlers::{Binds, Claim, Registry, TokenMarks};
+use crate::crawlers::{Binds, Claim, Registry, SiteMarkers};
 use crate::robots::{AgentLine, Dialect, Document, File, FileGroup, Group, Key, Matcher, Reading, Rule};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Former {
     /// The crawl delay of each group; what no number can be made of is none.
     pub delays: Vec<Option<Duration>>,
     /// The tokens that they name and the registry does not know.
-    pub tokens: TokenMarks,
+    pub tokens: SiteMarkers,
 }
 
 impl Former {
@@ -39,7 +39,7 @@ impl Former {
             }
         }
         let delays = document.groups.iter().map(|group| group.crawl_delay).collect();
-        Former { version, body, matcher: Matcher::new(&document), delays, tokens: TokenMarks::new(unlisted) }
+        Former { version, body, matcher: Matcher::new(&document), delays, tokens: SiteMarkers::new(unlisted) }
     }
 
     /// The group that binds a claim; a token's index is that of [`Former::tokens`], and `binds` is what is known of the

@@ -5,7 +5,7 @@ mod enforcement;
 mod indexing;
 mod signals;
 
-pub use cases::{Expectation, HeldByTest, PolicyTest};
+pub use cases::{Expectation, HeldByTest, IdentityByTest, PolicyTest};
 pub use enforcement::{
     AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, Unverified,
 };
@@ -69,7 +69,7 @@ pub struct Policy {
     /// A planned pause.
     pub pause: Option<PausePolicy>,
     /// Crawlers of the owner's own, and corrections to the registry, for this site.
-    pub crawlers: Vec<OwnCrawler>,
+    pub crawlers: Vec<DescribedCrawler>,
     /// What is reserved of text and data mining.
     pub tdm: Vec<TdmRule>,
     /// What a production site does on purpose.
@@ -80,8 +80,8 @@ pub struct Policy {
 
 impl Policy {
     /// The owner's record of the crawler with this token.
-    pub fn own_crawler(&self, token: &str) -> Option<&OwnCrawler> {
-        self.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(token))
+    pub fn described_crawler(&self, token: &str) -> Option<&DescribedCrawler> {
+        self.crawlers.iter().find(|described| described.token.value.eq_ignore_ascii_case(token))
     }
 
     /// Where crawlers are asked for a licence: for the site, for purposes, for agents.
@@ -194,7 +194,7 @@ pub struct GroupPolicy {
 
 /// A crawler of the owner's own, or a correction to the registry. What is absent stays as it is known.
 #[derive(Clone, Debug)]
-pub struct OwnCrawler {
+pub struct DescribedCrawler {
     /// Its product token.
     pub token: Located<String>,
     /// What its user agent is known by; the token when nothing is said and no list knows the crawler.

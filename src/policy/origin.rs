@@ -1,9 +1,9 @@
-//! The origin's own robots.txt, as far as a policy is concerned: a file from somewhere, or none yet.
-//!
-//! Knows nothing of how it is fetched or kept; whoever compiles a policy has it at hand.
+//! The origin's own robots.txt as a policy sees it: [`OriginFile`], and what is known of it ([`Origin`],
+//! [`OriginCopyState`]). Must not know how it is fetched or stored.
 
 use crate::robots::File;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A copy of it. A site that has none is an empty file.
@@ -48,6 +48,48 @@ impl Origin {
         match self {
             Origin::Read(file) => Some(file),
             Origin::Unknown | Origin::Awaited { .. } => None,
+        }
+    }
+}
+
+/// How it stands with the copy of an origin's robots.txt. Metrics and the status show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginCopyState {
+    /// There is no copy yet, and crawlgate waits for one.
+    Awaited,
+    /// The copy is what the origin has.
+    Current,
+    /// The origin has no file.
+    Absent,
+    /// The last good copy is in use, because the origin gives no usable answer.
+    Kept,
+    /// The origin has another file. crawlgate does not use it because it would do harm.
+    HeldBack,
+    /// There was never a copy, and crawlgate no longer waits.
+    Missing,
+}
+
+impl OriginCopyState {
+    /// Every state.
+    pub const ALL: [OriginCopyState; 6] = [
+        OriginCopyState::Awaited,
+        OriginCopyState::Current,
+        OriginCopyState::Absent,
+        OriginCopyState::Kept,
+        OriginCopyState::HeldBack,
+        OriginCopyState::Missing,
+    ];
+
+    /// Its name in metrics and in the status.
+    pub fn name(self) -> &'static str {
+        match self {
+            OriginCopyState::Awaited => "awaited",
+            OriginCopyState::Current => "current",
+            OriginCopyState::Absent => "absent",
+            OriginCopyState::Kept => "kept",
+            OriginCopyState::HeldBack => "held_back",
+            OriginCopyState::Missing => "missing",
         }
     }
 }

@@ -6,8 +6,8 @@ use super::site::ActivePause;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// A pause without an end ends after 12 hours. The pause of robots.txt always does: Google stops crawling the whole host
-/// for longer than anybody meant.
+/// A pause without an end ends after 12 hours. The pause of robots.txt always does: otherwise Google stops
+/// crawling the whole host for longer than was meant.
 pub const DEFAULT_PAUSE: Duration = Duration::from_secs(12 * 3_600);
 /// Search engines drop URLs that answer 503 for two days.
 pub const LONG_PAUSE: Duration = Duration::from_secs(36 * 3_600);

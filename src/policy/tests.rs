@@ -119,7 +119,7 @@ fn defaults_are_safe() {
 }
 
 #[test]
-fn all_mistakes_of_a_file_are_shown_in_one_run_each_in_its_place() {
+fn every_mistake_of_a_file_is_shown_in_its_place() {
     let text = r#"hosts: [https://shop.example/]
 enviroment: production
 purposes: { training: forbid }
@@ -252,7 +252,7 @@ fn a_list_that_names_nothing_is_never_taken_for_all() {
     }
 }
 
-/// `tags` for `tag`: `none` would be for a bot of that name, whom nobody knows, and so for everybody.
+/// `tags` for `tag`: `none` would be for an unknown bot of that name, and so for every crawler.
 #[test]
 fn a_directive_is_no_name_of_a_crawler() {
     for said in [
@@ -347,7 +347,7 @@ fn mistakes_of_html_are_shown_in_their_place() {
 /// The engine alone has no reader of selectors.
 #[cfg(feature = "html")]
 #[test]
-fn a_selector_that_asks_for_what_comes_later_is_refused_with_what_can_be_asked() {
+fn a_selector_that_looks_ahead_is_refused_with_help() {
     let found = findings("robots: { origin: replace }\nhtml: { nosnippet: ['.price', 'p + b'] }\n");
     let [error] = found.items.as_slice() else { panic!("{found:?}") };
     assert_eq!((error.id, error.span.map(|span| (span.line, span.column))), ("bad-selector", Some((2, 31))));

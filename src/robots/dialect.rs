@@ -51,8 +51,8 @@ impl FromStr for Dialect {
 pub enum Agent<'a> {
     /// `*`.
     Star,
-    /// The product token that is left after the dialect's cut. An empty one names nobody (in the Google dialect: who
-    /// calls itself nothing).
+    /// The product token that is left after the dialect's cut. An empty one names no crawler (in the Google dialect:
+    /// a crawler without a name).
     Token(&'a [u8]),
 }
 

@@ -1,4 +1,4 @@
-//! A robots.txt as somebody wrote it: every line with its kind, its place, its comment and what is odd about it.
+//! A robots.txt as it was written: every line with its kind, its place, its comment and what is odd about it.
 //!
 //! Nothing is lost: the lines put together are the bytes. What a line means to a dialect is in `reading.rs`.
 
@@ -39,7 +39,7 @@ pub enum Key {
     ContentSignal,
     ContentUsage,
     License,
-    /// Once read by Google, in nobody's documentation: `Noindex`, and `Nofollow` and `Noarchive` like it.
+    /// Once read by Google, never documented: `Noindex`, and `Nofollow` and `Noarchive` like it.
     Noindex,
     /// Any other name.
     Unknown,
@@ -159,7 +159,7 @@ impl File {
                 };
         }
         let mut shape = shape(&bytes, bom);
-        // Somebody's comment of the wrong kind above a robots.txt, not a page.
+        // An HTML comment above a robots.txt does not make it a page.
         let names_agents = |line: &Line| line.record.as_ref().is_some_and(|record| record.key == Key::UserAgent);
         if shape == Shape::Html
             && bytes[bom..].trim_ascii_start().starts_with(b"<!--")

@@ -195,7 +195,7 @@ fn prepare(groups: &[FileGroup], union: &[usize]) -> Prepared {
 }
 
 /// The groups of a file. Only Allow and Disallow close a list of agents (RFC 9309 section 2.2.1 and 2.2.4); rules
-/// before the first agent belong to nobody.
+/// before the first agent belong to no group.
 fn groups(file: &File, dialect: Dialect, spaced: &[&str]) -> Vec<FileGroup> {
     let mut groups: Vec<FileGroup> = Vec::new();
     let mut open = false;

@@ -10,8 +10,8 @@ use super::Pattern;
 
 /// A longer window would be rarer but leave out more patterns.
 const WIDEST: usize = 4;
-/// Patterns tried because a window of theirs stands in the target. Whoever writes targets can make the same windows
-/// appear again and again; beyond this, each pattern is tried once instead, and the work stays linear.
+/// Patterns tried because a window of theirs stands in the target. A client can write targets in which the same windows
+/// appear again and again. Beyond this, each pattern is tried once instead, and the work stays linear.
 const MAX_TRIES: u32 = 64;
 /// Slots in which occurrences of windows are counted while choosing: approximate, and of a fixed size.
 const COUNTED: usize = 1 << 14;

@@ -1,8 +1,8 @@
-//! A client's connection as Pingora sees it: what is written is gathered, so that a head and its body leave in one
-//! system call, and what comes first is looked at, so that HTTP/2 is told from HTTP/1 before either is spoken.
+//! A client's connection as Pingora sees it: [`Connection`]. It gathers what is written, so that a head and its body leave
+//! in one system call. It reads the first octets ahead, which tells HTTP/2 from HTTP/1. Must not know requests.
 //!
-//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection;
-//! and it looks at 24 octets or none, for as long as a client pleases to send fewer (Pingora 0.9.1).
+//! Pingora's own stream has buffers only when Pingora itself listens, and these take 64 KiB of every idle connection. It
+//! waits for all 24 octets of the preface, however few a client sends (Pingora 0.9.1).
 
 use crate::telemetry::OpenConnection;
 use async_trait::async_trait;
@@ -22,19 +22,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Octets that wait for more: a head and a small body. What does not fit goes out at once, together with what waits.
+/// How many octets are gathered: a head and a small body. A write that does not fit leaves at once, with what waits.
 const GATHERED: usize = 8 * 1024;
-/// What a client sends first that speaks HTTP/2 (RFC 9113 section 3.4).
+/// The first octets of an HTTP/2 client (RFC 9113 section 3.4).
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Octets read at a time while nobody knows yet what is spoken: as many as Pingora reads of an HTTP/1 request, so that
-/// looking at it first takes no system call more.
+/// Octets read at a time before the protocol is known. Pingora reads as many of an HTTP/1 request, so that reading them
+/// ahead costs no further system call.
 const FIRST_READ: usize = 4 * 1024;
 
 /// A stream of octets that gathers what is written until it is flushed.
 #[derive(Debug)]
 pub(super) struct Gathering<S> {
     stream: S,
-    /// Written by Pingora and not yet by us. Holds no memory until something is written.
+    /// Pingora wrote these octets; the socket has not taken them yet. Holds no memory until something is written.
     waiting: Vec<u8>,
 }
 
@@ -97,11 +97,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathering<S> {
     }
 }
 
-/// A stream of octets whose first can be looked at before they are read.
+/// A stream of octets whose first octets can be seen before they are read.
 #[derive(Debug)]
 struct Begun<S> {
     stream: S,
-    /// Looked at and not yet read. Holds memory until it is read only.
+    /// Octets that were seen and not yet read. Holds memory only until they are read.
     seen: Vec<u8>,
 }
 
@@ -110,8 +110,8 @@ impl<S: AsyncRead + Unpin> Begun<S> {
         Begun { stream, seen: Vec::new() }
     }
 
-    /// Ready when it is known whether the stream begins with the preface: at the first octet that differs, at its last
-    /// one, or at the end of the stream. A stream that ends before it began is an error.
+    /// Ready when it is known whether the stream begins with the preface: at the first octet that differs, at the last one
+    /// of the preface, or at the end of the stream. A stream that ends before its first octet is an error.
     fn poll_seen(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.seen.len() < PREFACE.len() && PREFACE.starts_with(&self.seen) {
             let mut room = [const { MaybeUninit::uninit() }; FIRST_READ];
@@ -150,14 +150,14 @@ pub(super) struct Connection {
     digest: Arc<SocketDigest>,
     /// Where the connection is counted, if it is.
     counted: Option<Arc<OpenConnection>>,
-    /// HTTP/2 has octets that belong to no request.
+    /// Not every octet of HTTP/2 belongs to a request.
     is_http2: bool,
 }
 
 impl Connection {
     pub(super) fn new(stream: TcpStream, peer: SocketAddr, counted: Option<OpenConnection>) -> Connection {
         let digest = SocketDigest::from_raw_fd(stream.as_raw_fd());
-        // The cell is new: it cannot be set already.
+        // The cell is new, so it is not set yet.
         let _ = digest.peer_addr.set(Some(peer.into()));
         Connection {
             stream: Begun::new(Gathering::new(stream)),
@@ -167,14 +167,14 @@ impl Connection {
         }
     }
 
-    /// Where this connection of a client is counted, if it is.
+    /// Where a connection is counted, if it is.
     pub(super) fn counted(stream: &Stream) -> Option<Arc<OpenConnection>> {
         stream.as_any().downcast_ref::<Connection>()?.counted.clone()
     }
 }
 
 impl AsyncRead for Connection {
-    /// With its first octet a request begins.
+    /// A request begins with its first octet.
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
@@ -204,7 +204,7 @@ impl AsyncWrite for Connection {
 impl Shutdown for Connection {
     async fn shutdown(&mut self) {
         if let Err(error) = AsyncWriteExt::shutdown(&mut self.stream.stream).await {
-            tracing::debug!(%error, "a connection was gone before it was closed");
+            tracing::debug!(%error, "the client closed a connection before crawlgate did");
         }
     }
 }
@@ -219,8 +219,8 @@ impl Ssl for Connection {}
 
 #[async_trait]
 impl Peek for Connection {
-    /// Fills in what came first, as far as it takes to tell whether it is the preface: a request that is shorter than
-    /// the preface is not kept waiting.
+    /// Fills in the first octets, until it is known whether they are the preface. A request that is shorter than the
+    /// preface does not wait.
     async fn try_peek(&mut self, first: &mut [u8]) -> io::Result<bool> {
         poll_fn(|context| self.stream.poll_seen(context)).await?;
         self.is_http2 = self.stream.seen.starts_with(PREFACE);

@@ -1,10 +1,9 @@
-//! What a client speaks on a listener: HTTP/1, or HTTP/2 from the first octet on ("prior knowledge", RFC 9113 section
-//! 3.3).
+//! The protocol of a connection: HTTP/1, or HTTP/2 from the first octet on ("prior knowledge", RFC 9113 section 3.3). The
+//! main type is [`Http`]. Must not know what a request is about.
 //!
-//! HTTP/1 is Pingora's own affair. Its way with HTTP/2 is not fit for the public (Pingora 0.9.1): it waits without end
-//! for a preface that does not come and, at a stop, for a client that does not answer, and closes idle connections
-//! without a word. So connections are led from here, and only requests are handed over. Must not know what a request is
-//! about.
+//! Pingora handles HTTP/1. Its HTTP/2 is not fit for the public (Pingora 0.9.1): it waits without end for a preface that
+//! does not come and, at a stop, for a client that does not answer. It closes idle connections without a GOAWAY. So this
+//! file handles HTTP/2 connections and hands only their requests to Pingora.
 
 use super::connection::{Connection, PREFACE};
 use crate::settings::Limits;
@@ -22,19 +21,19 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
-/// How long a client may take to show what it speaks: as long as Pingora gives it for its first request.
+/// How long a client may take to send its first octets. Pingora allows as much for a first request.
 const FIRST_OCTETS: Duration = Duration::from_secs(60);
-/// How long the last words on an HTTP/2 connection may take when no request is open.
+/// How long an HTTP/2 connection stays open after its GOAWAY when no request is open.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Malformed requests on an HTTP/2 connection before it is closed, as in Pingora's own loop.
 const MALFORMED: u32 = 32;
-/// Octets of request bodies that an HTTP/2 client may send ahead of what the origin takes.
+/// Octets of request bodies that an HTTP/2 client may send before the origin takes them.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Octets of a response that wait for a client to take them; the rest waits at the origin.
+/// Octets of a response that wait for the client. The rest waits at the origin.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// An HTTP application that is spoken to in either version.
+/// An HTTP application behind both protocols.
 pub(super) struct Http<A> {
     app: Arc<A>,
     options: H2Options,
@@ -45,8 +44,8 @@ pub(super) struct Http<A> {
 impl<A> Http<A> {
     pub(super) fn new(app: Arc<A>, limits: &Limits) -> Http<A> {
         let mut options = default_h2_options();
-        // HTTP/2 counts 32 octets more a field, and its own answer to more than this has no body: ours is to come
-        // first.
+        // HTTP/2 counts 32 more octets for each field. Its own answer to a larger list has no body, so crawlgate's limit
+        // has to be reached first.
         let list = limits.headers.saturating_mul(2).saturating_add(limits.target.saturating_mul(2));
         options
             .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
@@ -61,7 +60,7 @@ impl<A> Http<A> {
 impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Http<A> {
     async fn process_new(self: &Arc<Self>, mut stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
         if begins_with_preface(&mut stream, stop, FIRST_OCTETS).await? {
-            // In a box of its own, or every connection would have room for it.
+            // In a box, or each HTTP/1 connection would have room for it too.
             Box::pin(self.http2(stream, stop.clone())).await;
             return None;
         }
@@ -74,7 +73,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> ServerApp for Http<A> {
     }
 }
 
-/// One HTTP/1 connection: the application, told of the end of each request.
+/// One HTTP/1 connection. It notes the end of each request.
 struct Http1<A> {
     app: Arc<A>,
     counted: Option<Arc<OpenConnection>>,
@@ -99,28 +98,27 @@ impl<A: HttpServerApp + Send + Sync + 'static> HttpServerApp for Http1<A> {
     }
 }
 
-/// `None` when nothing more is to come of the connection.
+/// Whether a connection begins with the preface of HTTP/2. `None` if it is over.
 async fn begins_with_preface(stream: &mut Stream, stop: &ShutdownWatch, limit: Duration) -> Option<bool> {
     let mut stop = stop.clone();
     let mut first = [0; PREFACE.len()];
     let seen = tokio::select! {
         biased;
         seen = timeout(limit, stream.try_peek(&mut first)) => seen.ok()?,
-        // Nothing was asked yet.
+        // There is no request yet.
         _ = stop.wait_for(|stop| *stop) => return None,
     };
     match seen {
         Ok(seen) => Some(seen && first == *PREFACE),
         Err(error) => {
-            tracing::debug!(%error, "a connection ended before it began");
+            tracing::debug!(%error, "a connection ended before its first octet");
             None
         }
     }
 }
 
 impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
-    /// Serves an HTTP/2 connection until it is closed: by the client, after `keepalive` without a request, or for the
-    /// stop.
+    /// Serves an HTTP/2 connection until the client closes it, `keepalive` passes without a request, or the server stops.
     async fn http2(&self, stream: Stream, stop: ShutdownWatch) {
         let digest = Arc::new(Digest {
             ssl_digest: stream.get_ssl_digest(),
@@ -132,18 +130,18 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
         let mut connection = match handshake(stream, Some(self.options.clone())).await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::debug!(%error, "an HTTP/2 connection ended before it began");
+                tracing::debug!(%error, "an HTTP/2 connection ended before its handshake");
                 return;
             }
         };
         self.take_requests(&mut connection, &digest, stop, &mut requests).await;
         drop(connection);
-        // The requests notice that the client is gone. What they did is counted and logged before a stop is complete.
+        // The requests notice that the client is gone. They are counted and logged before a stop is complete.
         while requests.next_end().await.is_some() {}
     }
 
-    /// Takes requests until the connection is to be closed. Two states: taking requests, and `ending`, after the client
-    /// was told to send no more. A stop or `keepalive` without a request begins the second.
+    /// Takes requests until the connection is to be closed. It has two states: taking requests, and `ending` after the
+    /// GOAWAY. A stop, or `keepalive` without a request, moves it to `ending`.
     async fn take_requests(
         &self,
         connection: &mut h2::server::Connection<Stream, Bytes>,
@@ -160,10 +158,10 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
         loop {
             tokio::select! {
                 biased;
-                // An error means that the sender is gone: then nothing could tell us to stop later.
+                // An error means that the sender is gone, and no later stop could arrive.
                 _ = &mut stopped, if !ending => {
                     ending = true;
-                    say_goodbye(connection, alarm.as_mut());
+                    send_goaway(connection, alarm.as_mut());
                 }
                 Some(()) = requests.next_end() => {}
                 accepted = HttpSession::from_h2_conn(connection, digest.clone()) => match accepted {
@@ -180,7 +178,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
                         return;
                     }
                 },
-                // Set for the earliest moment, not anew with each request.
+                // The alarm is set for the earliest moment, and not reset by each request.
                 () = &mut alarm, if requests.is_empty() => {
                     let patience = if ending { FAREWELL } else { self.keepalive };
                     if requests.quiet_since.elapsed() < patience {
@@ -189,7 +187,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
                         return;
                     } else {
                         ending = true;
-                        say_goodbye(connection, alarm.as_mut());
+                        send_goaway(connection, alarm.as_mut());
                     }
                 }
             }
@@ -197,8 +195,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http<A> {
     }
 }
 
-/// Tells the client to send no more requests, and gives it some time to read that.
-fn say_goodbye(connection: &mut h2::server::Connection<Stream, Bytes>, alarm: Pin<&mut Sleep>) {
+/// Sends a GOAWAY, and gives the client time to read it.
+fn send_goaway(connection: &mut h2::server::Connection<Stream, Bytes>, alarm: Pin<&mut Sleep>) {
     connection.graceful_shutdown();
     alarm.reset(Instant::now() + FAREWELL);
 }
@@ -206,7 +204,7 @@ fn say_goodbye(connection: &mut h2::server::Connection<Stream, Bytes>, alarm: Pi
 /// The open requests of an HTTP/2 connection.
 struct Requests {
     tasks: JoinSet<()>,
-    /// When the last request ended, or else when the connection began.
+    /// When the last request ended, or when the connection began.
     quiet_since: Instant,
     counted: Option<Arc<OpenConnection>>,
 }
@@ -221,7 +219,7 @@ impl Requests {
         self.count();
     }
 
-    /// Waits for the end of a request; `None` when none is open.
+    /// Waits for the end of a request. `None` if no request is open.
     async fn next_end(&mut self) -> Option<()> {
         let _ = self.tasks.join_next().await?;
         self.quiet_since = Instant::now();

@@ -33,14 +33,13 @@ impl LedgerTask {
         let run = move || {
             // At once, so that the next start knows of this run even if it is killed within the first second.
             ledger.tick(&sites.snapshot(), clock.moment());
-            write_again(&ledger, &sites, &clock);
+            publish_deferred(&ledger, &sites, &clock);
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 ledger.tick(&sites.snapshot(), clock.moment());
                 traps.keep(clock.moment());
-                write_again(&ledger, &sites, &clock);
+                publish_deferred(&ledger, &sites, &clock);
             }
             traps.keep(clock.moment());
-            sites.write_again(clock.moment().now);
             ledger.close(clock.moment().now);
         };
         Ok(LedgerTask { end, thread: std::thread::Builder::new().name("ledger".into()).spawn(run)? })
@@ -53,9 +52,9 @@ impl LedgerTask {
     }
 }
 
-fn write_again(ledger: &Ledger, sites: &SiteManager, clock: &Clock) {
+fn publish_deferred(ledger: &Ledger, sites: &SiteManager, clock: &Clock) {
     let now = clock.moment().now;
-    if sites.write_again(now) {
+    if sites.publish_deferred(now) {
         ledger.settle(&sites.snapshot(), now);
     }
 }

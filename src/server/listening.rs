@@ -1,5 +1,6 @@
-//! Own listeners in place of Pingora's: bound before anything starts, so that a busy port fails at once (Pingora tries
-//! 30 times, a second apart), any free port can be asked for, and a stop knows how many connections are left.
+//! Listeners in place of Pingora's: [`Listening`]. They are bound before anything starts, so that a busy port fails at once
+//! (Pingora tries 30 times, a second apart) and port 0 works. A stop knows how many connections are left. Must not know
+//! what is served.
 
 use super::ServerError;
 use super::connection::Connection;
@@ -18,19 +19,19 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// Connections that wait to be accepted; the system caps it (`net.core.somaxconn`).
+/// How many connections wait to be accepted. The system caps it (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
-/// After an error that will not go away by itself at once, such as too many open files.
+/// The pause after an error that lasts, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Binds an address; port 0 takes a free one. Returns the address as it is.
+/// Binds an address. Returns the bound address: port 0 takes a free port.
 pub(super) fn bind(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ServerError> {
     try_bind(address).map_err(|source| ServerError::Bind { address, source })
 }
 
 fn try_bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Not for a second listener (that is SO_REUSEPORT), but for a restart while old connections linger.
+    // For a restart while old connections linger. A second listener would need SO_REUSEPORT.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -46,11 +47,11 @@ pub(super) struct Listening<A> {
     pub(super) listeners: Vec<std::net::TcpListener>,
     pub(super) app: Arc<A>,
     pub(super) threads: usize,
-    /// When to stop accepting; with Pingora's own shutdown when absent.
+    /// Says when to stop accepting. Without it, Pingora's shutdown says so.
     pub(super) stop: Option<ShutdownWatch>,
     /// Counts accept loops and connections.
     pub(super) open: Arc<Open>,
-    /// Told when connections are accepted.
+    /// Becomes ready when connections are accepted.
     pub(super) ready: Option<Arc<Operations>>,
     /// Where connections are counted by state, if they are.
     pub(super) metrics: Option<Arc<Metrics>>,
@@ -67,7 +68,7 @@ impl<A: ServerApp + Send + Sync + 'static> Service for Listening<A> {
                     let metrics = self.metrics.clone();
                     loops.spawn(accept(listener, self.app.clone(), stop.clone(), self.open.clone(), metrics));
                 }
-                Err(error) => tracing::error!(%error, "a listener cannot be used"),
+                Err(error) => tracing::error!(%error, "cannot use a listener; its address is not served"),
             }
         }
         if let Some(ready) = &self.ready {
@@ -99,7 +100,7 @@ async fn accept<A: ServerApp + Send + Sync + 'static>(
     loop {
         let accepted = tokio::select! {
             biased;
-            // An error means that nobody can say stop any more.
+            // An error means that the sender is gone, and no later stop could arrive.
             _ = &mut stopped => return,
             accepted = listener.accept() => accepted,
         };
@@ -117,7 +118,7 @@ async fn accept<A: ServerApp + Send + Sync + 'static>(
     }
 }
 
-/// The client left before it was accepted: nothing is wrong with the listener.
+/// Whether the client left before it was accepted. Nothing is wrong with the listener then.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
@@ -131,9 +132,9 @@ async fn serve<A: ServerApp + Send + Sync + 'static>(
     counted: Option<OpenConnection>,
     _open: Counted,
 ) {
-    // What is written is gathered already; what is flushed is to leave.
+    // `Connection` gathers writes already. What is flushed must leave at once.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection keeps its delay");
+        tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
     }
     let mut next = app.process_new(Box::new(Connection::new(stream, peer, counted)), &stop).await;
     while let Some(stream) = next {

@@ -101,8 +101,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
     let Sockets { listeners, admin, control, bound } = Sockets::bind(&settings)?;
-    let rooms = Rooms::open(&settings)?;
-    rooms.follow_origins(&settings)?;
+    let (rooms, robots) = Rooms::open(&settings)?;
+    rooms.follow_origins(robots)?;
 
     let mut server = ProxyServer::new(&settings, &rooms, listeners);
     server.add_admin(&rooms, admin);

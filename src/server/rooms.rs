@@ -10,6 +10,7 @@ use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
+use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
 use crate::sites::{SiteManager, SiteOptions};
 use crate::state::{Remembered, StateStore};
@@ -26,13 +27,16 @@ pub struct Rooms {
 }
 
 impl Rooms {
-    /// Opens the state directory, loads the policies, and begins this run in the state store.
-    pub fn open(settings: &Settings) -> Result<Rooms, ServerError> {
+    /// Opens the state directory, loads the policies, and begins this run in the state store. What fetches the origins'
+    /// own robots.txt is returned beside the rooms: it does not run yet.
+    pub fn open(settings: &Settings) -> Result<(Rooms, OriginRobots), ServerError> {
         let clock = clock(settings)?;
         let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
         let moment = clock.moment();
         let registry = Registry::builtin();
-        let sites = open_sites(settings, registry, moment)?;
+        let copies = StoredCopies::read(&remembered.facts.origin_copies, moment.now);
+        let sites = open_sites(settings, (&store, &remembered), registry, &copies, moment)?;
+        let robots = OriginRobots::new(sites.clone(), &settings.origins, copies, store.clone(), moment.now);
         let new_hosts = settings.new_hosts.clone();
         let (ledger, facts) = Ledger::open(store.clone(), &remembered, new_hosts, &sites.snapshot(), moment);
         let traps = open_traps(settings, &store, &remembered, moment);
@@ -49,15 +53,12 @@ impl Rooms {
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
         });
-        Ok(Rooms { operations: Operations::new(judge.clone()), judge, traps, store })
+        Ok((Rooms { operations: Operations::new(judge.clone()), judge, traps, store }, robots))
     }
 
     /// Fetches the origins' own robots.txt from now on. Waits a little for the first round.
-    pub fn follow_origins(&self, settings: &Settings) -> Result<(), ServerError> {
-        let Judge { sites, clock, .. } = &*self.judge;
-        let now = clock.moment().now;
-        let robots = OriginRobots::new(sites.clone(), &settings.origins, settings.state.as_deref(), now);
-        origin_robots::start(robots, clock.clone())
+    pub fn follow_origins(&self, robots: OriginRobots) -> Result<(), ServerError> {
+        origin_robots::start(robots, self.judge.clock.clone())
             .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))
     }
 
@@ -85,17 +86,18 @@ impl Rooms {
 /// Loads the policies.
 fn open_sites(
     settings: &Settings,
+    state: (&StateStore, &Remembered),
     registry: &'static Registry,
+    copies: &StoredCopies,
     moment: Moment,
 ) -> Result<Arc<SiteManager>, ServerError> {
     let options = SiteOptions {
         policies: settings.policies.clone(),
-        state: settings.state.clone(),
         strict: settings.strict,
         may_be_missing: settings.policies_may_be_missing,
-        origins: origin_robots::known(settings.state.as_deref(), moment.now).before(&settings.origins),
+        origins: origin_robots::known(copies).before(&settings.origins),
     };
-    Ok(SiteManager::start(options, registry, moment.now)?)
+    Ok(SiteManager::start(options, state, registry, moment.now)?)
 }
 
 /// The clients that requested traps. Without a state directory they are forgotten with the process.

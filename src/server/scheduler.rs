@@ -1,14 +1,14 @@
-//! The thread that puts planned changes of policies into force, such as the beginning or the end of a pause. It sleeps
-//! until the next one is due. [`Scheduler`] keeps it alive. Must not know what changes.
+//! The thread that puts planned changes of policies into force, such as the beginning or the end of a pause: [`Scheduler`].
+//! It sleeps until the next change is due. Must not know what changes.
 
 use crate::admin::Operations;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// The longest sleep: the clock may be set, and policies may change meanwhile.
+/// The longest sleep. The clock may be set and policies may change meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
-/// The shortest sleep, so that a change that cannot be made is not tried all the time.
+/// The shortest sleep, so that a change that fails is not retried without a pause.
 const SHORTEST: Duration = Duration::from_millis(50);
 
 /// The running thread. It ends when this is dropped.

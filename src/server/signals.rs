@@ -1,5 +1,5 @@
-//! Signals, in a thread of their own: SIGHUP would end the process otherwise (Pingora leaves it alone), and reading
-//! policies must not hold up a worker.
+//! Signals, handled in a thread of their own. Pingora does not handle SIGHUP, which would end the process, and reading
+//! policies must not block a worker. Must not know what a reload does.
 
 use super::stop::Stop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -8,13 +8,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-/// Takes the signals over from now on.
+/// Catches the signals from now on. Those that arrive before [`serve`] wait.
 pub(super) fn catch() -> io::Result<Signals> {
     Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM])
 }
 
-/// Acts on them as long as the process lives. `hang_up` runs in a thread of its own, so that a long one does not hold
-/// up a stop; signals that come meanwhile are one.
+/// Acts on signals as long as the process lives. `hang_up` runs in a thread of its own, so that a slow one does not delay
+/// a stop. All SIGHUPs that arrive while it runs cause one more run.
 pub(super) fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + Send + 'static) -> io::Result<()> {
     let (wake, woken) = sync_channel(1);
     let reload = move || {
@@ -27,7 +27,7 @@ pub(super) fn serve(mut signals: Signals, stop: Arc<Stop>, hang_up: impl Fn() + 
         for signal in signals.forever() {
             match signal {
                 SIGHUP => {
-                    // Full: one is waiting already, and will see what this one is about.
+                    // If the channel is full, a run that covers this signal is waiting.
                     let _ = wake.try_send(());
                 }
                 SIGINT => stop.now(),

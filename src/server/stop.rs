@@ -1,5 +1,9 @@
-//! A graceful stop that ends with the last request. Pingora's own sleeps for its whole grace period, even when idle,
-//! and does not wait for requests after it (Pingora 0.9.1).
+//! A graceful stop that ends with the last request: [`Stop`] is the wish, [`Open`] counts connections, [`Drain`] waits.
+//! Pingora's own stop sleeps for its whole grace period, even when idle, and does not wait for requests after it (Pingora
+//! 0.9.1). Must not know signals.
+//!
+//! A stop is in one of three states: `None`, `Graceful` and `Now`. [`Stop::graceful`] moves it one state on,
+//! [`Stop::now`] to `Now`.
 
 use crate::admin::Operations;
 use crate::gateway::Gateway;
@@ -12,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long the logs may take to be written out.
+/// How long writing the logs out may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
-/// Says that the server is to stop.
+/// The wish that the server stops.
 pub(super) struct Stop {
     request: watch::Sender<Request>,
 }
@@ -32,26 +36,26 @@ impl Stop {
         Stop { request: watch::Sender::new(Request::None) }
     }
 
-    /// Finish what was begun, then end. Asked a second time: end now.
+    /// Asks the server to end with its last request. The second time, asks it to end at once.
     pub(super) fn graceful(&self) {
         self.request.send_modify(|request| {
             *request = if *request == Request::None { Request::Graceful } else { Request::Now };
         });
     }
 
-    /// End now.
+    /// Asks the server to end at once.
     pub(super) fn now(&self) {
         self.request.send_replace(Request::Now);
     }
 
     async fn at_least(&self, wanted: Request) -> Request {
         let mut request = self.request.subscribe();
-        // The sender is ours, so that waiting cannot fail; if it did, stopping is the safe answer.
+        // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
         request.wait_for(|request| *request >= wanted).await.map_or(Request::Now, |request| *request)
     }
 }
 
-/// Counts what is open.
+/// Counts open connections and accept loops.
 pub(super) struct Open {
     count: watch::Sender<usize>,
 }
@@ -63,7 +67,7 @@ impl Default for Open {
 }
 
 impl Open {
-    /// One more, until the guard is dropped.
+    /// Counts one more, until the guard is dropped.
     pub(super) fn count(self: &Arc<Open>) -> Counted {
         self.count.send_modify(|count| *count += 1);
         Counted(self.clone())
@@ -79,7 +83,7 @@ impl Open {
     }
 }
 
-/// Something open.
+/// An open connection or accept loop.
 pub(super) struct Counted(Arc<Open>);
 
 impl Drop for Counted {
@@ -88,10 +92,10 @@ impl Drop for Counted {
     }
 }
 
-/// Waits for the wish to stop, then for the last request, then lets Pingora end.
+/// Waits for the wish to stop and for the last request. Then Pingora ends.
 pub(super) struct Drain {
     pub(super) stop: Arc<Stop>,
-    /// Closes the listeners and keeps connections from being used again.
+    /// Closes the listeners, and each connection with its request.
     pub(super) closing: watch::Sender<bool>,
     pub(super) proxy: Arc<HttpProxy<Gateway>>,
     pub(super) open: Arc<Open>,
@@ -106,8 +110,8 @@ impl ShutdownSignalWatch for Drain {
     async fn recv(&self) -> ShutdownSignal {
         let request = self.stop.at_least(Request::Graceful).await;
         self.operations.set_ready(false);
-        // Idle connections end; those with a request end with it. First, so that whoever sees the listeners closed is
-        // told so.
+        // Idle connections end now, the others with their request. Before the listeners close, so that a client that
+        // sees them closed reuses no connection either.
         self.proxy.http_cleanup().await;
         self.closing.send_replace(true);
         if request == Request::Graceful {
@@ -124,14 +128,17 @@ impl ShutdownSignalWatch for Drain {
 
 impl Drain {
     async fn drain(&self) {
-        tracing::info!("stopping: no new connections, {:?} for the requests that are running", self.limit);
+        tracing::info!(
+            "stopping: crawlgate accepts no new connections and waits up to {:?} for running requests",
+            self.limit
+        );
         tokio::select! {
             () = self.open.none() => tracing::info!("stopped: the last request has ended"),
             () = tokio::time::sleep(self.limit) => {
-                tracing::warn!(connections = self.open.now(), "stopped: the time for requests to end is over");
+                tracing::warn!(connections = self.open.now(), "stopped: `limits.drain` is over; crawlgate cut the remaining connections off");
             }
             _ = self.stop.at_least(Request::Now) => {
-                tracing::warn!(connections = self.open.now(), "stopped: asked a second time");
+                tracing::warn!(connections = self.open.now(), "stopped: a second signal came; crawlgate cut the remaining connections off");
             }
         }
     }
@@ -142,7 +149,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn asking_twice_means_now() {
+    async fn second_graceful_stop_is_immediate() {
         let stop = Stop::new();
         stop.graceful();
         assert_eq!(stop.at_least(Request::Graceful).await, Request::Graceful);
@@ -151,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_ends_when_the_last_guard_is_dropped() {
+    async fn wait_ends_when_the_last_guard_is_dropped() {
         let open = Arc::new(Open::default());
         let (one, other) = (open.count(), open.count());
         let waiting = tokio::spawn({

@@ -5,28 +5,13 @@ use super::{
     AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, OriginSettings, OriginTimeouts,
     ServerAddress, SettingsFile,
 };
-use crate::crawlers::read_network;
+use crate::crawlers::read_networks;
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const FIELDS: [&str; 13] = [
-    "listen",
-    "origins",
-    "policies",
-    "admin",
-    "control",
-    "state",
-    "trusted_proxies",
-    "limits",
-    "logs",
-    "threads",
-    "strict",
-    "identity",
-    "store",
-];
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -46,17 +31,13 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
     later(&mut fields, &["identity", "store"], decoder);
     let mut said = SettingsFile::default();
-    if let Some(node) = fields.take("listen") {
-        said.listen = listen(node, decoder);
-    }
-    if let Some(node) = fields.take("origins") {
-        said.origins = origins(node, decoder);
-    }
+    said.listen = fields.take("listen").map(|node| listen(node, decoder)).unwrap_or_default();
+    said.origins = fields.take("origins").map(|node| origins(node, decoder)).unwrap_or_default();
     said.policies = fields.take("policies").and_then(|node| path(node, decoder));
     said.admin = fields.take("admin").and_then(|node| or_off(node, decoder, address));
     said.control = fields.take("control").and_then(|node| or_off(node, decoder, path));
     said.state = fields.take("state").and_then(|node| or_off(node, decoder, path));
-    said.trusted_proxies = fields.take("trusted_proxies").map(|node| networks(node, decoder));
+    said.trusted_proxies = fields.take("trusted_proxies").map(|node| read_networks(node, decoder));
     if let Some(node) = fields.take("limits") {
         said.limits = limits(node, decoder);
     }
@@ -68,16 +49,16 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         .and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"))
         .and_then(|threads| usize::try_from(threads).ok());
     said.strict = fields.take("strict").and_then(|node| decoder.boolean(node));
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     Some(said)
 }
 
 /// Refuses settings whose behaviour is still to come: what is accepted works.
-fn later(fields: &mut Fields<'_>, names: &[&str], decoder: &mut Decoder<'_>) {
+fn later(fields: &mut Fields<'_>, names: &[&'static str], decoder: &mut Decoder<'_>) {
     for name in names {
         if let Some((key, _)) = fields.take_with_key(name) {
             decoder.error("not-supported-yet", key.span, format!("`{name}` is not supported yet")).help =
-                Some("remove it: docs/settings.md lists what there is".into());
+                Some("remove it: docs/settings.md lists the settings".into());
         }
     }
 }
@@ -120,7 +101,7 @@ fn listen(node: &Node, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
                         None
                     }
                 };
-                fields.finish(&["address", "tls", "proxy_protocol"], decoder);
+                fields.finish(decoder);
                 value
             }),
             _ => address(item, decoder),
@@ -217,9 +198,9 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
                 duration(node, Duration::from_millis(1)..=HOUR, timeout, decoder);
             }
         }
-        fields.finish(&["connect", "read", "write", "idle"], decoder);
+        fields.finish(decoder);
     }
-    fields.finish(&["hosts", "servers", "timeouts", "health", "balance", "tls"], decoder);
+    fields.finish(decoder);
     if servers.is_empty() {
         decoder.error("missing-field", node.span, "an origin needs `servers`").help =
             Some("write `servers: http://127.0.0.1:3000`".into());
@@ -231,28 +212,6 @@ fn origin(node: &Node, decoder: &mut Decoder<'_>) -> Option<OriginSettings> {
 fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {
     let text = decoder.text(node, "the URL of a server, like http://127.0.0.1:3000")?;
     ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error.to_string())).ok()
-}
-
-fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
-    if matches!(&node.value, Value::Sequence(items) if items.is_empty()) {
-        return Vec::new();
-    }
-    let mut found = Vec::new();
-    for written in decoder.texts(node, "a list of networks, like 10.0.0.0/8") {
-        match read_network(&written.value) {
-            Some(network) => found.push(network),
-            None => {
-                decoder
-                    .error(
-                        "bad-network",
-                        written.span,
-                        format!("`{}` is neither a network nor an address", written.value),
-                    )
-                    .help = Some("write `10.0.0.0/8`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96".into());
-            }
-        }
-    }
-    found
 }
 
 fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
@@ -270,7 +229,7 @@ fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
     if let Some(node) = fields.take("drain") {
         duration(node, SECOND..=HOUR, &mut limits.drain, decoder);
     }
-    fields.finish(&["target", "headers", "keepalive", "drain"], decoder);
+    fields.finish(decoder);
     limits
 }
 
@@ -333,7 +292,7 @@ fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
     let details =
         [("full", AddressDetail::Full), ("truncated", AddressDetail::Truncated), ("none", AddressDetail::None)];
     let addresses = fields.take("addresses").and_then(|node| decoder.word(node, &details, "a way to write addresses"));
-    fields.finish(&["access", "events", "addresses"], decoder);
+    fields.finish(decoder);
     (access, events, addresses)
 }
 
@@ -358,7 +317,7 @@ fn events(node: &Node, decoder: &mut Decoder<'_>) -> Option<EventSettings> {
         if let Some(given) = given.and_then(|given| u32::try_from(given).ok()) {
             rate = given;
         }
-        fields.finish(&["to", "rate"], decoder);
+        fields.finish(decoder);
         to?
     } else {
         or_off(node, decoder, path)?

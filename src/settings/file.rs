@@ -1,4 +1,4 @@
-//! Settings as somebody gave them, with what was left out left out: the file, and the flags that go over it.
+//! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
     AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, Logs, OriginSettings, Settings,

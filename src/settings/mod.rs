@@ -27,7 +27,7 @@ pub struct Settings {
     pub origins: Vec<OriginSettings>,
     /// The policy directory.
     pub policies: PathBuf,
-    /// Whether it may not be there: nobody named it, and without a policy the origin's own robots.txt is observed.
+    /// Whether it may be missing: the operator did not name it, and without a policy the origin's own robots.txt is observed.
     pub policies_may_be_missing: bool,
     /// The admin listener; none when absent.
     pub admin: Option<SocketAddr>,
@@ -45,7 +45,7 @@ pub struct Settings {
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.
     pub strict: bool,
-    /// Hosts that did not exist before, so that nobody has a copy of another robots.txt of them: those of the demo.
+    /// Hosts that did not exist before, so that no crawler has a cached robots.txt of them: those of the demo.
     pub new_hosts: Vec<String>,
     /// A developer's clock.
     pub clock: Option<PathBuf>,

@@ -3,11 +3,9 @@
 //!
 //! Knows whose hosts are whose; neither how a robots.txt is fetched nor when.
 
-use super::reload::Sites;
 use crate::policy::model::HostPattern;
-use crate::policy::{Policy, Snapshot};
+use crate::policy::{Policy, Site, Snapshot};
 use crate::settings::OriginSettings;
-use crate::time::Timestamp;
 use crate::yaml::Source;
 use std::collections::BTreeSet;
 
@@ -88,7 +86,7 @@ pub fn asked_by(policy: &Policy) -> Option<String> {
 }
 
 /// The same as a pattern.
-pub(super) fn asked_host(policy: &Policy) -> Option<HostPattern> {
+pub fn asked_host(policy: &Policy) -> Option<HostPattern> {
     let hosts = || policy.hosts.iter().map(|host| &host.value);
     let mut host = hosts().find(|host| !host.wildcard).or_else(|| hosts().next())?.clone();
     if host.wildcard {
@@ -98,58 +96,22 @@ pub(super) fn asked_host(policy: &Policy) -> Option<HostPattern> {
     Some(host)
 }
 
-impl Sites {
-    /// The sites without a policy are there while no other is in force. Says whether that changed.
-    pub(super) fn settle_without_policy(&mut self, now: Timestamp) -> bool {
-        if self.loaded.values().any(|loaded| loaded.entry.is_some()) {
-            return self.end_without_policy();
-        }
-        if !self.loaded.is_empty() || !self.default_sites.is_empty() {
-            return false;
-        }
-        let listed = match self.sites_without_policy.is_empty() {
-            true => vec![DefaultSite::for_every_host()],
-            false => self.sites_without_policy.clone(),
-        };
-        tracing::info!(directory = %self.policies.display(), "there is no policy (*.yaml) here: crawlers are observed by the origin's own robots.txt");
-        for without in listed {
-            let origin = self.origin_of(&without.name, now);
-            let mut candidate = self.read_with(&without.name, Ok(without.source()), &origin);
-            if let Some(origin) = candidate.site.as_ref().and_then(|site| self.inherited(site, now)) {
-                candidate = self.read_with(&without.name, Ok(without.source()), &origin);
-            }
-            let Some(site) = candidate.site.clone() else {
-                let findings = candidate.tell().0;
-                tracing::error!(site = %without.name, ?findings, "these hosts of the settings cannot be those of a site: they are not observed");
-                continue;
-            };
-            self.note_origin(&site, now);
-            let entry = self.succeed(site, now);
-            self.default_sites.insert(without.name, entry);
-        }
-        !self.default_sites.is_empty()
-    }
+/// The name of a site in the publication log: a site without a policy and one of a file may have the same name, and are
+/// two.
+pub fn name_in_log(site: &Site) -> String {
+    if is_no_policy(&site.policy) { format!("{NO_POLICY_IN_LOG}{}", site.name) } else { site.name.clone() }
+}
 
-    /// The first policy is in force.
-    fn end_without_policy(&mut self) -> bool {
-        if self.default_sites.is_empty() {
-            return false;
-        }
-        let of_files = self.loaded.values().filter_map(|loaded| loaded.entry.clone());
-        let of_files = Snapshot::new(of_files.collect(), 0);
-        let mut unclaimed = Vec::new();
-        for entry in std::mem::take(&mut self.default_sites).into_values() {
-            unclaimed.extend(unclaimed_hosts(&entry.site.policy, &of_files));
-        }
-        if !unclaimed.is_empty() {
-            tracing::warn!(hosts = %unclaimed.join(", "), "there is a policy now, and none for these hosts: they are forwarded untouched, and nobody is observed there");
-        }
-        true
-    }
+/// No file name begins with it.
+const NO_POLICY_IN_LOG: &str = "/";
+
+/// The name of the site that the log calls so.
+pub fn name_of_logged(logged: &str) -> &str {
+    logged.strip_prefix(NO_POLICY_IN_LOG).unwrap_or(logged)
 }
 
 /// The hosts of a policy that belong to no site of these; for one without hosts that every other host does.
-fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
+pub fn unclaimed_hosts(policy: &Policy, sites: &Snapshot) -> Vec<String> {
     if policy.hosts.is_empty() {
         let claimed = sites.site_for_host(b"").is_some();
         return if claimed { Vec::new() } else { vec!["every other host".to_owned()] };

@@ -1,5 +1,4 @@
 use super::*;
-use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::fs;
@@ -25,12 +24,11 @@ fn three() -> [OriginSettings; 3] {
 fn start(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
     let options = SiteOptions {
         policies: policies.to_owned(),
-        state: None,
         strict: false,
         may_be_missing: false,
         origins: KnownOrigins::default().before(origins),
     };
-    SiteManager::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"))
+    super::tests::start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn says(live: &SiteManager, site: &str, text: &str, now: i64) {

@@ -1,57 +1,70 @@
-//! The policy directory made into the snapshot in force: loading and reloading per site, last good copies, superseded
-//! versions, pauses.
+//! The policy directory made into the snapshot in force. The main type is [`SiteManager`]: readers take the snapshot
+//! without a lock, and changes are made one after the other. Knows files, the policy language and the state store; must
+//! not know requests, proxies or the clock (`now` is an argument).
 //!
-//! Knows files and the policy language; knows no request, no proxy and no clock (`now` is an argument).
+//! A change goes this way: `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies
+//! the changes, and `publisher` commits and publishes what follows. Each file of the policy directory is in one state of
+//! [`policy_file::PolicyFile`]; what is published is in one state of `publisher`.
 
+mod catalog;
+mod change;
+mod compiler;
 mod default_sites;
-mod files;
-mod hosts;
+pub mod host_owners;
+mod log_facts;
+mod memory;
 mod origins;
 mod pauses;
-mod reload;
-mod schedule;
-mod state;
+mod plan;
+pub mod policy_directory;
+mod policy_file;
+mod publisher;
+mod report;
 mod status;
-mod succession;
-mod waiting;
+mod tag_history;
 mod watch;
 
 pub use default_sites::{DEFAULT_SITE, DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginKnown, OriginRobotsStatus, PATIENCE, Served};
 pub use pauses::{PauseError, PauseRequest};
-pub use reload::{Outcome, ReloadReport, SiteReload};
+pub use report::{Outcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
-use crate::durable::Witnesses;
 use crate::policy::Snapshot;
 use crate::policy::origin::OriginFile;
+use crate::state::{InMemory, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::ArcSwap;
-use reload::{Read, Sites};
-use status::Files;
-use std::collections::{BTreeMap, BTreeSet};
+use catalog::SiteCatalog;
+use compiler::SiteCompiler;
+use memory::SiteMemory;
+use origins::OriginFiles;
+use plan::{plan, plan_default_sites};
+use policy_directory::PolicyText;
+use publisher::{Publisher, longest_cached};
+use status::FileStatuses;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
-use succession::longest_held;
-use waiting::WAITING;
 
-/// What to load from, and where to remember.
+/// How often a start tries again to commit what it has to publish.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// What to load from.
 #[derive(Clone, Debug)]
 pub struct SiteOptions {
     /// `*.yaml` and `*.yml` directly inside are policies.
     pub policies: PathBuf,
-    /// Last good copies and pauses; nothing is remembered when absent.
-    pub state: Option<PathBuf>,
     /// Refuse to start on a last good copy.
     pub strict: bool,
-    /// Whether a directory that is not there is one without policies: nobody named it.
+    /// Whether a directory that does not exist is one without policies, because no operator named it.
     pub may_be_missing: bool,
-    /// What is known of the origins' own robots.txt files, and the sites that there are without a policy.
+    /// What is known of the origins' own robots.txt files, and the sites in force without a policy.
     pub origins: KnownOrigins,
 }
 
@@ -61,69 +74,91 @@ type Listener = Box<dyn Fn() + Send>;
 /// Why the policies could not be loaded at start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Policies are broken and there is no last good copy (or `--strict`): the whole text, for a person.
+    /// Policies have mistakes and there is no last good policy (or `--strict`): the whole text, for a person.
     #[error("{0}")]
     Policies(String),
-    /// The directory or the state directory cannot be used.
-    #[error("{0}")]
-    Io(String),
+    /// The directory cannot be read.
+    #[error(transparent)]
+    Directory(#[from] UnreadableDirectory),
 }
 
-/// The sites, alive: readers take the snapshot without a lock, changes are made one after the other.
+/// The policy directory cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the policy directory {} cannot be read: {source}", .directory.display())]
+pub struct UnreadableDirectory {
+    /// The directory.
+    pub directory: PathBuf,
+    /// What the operating system says.
+    pub source: std::io::Error,
+}
+
+/// The sites: readers take the snapshot without a lock, changes are made one after the other.
 pub struct SiteManager {
     snapshot: ArcSwap<Snapshot>,
-    /// The same snapshot, with how the files stand: no status waits for a reload.
-    overview: ArcSwap<(Files, Arc<Snapshot>)>,
+    /// The same snapshot, with how the files stand: a status waits for no reload.
+    overview: ArcSwap<(FileStatuses, Arc<Snapshot>)>,
     changes: Mutex<Changes>,
     origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
     listeners: Mutex<Vec<Listener>>,
-    /// Whether something is to be written that could not be.
-    behind: AtomicBool,
-    versions_missing: bool,
-    withheld_before: BTreeSet<String>,
-    witnesses: Arc<Witnesses>,
+    is_deferred: AtomicBool,
+    store: StateStore,
+    set_aside: Option<PathBuf>,
 }
 
 /// What only a change may touch.
 struct Changes {
-    sites: Sites,
-    /// Snapshots that requests may still hold. The last share is given up here: a request never pays for freeing one.
+    policies: PathBuf,
+    may_be_missing: bool,
+    catalog: SiteCatalog,
+    publisher: Publisher,
+    /// What the store was told of the catalog's memory.
+    stored: SiteMemory,
+    last_reload: Timestamp,
+    /// What is wrong with the directory itself.
+    problem: Option<String>,
+    /// Snapshots that requests may still have. The last share is given up here: a request never pays for freeing one.
     retired: Vec<Arc<Snapshot>>,
 }
 
 impl SiteManager {
-    /// Loads everything.
+    /// Loads everything, with what the state store remembers. Where a new publication cannot be committed, it waits
+    /// until the next start would not be misled: a minute at most.
     ///
     /// # Errors
     /// See [`StartError`].
     pub fn start(
         options: SiteOptions,
+        state: (&StateStore, &Remembered),
         registry: &'static Registry,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
-        SiteManager::start_reading(options, registry, verdict::load_with_origin, now)
+        SiteManager::start_reading(options, state, SiteCompiler { read: verdict::load_with_origin, registry }, now)
     }
 
     fn start_reading(
         options: SiteOptions,
-        registry: &'static Registry,
-        read: Read,
+        (store, remembered): (&StateStore, &Remembered),
+        compiler: SiteCompiler,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
-        let mut sites = Sites::start(options, registry, read, now)?;
-        let snapshot = Arc::new(sites.snapshot(now));
-        let (behind, versions_missing) = (sites.state.is_behind(), sites.state.is_incomplete());
-        let (witnesses, withheld_before) = (sites.state.witnesses().clone(), sites.withheld_before.clone());
+        let mut changes = Changes::new(&options, store, remembered, compiler, now);
+        changes.load(now)?;
+        changes.refuse_broken(options.strict)?;
+        let mut snapshot = changes.publish(now);
+        while changes.publisher.deferred().is_some() {
+            std::thread::sleep(TRY_AGAIN);
+            snapshot = changes.publish(now);
+        }
+        let snapshot = Arc::new(snapshot);
         Ok(Arc::new(SiteManager {
-            overview: ArcSwap::from_pointee((sites.files(), snapshot.clone())),
+            overview: ArcSwap::from_pointee((changes.files(), snapshot.clone())),
             snapshot: ArcSwap::new(snapshot),
-            changes: Mutex::new(Changes { sites, retired: Vec::new() }),
+            changes: Mutex::new(changes),
             origin_reports: Mutex::default(),
             listeners: Mutex::default(),
-            behind: AtomicBool::new(behind),
-            versions_missing,
-            withheld_before,
-            witnesses,
+            is_deferred: AtomicBool::new(false),
+            store: store.clone(),
+            set_aside: remembered.set_aside.clone(),
         }))
     }
 
@@ -134,9 +169,11 @@ impl SiteManager {
 
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
-        let (mut report, waits) = self.change_or_wait(now, |sites| sites.reload(now));
-        report.waiting = waits.then(|| WAITING.to_owned());
-        report
+        self.change(now, |changes| match changes.load(now) {
+            Ok((sites, is_new)) => (ReloadReport { sites, ..ReloadReport::default() }, is_new),
+            Err(error) => (ReloadReport { problem: Some(error.to_string()), ..ReloadReport::default() }, false),
+        })
+        .with_waiting(self.waiting())
     }
 
     /// When something that goes by the clock is due. Neither locks nor waits.
@@ -144,17 +181,13 @@ impl SiteManager {
         self.snapshot.load().next_switch()
     }
 
-    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site in one. Returns the sites that
-    /// changed.
+    /// Brings what goes by the clock up to date: bytes, verdicts and tags of a site, and whether robots.txt is answered
+    /// 503. Returns the sites that reached the next stage of their policy.
     pub fn keep_time(&self, now: Timestamp) -> Vec<String> {
         if self.next_switch().is_none_or(|due| now < due) {
             return Vec::new();
         }
-        self.change(now, |sites| {
-            let switched = sites.keep_time(now);
-            sites.remember(now);
-            (switched, true)
-        })
+        self.change(now, |changes| (changes.catalog.keep_time(now), true))
     }
 
     /// Pauses; outranks the file until it ends, and survives a restart. Returns when it ends.
@@ -162,8 +195,8 @@ impl SiteManager {
     /// # Errors
     /// No such site, or longer than 36 hours without `long`.
     pub fn pause(&self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
-        self.change(now, |sites| {
-            let until = sites.pause(request, now);
+        self.change(now, |changes| {
+            let until = changes.catalog.pause(request, now);
             let is_new = until.is_ok();
             (until, is_new)
         })
@@ -174,8 +207,8 @@ impl SiteManager {
     /// # Errors
     /// No such site.
     pub fn resume(&self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
-        self.change(now, |sites| {
-            let resumed = sites.resume(site, now);
+        self.change(now, |changes| {
+            let resumed = changes.catalog.resume(site, now);
             let is_new = resumed.as_ref().is_ok_and(|sites| !sites.is_empty());
             (resumed, is_new)
         })
@@ -185,6 +218,8 @@ impl SiteManager {
     pub fn status(&self, now: Timestamp) -> Status {
         let overview = self.overview.load_full();
         let mut status = status::status(&overview.0, &overview.1, now);
+        status.warnings.extend(self.waiting());
+        status.warnings.extend(self.store_problems());
         let reports = self.origin_reports.lock().unwrap_or_else(PoisonError::into_inner);
         for site in &mut status.sites {
             let entry = overview.1.site_named(&site.site).map(|index| &overview.1.sites()[index]);
@@ -196,26 +231,49 @@ impl SiteManager {
         status
     }
 
+    fn store_problems(&self) -> impl Iterator<Item = String> {
+        let health = match self.store.health() {
+            StoreHealth::Healthy | StoreHealth::InMemory { why: InMemory::NoDirectory } => None,
+            health => Some(health.to_string()),
+        };
+        let set_aside = self.set_aside.as_ref().map(|file| {
+            format!(
+                "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
+                 one. Check pauses, and remove the file when it is of no more use.",
+                file.display()
+            )
+        });
+        health.into_iter().chain(set_aside)
+    }
+
+    /// Why what is new is not in force, if it is not.
+    fn waiting(&self) -> Option<String> {
+        let waiting = "new policies and pauses of robots.txt wait, because the state directory cannot be written and a \
+                       crash now would mislead the next start; they come into force after some 20 seconds at most";
+        self.is_deferred.load(Ordering::Acquire).then(|| waiting.to_owned())
+    }
+
     /// Puts a copy of a site's origin's robots.txt into force. Blocking: it compiles the site.
     ///
     /// # Errors
     /// The site could not be used with it (it would trip an interlock, be too large, fail one of the policy's tests):
     /// the findings. Everything stays as it was.
     pub fn origin_says(&self, site: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<(), Vec<String>> {
-        self.change(now, |sites| sites.origin_says(site, file, now))
+        self.change(now, |changes| match changes.catalog.origin_says(site, file, now) {
+            Ok(is_new) => (Ok(()), is_new),
+            Err(findings) => (Err(findings), false),
+        })
     }
 
-    /// The clock on the wall was set by so many seconds, or the machine slept: who waits for an origin's robots.txt
-    /// waits as long as was meant. Blocking: it compiles these sites.
+    /// The clock on the wall was set by so many seconds, or the machine slept: a site that waits for its origin's
+    /// robots.txt waits as long as was meant. Blocking: it compiles these sites.
     pub fn clock_was_set(&self, by: i64, now: Timestamp) {
-        self.change(now, |sites| ((), sites.clock_was_set(by, now)));
+        self.change(now, |changes| ((), changes.catalog.clock_was_set(by, now)));
     }
 
-    /// For how long after a site is gone somebody may go by what it published.
-    pub fn longest_held(&self) -> Duration {
-        let snapshot = self.snapshot();
-        let held = snapshot.sites().iter().map(|entry| longest_held(&entry.site, Registry::builtin()));
-        held.max().unwrap_or_else(|| Registry::builtin().longest_robots_cache())
+    /// For how long after a site is gone a crawler may use what it published.
+    pub fn longest_cached(&self) -> Duration {
+        longest_cached(self.snapshot().sites(), Registry::builtin())
     }
 
     /// How it stands with the origins' robots.txt files, for the status.
@@ -228,27 +286,9 @@ impl SiteManager {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(changed));
     }
 
-    /// Whether, when crawlgate was last there, versions may have been in force that could not be written: whoever was
-    /// served what then is not to be told by what is known.
-    pub fn versions_missing(&self) -> bool {
-        self.versions_missing
-    }
-
-    /// The sites whose robots.txt was answered 503 when crawlgate was last there.
-    pub fn withheld_before(&self) -> &BTreeSet<String> {
-        &self.withheld_before
-    }
-
-    /// What tells the next start whether everything is written.
-    pub fn witnesses(&self) -> Arc<Witnesses> {
-        self.witnesses.clone()
-    }
-
-    /// Once a second, and at the end: what could not be written is tried again, and what waits for that is put in
-    /// force; says whether it was. Waits for no change. To be called after the ledger has written down that its watches
-    /// began anew, if they did: from then on the state directory counts as complete.
-    pub fn write_again(&self, now: Timestamp) -> bool {
-        if !self.behind.load(Ordering::Acquire) && self.witnesses.has_mark() {
+    /// Once a second: publishes what could not be committed before, and says whether it did. Waits for no change.
+    pub fn publish_deferred(&self, now: Timestamp) -> bool {
+        if !self.is_deferred.load(Ordering::Acquire) {
             return false;
         }
         let mut changes = match self.changes.try_lock() {
@@ -256,49 +296,149 @@ impl SiteManager {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        let waited = changes.sites.waiting.is_some();
-        changes.sites.defer(now);
-        let Sites { state, memory, .. } = &mut changes.sites;
-        state.write_again(memory);
-        let is_new = waited && !self.witnesses.mislead(now);
-        self.publish(&mut changes, is_new, now);
-        is_new
+        self.publish(&mut changes, now);
+        !self.is_deferred.load(Ordering::Acquire)
     }
 
     /// Makes a change, and publishes a new snapshot when it is one for requests.
-    fn change<T>(&self, now: Timestamp, change: impl FnOnce(&mut Sites) -> (T, bool)) -> T {
-        self.change_or_wait(now, change).0
-    }
-
-    /// The same; says whether what is new waits.
-    fn change_or_wait<T>(&self, now: Timestamp, change: impl FnOnce(&mut Sites) -> (T, bool)) -> (T, bool) {
+    fn change<T>(&self, now: Timestamp, change: impl FnOnce(&mut Changes) -> (T, bool)) -> T {
         // A panic in a change leaves the sites as they were between two steps, each of them whole.
-        let mut changes = self.changes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let (result, is_new) = change(&mut changes.sites);
-        changes.sites.defer(now);
-        self.publish(&mut changes, is_new, now);
-        (result, changes.sites.waiting.is_some())
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (result, is_new) = change(&mut changes);
+        if is_new {
+            self.publish(&mut changes, now);
+        } else {
+            self.overview.store(Arc::new((changes.files(), self.snapshot.load_full())));
+        }
+        result
     }
 
-    /// Shows requests and the status what there is now, as far as it may be shown.
-    fn publish(&self, changes: &mut Changes, is_new: bool, now: Timestamp) {
-        let is_new = is_new || changes.sites.has_news();
-        if is_new {
-            let snapshot = changes.sites.publishable(&self.snapshot.load(), now);
-            changes.retired.push(self.snapshot.swap(Arc::new(snapshot)));
-        }
-        let is_behind = changes.sites.state.is_behind() || changes.sites.waiting.is_some();
-        self.behind.store(is_behind, Ordering::Release);
-        self.overview.store(Arc::new((changes.sites.files(), self.snapshot.load_full())));
+    fn publish(&self, changes: &mut Changes, now: Timestamp) {
+        let snapshot = Arc::new(changes.publish(now));
+        changes.retired.push(self.snapshot.swap(snapshot.clone()));
         changes.retired.retain(|snapshot| Arc::strong_count(snapshot) > 1);
-        if is_new {
-            self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|changed| changed());
+        self.is_deferred.store(changes.publisher.deferred().is_some(), Ordering::Release);
+        self.overview.store(Arc::new((changes.files(), snapshot)));
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|changed| changed());
+    }
+}
+
+impl Changes {
+    fn new(
+        options: &SiteOptions,
+        store: &StateStore,
+        remembered: &Remembered,
+        compiler: SiteCompiler,
+        now: Timestamp,
+    ) -> Changes {
+        let KnownOrigins { copies, default_sites, .. } = options.origins.clone();
+        let memory = SiteMemory::remembered(&remembered.facts);
+        Changes {
+            policies: options.policies.clone(),
+            may_be_missing: options.may_be_missing,
+            publisher: Publisher::new(store.clone(), remembered, compiler.registry, now),
+            stored: memory.clone(),
+            catalog: SiteCatalog {
+                compiler,
+                files: BTreeMap::new(),
+                default_sites: BTreeMap::new(),
+                listed_default_sites: match default_sites.is_empty() {
+                    true => vec![DefaultSite::for_every_host()],
+                    false => default_sites,
+                },
+                origins: OriginFiles::new(copies),
+                memory,
+            },
+            last_reload: now,
+            problem: None,
+            retired: Vec::new(),
+        }
+    }
+
+    /// Reads the policy directory and applies what changed; says what came of each file, and whether requests are to
+    /// see a new snapshot.
+    fn load(&mut self, now: Timestamp) -> Result<(Vec<SiteReload>, bool), UnreadableDirectory> {
+        self.last_reload = now;
+        let found = self.read_directory();
+        self.problem = found.as_ref().err().map(ToString::to_string);
+        let changes = plan(found?, &self.catalog, self.publisher.log(), now);
+        let mut outcomes: BTreeMap<String, Outcome> =
+            self.catalog.files.iter().map(|(name, file)| (name.clone(), file.state.outcome_when_unchanged())).collect();
+        let mut is_new = false;
+        // Files that are gone come first in a plan: their hosts are free for others.
+        for change in changes {
+            let name = change.site.clone();
+            let had = self.catalog.site(&name).cloned();
+            let outcome = self.catalog.apply(change, now);
+            let has = self.catalog.site(&name);
+            is_new |= match (&had, has) {
+                (Some(had), Some(has)) => !Arc::ptr_eq(had, has),
+                (had, has) => had.is_some() != has.is_some(),
+            };
+            outcomes.insert(name, outcome);
+        }
+        is_new |= !self.catalog.keep_time(now).is_empty();
+        if let Some(change) = plan_default_sites(&self.catalog, self.publisher.log(), now) {
+            self.catalog.apply_default_sites(change, now);
+            is_new = true;
+        }
+        is_new |= self.publisher.is_due(now);
+        let findings = |site: &str| {
+            let file = self.catalog.files.get(site);
+            file.map(|file| file.report.findings.clone()).unwrap_or_default()
+        };
+        let sites = outcomes.into_iter().map(|(site, outcome)| SiteReload { findings: findings(&site), site, outcome });
+        Ok((sites.collect(), is_new))
+    }
+
+    fn read_directory(&self) -> Result<BTreeMap<String, PolicyText>, UnreadableDirectory> {
+        match policy_directory::policies(&self.policies) {
+            Err(error) if self.may_be_missing && error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            // A directory that cannot be read is no reason to forget the sites.
+            Err(source) => Err(UnreadableDirectory { directory: self.policies.clone(), source }),
+            Ok(found) => Ok(found),
+        }
+    }
+
+    /// At the start a file with a mistake needs a last good policy.
+    fn refuse_broken(&self, strict: bool) -> Result<(), StartError> {
+        let mut broken = String::new();
+        for (name, file) in self.catalog.files.iter().filter(|(_, file)| !file.state.is_active()) {
+            if file.state.entry().is_none() || strict {
+                broken.push_str(&file.report.rendered);
+                broken.push('\n');
+            } else {
+                let findings = &file.report.findings;
+                tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy is in force");
+            }
+        }
+        if broken.is_empty() { Ok(()) } else { Err(StartError::Policies(broken)) }
+    }
+
+    /// Publishes the catalog, and tells the store what else changed of it.
+    fn publish(&mut self, now: Timestamp) -> Snapshot {
+        self.catalog.prune(self.publisher.log(), now);
+        let pauses = &self.catalog.memory.pauses;
+        let paused = |entry: &crate::policy::SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site), now);
+        let sites = self.catalog.entries().map(paused).collect();
+        let others = self.catalog.memory.changes(&self.stored, now);
+        self.stored = self.catalog.memory.clone();
+        self.publisher.publish(sites, pauses, others, now)
+    }
+
+    fn files(&self) -> FileStatuses {
+        FileStatuses {
+            last_reload: self.last_reload,
+            files: self.catalog.files(self.problem.is_none()),
+            warnings: self.problem.iter().cloned().collect(),
         }
     }
 }
 
 #[cfg(test)]
 mod default_sites_tests;
+#[cfg(test)]
+mod deferred_tests;
 #[cfg(test)]
 mod moved_tests;
 #[cfg(test)]
@@ -307,7 +447,3 @@ mod schedule_tests;
 mod takeover_tests;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod unwritten_tests;
-#[cfg(test)]
-mod waiting_tests;

@@ -1,5 +1,4 @@
 use super::*;
-use crate::crawlers::Registry;
 use std::fs;
 use std::path::PathBuf;
 
@@ -42,14 +41,12 @@ impl World {
         self.live = None;
         let options = SiteOptions {
             policies: self.path("policies"),
-            state: Some(self.path("state")),
             strict: false,
             may_be_missing: false,
             origins: KnownOrigins::default(),
         };
-        let live = SiteManager::start(options, Registry::builtin(), Timestamp(now));
+        let live = super::tests::start_with(options, Some(&self.path("state")), now);
         let live = live.unwrap_or_else(|error| panic!("{error}"));
-        live.write_again(Timestamp(now));
         self.live = Some(live);
     }
 
@@ -132,18 +129,13 @@ fn a_retired_path_is_something_that_is_said() {
 
 #[test]
 fn where_the_memory_is_lost_nobody_knows_what_was_said() {
-    let lose: [fn(&World) -> std::io::Result<()>; 2] = [
-        |world| fs::write(world.path("state/state.json"), "{ torn"),
-        |world| fs::remove_file(world.path("state/complete")),
-    ];
-    for lose in lose {
-        let mut world = World::start(&[("shop", &policy("shop.example", ""))]);
-        lose(&world).expect("lost");
-        world.go_on(true, 40 * DAY);
-        assert!(world.moved("shop.example", 40 * DAY) && world.moved("elsewhere.example", 40 * DAY));
-        world.go_on(true, 41 * DAY);
-        assert!(world.moved("shop.example", 70 * DAY - 1) && !world.moved("shop.example", 70 * DAY));
-    }
+    let mut world = World::start(&[("shop", &policy("shop.example", ""))]);
+    world.live = None;
+    fs::write(world.path("state/state.db"), "no database").expect("damaged");
+    world.go_on(true, 40 * DAY);
+    assert!(world.moved("shop.example", 40 * DAY) && world.moved("elsewhere.example", 40 * DAY));
+    world.go_on(true, 41 * DAY);
+    assert!(world.moved("shop.example", 70 * DAY - 1) && !world.moved("shop.example", 70 * DAY));
     let world = World::start(&[("shop", &policy("shop.example", "noindex"))]);
     assert!(!world.moved("shop.example", 0), "at the first start nothing was said");
 }

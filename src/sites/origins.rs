@@ -2,12 +2,10 @@
 //!
 //! Knows copies; knows neither how they are fetched nor when.
 
-use super::default_sites::{DefaultSite, asked_host, is_no_policy};
-use super::reload::Sites;
-use super::succession::{name_in_log, name_of_logged};
-use crate::history::covers;
+use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, name_of_logged};
+use crate::history::{PublicationLog, covers};
 use crate::policy::Site;
-use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
 use crate::settings::OriginSettings;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
@@ -57,10 +55,10 @@ impl KnownOrigins {
 }
 
 /// How it stands with the robots.txt of a site's origin, for the status.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OriginRobotsStatus {
-    /// One of the states in `docs/origin-robots.md`.
-    pub state: String,
+    /// The state of the copy; `docs/origin-robots.md` explains each.
+    pub state: OriginCopyState,
     /// Where it is fetched.
     pub url: Option<String>,
     /// When the origin last said what it has, or that it has none.
@@ -107,132 +105,92 @@ impl Served {
     }
 }
 
-impl Sites {
-    /// What a site is to be compiled with.
-    pub(super) fn origin_of(&self, name: &str, now: Timestamp) -> Origin {
-        self.origins.get(name).cloned().unwrap_or(OriginKnown::AwaitedSince(now)).for_compiling()
+/// The copies of origins' robots.txt files by site, as sites are compiled with them.
+#[derive(Clone, Debug, Default)]
+pub struct OriginFiles(BTreeMap<String, OriginKnown>);
+
+impl OriginFiles {
+    /// What is known at the start.
+    pub fn new(known: BTreeMap<String, OriginKnown>) -> OriginFiles {
+        OriginFiles(known)
     }
 
-    /// The same for what a file says. Of a site without a policy that happens to have its name it has nothing but what
-    /// it [inherits](Sites::inherited): that may be another host's.
-    pub(super) fn origin_of_file(&self, name: &str, now: Timestamp) -> Origin {
-        match self.default_sites.contains_key(name) {
-            true => OriginKnown::AwaitedSince(now).for_compiling(),
-            false => self.origin_of(name, now),
-        }
+    /// What a site is to be compiled with.
+    pub fn of(&self, name: &str, now: Timestamp) -> Origin {
+        self.0.get(name).cloned().unwrap_or(OriginKnown::AwaitedSince(now)).for_compiling()
     }
 
     /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that
-    /// host until now: the site goes on with that copy, which is better than none should the origin be down just then.
-    /// `None` where the site goes on with what it has.
-    pub(super) fn inherited(&self, site: &Site, now: Timestamp) -> Option<Origin> {
-        let log = &self.published_log;
+    /// host until now. The site goes on with that copy, which is better than none if the origin is down just then.
+    /// `before` is the site of this name that is in force. `None` where the site goes on with what it has.
+    pub fn inherited(
+        &self,
+        site: &Site,
+        before: Option<&Site>,
+        log: &PublicationLog,
+        now: Timestamp,
+    ) -> Option<Origin> {
         if !site.policy.reads_origin() || log.is_empty() {
             return None;
         }
         let host = asked_host(&site.policy);
         let own = name_in_log(site);
-        let before = log.last_site(host.as_ref());
-        if before == Some(own.as_str()) {
+        let last = log.last_site(host.as_ref());
+        if last == Some(own.as_str()) {
             return None;
         }
-        match before.and_then(|before| self.origins.get(name_of_logged(before))) {
+        match last.and_then(|last| self.0.get(name_of_logged(last))) {
             Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
-            // The host by which it asks was its own before, or that by which it asked is still: its copy is better than
-            // none until another is there.
-            _ if log.had(&own, host.as_ref()) || self.keeps_asked_host(site) => None,
+            // The host by which the site asks was its own before, or that by which it asked is still: its copy is
+            // better than none until another is there.
+            _ if log.had(&own, host.as_ref()) || before.is_some_and(|before| keeps_asked_host(site, before)) => None,
             // A copy that has the site's name is of another host.
-            _ => matches!(self.origins.get(&site.name), Some(OriginKnown::Copy(_)))
+            _ => matches!(self.0.get(&site.name), Some(OriginKnown::Copy(_)))
                 .then(|| OriginKnown::AwaitedSince(now).for_compiling()),
         }
     }
 
-    /// Whether the host by which a site asked for its origin's file is one of its hosts now.
-    fn keeps_asked_host(&self, site: &Site) -> bool {
-        let asked = self.entry(&site.name).and_then(|before| asked_host(&before.site.policy));
-        asked.is_some_and(|asked| {
-            let hosts = || site.policy.hosts.iter().map(|host| &host.value);
-            site.policy.hosts.is_empty() || hosts().any(|host| covers(host, &asked))
-        })
-    }
-
     /// Forgets the copies of sites that are long gone.
-    pub(super) fn forget_origins(&mut self) {
-        let names: BTreeSet<String> = self.names().into_iter().collect();
-        let known = self.memory.log.sites();
-        self.origins
-            .retain(|site, _| names.contains(site) || known.iter().any(|logged| name_of_logged(logged) == site));
+    pub fn forget(&mut self, names: &BTreeSet<String>, log: &PublicationLog) {
+        let logged: BTreeSet<&str> = log.sites().into_iter().map(name_of_logged).collect();
+        self.0.retain(|site, _| names.contains(site) || logged.contains(site.as_str()));
     }
 
     /// Notes that a site came into force: from now on it waits for its origin's file, or does not ask for it.
-    pub(super) fn note_origin(&mut self, site: &Site, now: Timestamp) {
+    /// `takes_name` says that a site without a policy had its name.
+    pub fn note(&mut self, site: &Site, takes_name: bool, now: Timestamp) {
         let name = site.name.clone();
-        if self.default_sites.contains_key(&name) && !is_no_policy(&site.policy) {
-            self.origins.remove(&name);
+        if takes_name && !is_no_policy(&site.policy) {
+            self.0.remove(&name);
         }
         match &site.origin {
-            _ if !site.policy.reads_origin() => drop(self.origins.remove(&name)),
-            Some(file) => drop(self.origins.insert(name, OriginKnown::Copy(file.clone()))),
-            None if matches!(self.origins.get(&name), Some(OriginKnown::AwaitedSince(_))) => {}
-            // A copy that it was not compiled with is of another host.
-            None => drop(self.origins.insert(name, OriginKnown::AwaitedSince(now))),
+            _ if !site.policy.reads_origin() => drop(self.0.remove(&name)),
+            Some(file) => self.set(&name, file.clone()),
+            None if matches!(self.0.get(&name), Some(OriginKnown::AwaitedSince(_))) => {}
+            // A copy that the site was not compiled with is of another host.
+            None => drop(self.0.insert(name, OriginKnown::AwaitedSince(now))),
         }
     }
 
-    /// The clock on the wall was set by so many seconds: who waits for the origin's file waits no longer, and no
-    /// shorter, for that.
-    pub(super) fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
-        for known in self.origins.values_mut() {
+    /// The origin of a site has this file.
+    pub fn set(&mut self, name: &str, file: Arc<OriginFile>) {
+        self.0.insert(name.to_owned(), OriginKnown::Copy(file));
+    }
+
+    /// The wall clock was set by so many seconds: a site that waits for its origin's file waits as long as was meant.
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
+        for known in self.0.values_mut() {
             if let OriginKnown::AwaitedSince(since) = known {
                 *since = Timestamp(since.0.saturating_add(by)).min(now);
             }
         }
-        let mut changed = false;
-        for name in self.names() {
-            let Some(before) = self.entry(&name).filter(|entry| entry.site.robots_txt.awaits_origin_until.is_some())
-            else {
-                continue;
-            };
-            let (before, origin) = (before.clone(), self.origin_of(&name, now));
-            let candidate = self.read_with(&name, Ok(before.site.policy.source.clone()), &origin);
-            let Some(site) = candidate.site else { continue };
-            site.front_page.go_on_from(&before.site.front_page);
-            let entry = self.succeed(site, now);
-            if let Some(place) = self.entry_mut(&name) {
-                *place = entry;
-                changed = true;
-            }
-        }
-        if changed {
-            self.remember(now);
-        }
-        changed
     }
+}
 
-    /// Puts a copy into force, unless the site could not be used with it: then the findings say why, and everything
-    /// stays as it was.
-    pub(super) fn origin_says(
-        &mut self,
-        name: &str,
-        file: Arc<OriginFile>,
-        now: Timestamp,
-    ) -> (Result<(), Vec<String>>, bool) {
-        let Some(before) = self.entry(name).filter(|entry| entry.site.policy.reads_origin()).cloned() else {
-            return (Ok(()), false);
-        };
-        let source = before.site.policy.source.clone();
-        let candidate = self.read_with(name, Ok(source), &Origin::Read(file.clone()));
-        let Some(site) = candidate.site.clone() else { return (Err(candidate.refusals()), false) };
-        // The same octets from another URL are no news of the front page.
-        if before.site.origin.as_ref().is_some_and(|known| known.file.bytes() == file.file.bytes()) {
-            site.front_page.go_on_from(&before.site.front_page);
-        }
-        self.origins.insert(name.to_owned(), OriginKnown::Copy(file));
-        let entry = self.succeed(site, now);
-        if let Some(place) = self.entry_mut(name) {
-            *place = entry;
-        }
-        self.remember(now);
-        (Ok(()), true)
-    }
+/// Whether the host by which a site asked for its origin's file before is one of its hosts now.
+fn keeps_asked_host(site: &Site, before: &Site) -> bool {
+    asked_host(&before.policy).is_some_and(|asked| {
+        let mut hosts = site.policy.hosts.iter().map(|host| &host.value);
+        site.policy.hosts.is_empty() || hosts.any(|host| covers(host, &asked))
+    })
 }

@@ -1,22 +1,31 @@
-//! Pauses: the planned one of a policy, and those switched at run time, which outrank it. Both end.
+//! Pauses: the planned one of a policy, and those that an operator switches on at run time, which outrank it. The main
+//! type is [`Pauses`]. This file must not know which sites there are, nor how facts are written.
+//!
+//! A planned pause is first seen, in force, and over or ended by an operator. One that names no beginning begins when
+//! crawlgate first sees it. What is noted of it outlasts a restart, so that it does not begin again.
 
-use super::reload::Sites;
 use crate::policy::Site;
 use crate::policy::model::{Audience, PausePolicy};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
 use crate::policy::site::ActivePause;
+use crate::state::{AsWritten, Fact, Facts, Pause, PauseEvent};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// What is noted of a planned pause stays for so long after its policy is gone, for a policy that comes back.
+const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+/// Retry-After in seconds where an operator names none.
+const RETRY_AFTER: u32 = 1_800;
+
 /// A pause asked for at run time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseRequest {
     /// The site; all sites when absent.
     pub site: Option<String>,
-    /// Whom it stops.
+    /// Which clients it stops.
     #[serde(default)]
     pub audience: Audience,
     /// How long, in seconds; 12 hours when absent. Beyond 36 hours needs `long`.
@@ -31,14 +40,31 @@ pub struct PauseRequest {
     pub long: bool,
 }
 
-/// Why a pause cannot be set.
+/// Why a pause cannot be set or ended.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct PauseError(pub String);
+pub enum PauseError {
+    /// It would end at once.
+    #[error("a pause lasts at least a second; to end one, resume")]
+    Empty,
+    /// It is long, and nobody said that this is meant.
+    #[error("a pause of more than 36 hours costs places in search results: say `long` if it is meant")]
+    Long,
+    /// No policy is in force.
+    #[error("there is no site to pause: no policy is in force")]
+    NoSite,
+    /// The site does not exist.
+    #[error("there is no site `{site}`; the sites are: {}", .sites.join(", "))]
+    UnknownSite {
+        /// As it was asked for.
+        site: String,
+        /// The sites that there are.
+        sites: Vec<String>,
+    },
+}
 
-/// A pause as it is remembered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Switched {
+/// A pause that was switched on at run time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Switched {
     audience: Audience,
     from: Timestamp,
     until: Timestamp,
@@ -46,20 +72,36 @@ pub struct Switched {
     robots_txt: bool,
 }
 
-/// What is remembered of pauses.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Remembered {
-    /// Switched at run time, by site.
-    pub switched: BTreeMap<String, Switched>,
-    /// When a policy with a planned pause was first in force, by site and what the pause says.
-    pub first_seen: BTreeMap<String, Timestamp>,
-    /// Planned pauses that were ended by hand, by site and what they say.
-    pub ended: BTreeMap<String, Timestamp>,
+/// The site of a planned pause, and a digest of what the pause says: it is the same pause as long as it says the same.
+type PlanKey = (String, String);
+
+/// What is known of pauses.
+#[derive(Clone, Debug, Default)]
+pub struct Pauses {
+    /// By site.
+    switched: BTreeMap<String, Switched>,
+    /// When a policy with this planned pause was first in force.
+    first_seen: BTreeMap<PlanKey, Timestamp>,
+    /// When an operator ended the planned pause.
+    ended: BTreeMap<PlanKey, Timestamp>,
 }
 
-impl Remembered {
-    /// The pauses of a site, the one that counts first. Notes when a planned one first came into force.
+impl Pauses {
+    /// What an earlier process kept.
+    pub fn remembered(facts: &Facts) -> Pauses {
+        let mut pauses = Pauses::default();
+        for (_, record) in &facts.pauses {
+            let (site, plan) = (record.site.clone(), record.plan.clone());
+            match record.event {
+                PauseEvent::Switched => drop(pauses.switched.insert(site, Switched::of(record))),
+                PauseEvent::FirstSeen => drop(pauses.first_seen.insert((site, plan), record.since)),
+                PauseEvent::Ended => drop(pauses.ended.insert((site, plan), record.since)),
+            }
+        }
+        pauses
+    }
+
+    /// The pauses of a site, the one that counts first.
     pub fn of(&self, site: &Site) -> Vec<ActivePause> {
         let switched = self.switched.get(&site.name).map(|pause| ActivePause {
             audience: pause.audience,
@@ -69,99 +111,132 @@ impl Remembered {
             robots_txt_until: pause.robots_txt.then(|| pause.from.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         });
-        let planned = site.policy.pause.as_ref().and_then(|pause| self.planned(site, pause));
-        switched.into_iter().chain(planned).collect()
+        switched.into_iter().chain(self.planned(site)).collect()
     }
 
-    fn planned(&self, site: &Site, pause: &PausePolicy) -> Option<ActivePause> {
+    fn planned(&self, site: &Site) -> Option<ActivePause> {
+        let pause = site.policy.pause.as_ref()?;
         let key = key(&site.name, pause);
         if self.ended.contains_key(&key) {
             return None;
         }
-        // One that was to begin before anybody knew of it begins when it is known: it would be over otherwise, unseen.
+        // A pause whose beginning had passed when crawlgate first saw it begins then: it would be over otherwise, unseen.
         let from = pause.from.max(self.first_seen.get(&key).copied())?;
         planned_pause(&site.policy, from)
     }
 
-    /// Notes a policy's pause that came into force now.
+    /// Notes the planned pause of a policy that came into force now.
     pub fn note(&mut self, site: &Site, now: Timestamp) {
         if let Some(pause) = &site.policy.pause {
             self.first_seen.entry(key(&site.name, pause)).or_insert(now);
         }
     }
 
-    /// Drops what is over, so that the file does not grow. What is noted of a pause stays as long as a policy in force
-    /// holds it, or it would begin anew; otherwise for a month, for the policy that comes back.
-    pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
-        let month = Duration::from_secs(31 * 86_400);
-        let planned: BTreeSet<String> =
-            in_force.filter_map(|site| Some(key(&site.name, site.policy.pause.as_ref()?))).collect();
-        self.switched.retain(|_, pause| now < pause.until);
-        for noted in [&mut self.first_seen, &mut self.ended] {
-            noted.retain(|key, since| planned.contains(key) || now.since(*since) < month);
-        }
-    }
-}
-
-/// A planned pause is the same one as long as it says the same.
-fn key(site: &str, pause: &PausePolicy) -> String {
-    let said = format!("{:?}", PausePolicy { span: Default::default(), ..pause.clone() });
-    let digest = Sha256::digest(said.as_bytes());
-    format!("{site}/{}", digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-}
-
-impl Sites {
-    pub(super) fn pause(&mut self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
-        let names = self.named(request.site.as_deref())?;
+    /// Pauses these sites; says until when.
+    ///
+    /// # Errors
+    /// The pause is empty, or longer than 36 hours without `long`.
+    pub fn pause(
+        &mut self,
+        sites: Vec<String>,
+        request: &PauseRequest,
+        now: Timestamp,
+    ) -> Result<Timestamp, PauseError> {
         let length = request.seconds.map_or(DEFAULT_PAUSE, Duration::from_secs);
         if length.is_zero() {
-            return Err(PauseError("a pause lasts at least a second; to end one, resume".into()));
+            return Err(PauseError::Empty);
         }
         if length > LONG_PAUSE && !request.long {
-            return Err(PauseError(
-                "a pause of more than 36 hours costs places in search results: say `long` if it is meant".into(),
-            ));
+            return Err(PauseError::Long);
         }
-        let until = now.plus(length.min(Duration::from_secs(31 * 86_400)));
-        for name in names {
-            let retry_after = request.retry_after.unwrap_or(1_800).max(1);
-            let pause =
-                Switched { audience: request.audience, from: now, until, retry_after, robots_txt: request.robots_txt };
-            self.memory.pauses.switched.insert(name, pause);
-        }
-        self.remember(now);
+        let until = now.plus(length.min(REMEMBERED));
+        let retry_after = request.retry_after.unwrap_or(RETRY_AFTER).max(1);
+        let (audience, robots_txt) = (request.audience, request.robots_txt);
+        let pause = Switched { audience, from: now, until, retry_after, robots_txt };
+        self.switched.extend(sites.into_iter().map(|site| (site, pause.clone())));
         Ok(until)
     }
 
-    pub(super) fn resume(&mut self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
-        let names = self.named(site)?;
-        let mut resumed = Vec::new();
-        for name in names {
-            let planned = self
-                .site(&name)
-                .and_then(|site| Some((self.memory.pauses.planned(&site, site.policy.pause.as_ref()?)?, site)));
-            let mut was_paused = self.memory.pauses.switched.remove(&name).is_some_and(|pause| now < pause.until);
-            if let Some((_, site)) = planned.filter(|(pause, _)| pause.from <= now && now < pause.until)
-                && let Some(pause) = &site.policy.pause
-            {
-                self.memory.pauses.ended.insert(key(&name, pause), now);
-                was_paused = true;
-            }
-            if was_paused {
-                resumed.push(name);
-            }
+    /// Ends the pauses of a site, the planned one too; says whether one was in force.
+    pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
+        let switched = self.switched.remove(&site.name).is_some_and(|pause| now < pause.until);
+        let planned = self.planned(site).is_some_and(|pause| pause.from <= now && now < pause.until);
+        if let Some(pause) = site.policy.pause.as_ref().filter(|_| planned) {
+            self.ended.insert(key(&site.name, pause), now);
         }
-        self.remember(now);
-        Ok(resumed)
+        switched || planned
     }
 
-    fn named(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let names = self.names();
-        match site {
-            None if names.is_empty() => Err(PauseError("there is no site to pause: no policy is in force".into())),
-            None => Ok(names),
-            Some(site) if names.iter().any(|name| name == site) => Ok(vec![site.to_owned()]),
-            Some(site) => Err(PauseError(format!("there is no site `{site}`; the sites are: {}", names.join(", ")))),
+    /// Drops what is over. What is noted of a planned pause stays as long as a policy in force has it.
+    pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
+        let planned: BTreeSet<PlanKey> =
+            in_force.filter_map(|site| Some(key(&site.name, site.policy.pause.as_ref()?))).collect();
+        self.switched.retain(|_, pause| now < pause.until);
+        for noted in [&mut self.first_seen, &mut self.ended] {
+            noted.retain(|key, since| planned.contains(key) || now.since(*since) < REMEMBERED);
         }
     }
+
+    /// The facts that are new or gone, compared with an earlier state.
+    pub fn changes(&self, before: &Pauses, now: Timestamp) -> Vec<Fact> {
+        let (mut known, mut facts) = (before.records(), Vec::new());
+        for (key, record) in self.records() {
+            if known.remove(&key).as_ref() != Some(&record) {
+                facts.push(Fact::set(now, record));
+            }
+        }
+        facts.extend(known.into_values().map(|record| Fact::removed(now, record)));
+        facts
+    }
+
+    fn records(&self) -> BTreeMap<(String, PauseEvent, String), Pause> {
+        let switched = self.switched.iter().map(|(site, pause)| pause.record(site));
+        let noted = |event: PauseEvent| {
+            move |(key, since): (&PlanKey, &Timestamp)| Pause {
+                site: key.0.clone(),
+                event,
+                plan: key.1.clone(),
+                audience: String::new(),
+                since: *since,
+                until: AsWritten(*since),
+                retry_after: 0,
+                robots_txt: false,
+            }
+        };
+        let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
+        let all = switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)));
+        all.map(|record| ((record.site.clone(), record.event, record.plan.clone()), record)).collect()
+    }
+}
+
+impl Switched {
+    fn of(record: &Pause) -> Switched {
+        let Pause { since: from, until: AsWritten(until), retry_after, robots_txt, .. } = *record;
+        let audience = if record.audience == EVERYONE { Audience::Everyone } else { Audience::Crawlers };
+        Switched { audience, from, until, retry_after, robots_txt }
+    }
+
+    fn record(&self, site: &str) -> Pause {
+        Pause {
+            site: site.to_owned(),
+            event: PauseEvent::Switched,
+            plan: String::new(),
+            audience: match self.audience {
+                Audience::Everyone => EVERYONE.into(),
+                Audience::Crawlers => "crawlers".into(),
+            },
+            since: self.from,
+            until: AsWritten(self.until),
+            retry_after: self.retry_after,
+            robots_txt: self.robots_txt,
+        }
+    }
+}
+
+const EVERYONE: &str = "everyone";
+
+fn key(site: &str, pause: &PausePolicy) -> PlanKey {
+    let said = format!("{:?}", PausePolicy { span: Default::default(), ..pause.clone() });
+    let digest = Sha256::digest(said.as_bytes());
+    (site.to_owned(), digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
 }

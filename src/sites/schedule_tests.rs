@@ -16,10 +16,8 @@ const POLICY: &str = "hosts: [a.example]\nrobots: { origin: replace, groups: [{ 
      retire: { paths: /old/, noindex_from: 1970-01-11, disallow_after: 10d }\n";
 
 fn start(directory: &Path, now: i64) -> Arc<SiteManager> {
-    let (policies, state) = (directory.join("policies"), Some(directory.join("state")));
-    fs::create_dir_all(&policies).expect("a directory");
-    let options = SiteOptions { policies, state, strict: false, may_be_missing: false, origins: Default::default() };
-    SiteManager::start(options, Registry::builtin(), Timestamp(now)).expect("started")
+    fs::create_dir_all(directory.join("policies")).expect("a directory");
+    super::tests::start(&directory.join("policies"), Some(&directory.join("state")), now)
 }
 
 fn write(directory: &Path, text: &str) {

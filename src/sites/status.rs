@@ -50,6 +50,9 @@ pub struct SiteStatus {
     pub last_good_copy: bool,
     /// Why not, and warnings: `file:line:column: ...`.
     pub findings: Vec<String>,
+    /// The site that has a host of this site's file, so that the file is not in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicts_with: Option<String>,
     /// The pause in force, until this moment.
     #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
@@ -127,7 +130,7 @@ impl std::fmt::Display for RetireStatus {
 }
 
 /// How the files stood after the last reload, for a status that waits for no reload.
-pub struct Files {
+pub struct FileStatuses {
     pub last_reload: Timestamp,
     /// In the order of their names.
     pub files: Vec<FileStatus>,
@@ -139,10 +142,11 @@ pub struct FileStatus {
     /// Whether the file as it stands is in force.
     pub in_force: bool,
     pub last_good_copy: bool,
+    pub conflicts_with: Option<String>,
     pub findings: Vec<String>,
 }
 
-pub fn status(files: &Files, snapshot: &Snapshot, now: Timestamp) -> Status {
+pub fn status(files: &FileStatuses, snapshot: &Snapshot, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
     let superseded = superseded_versions(snapshot);
@@ -150,6 +154,7 @@ pub fn status(files: &Files, snapshot: &Snapshot, now: Timestamp) -> Status {
         held_versions: superseded.get(file.site.as_str()).map_or(0, BTreeSet::len),
         reload_ok: file.in_force,
         last_good_copy: file.last_good_copy,
+        conflicts_with: file.conflicts_with.clone(),
         findings: file.findings.clone(),
         ..of_entry(&file.site, entries.get(file.site.as_str()).copied(), now)
     });
@@ -196,6 +201,7 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         reload_ok: false,
         last_good_copy: false,
         findings: Vec::new(),
+        conflicts_with: None,
         paused_until: pause.map(|pause| pause.until),
         held_versions: 0,
         indexable: site.is_none_or(|site| indexable(site, now)),

@@ -1,5 +1,4 @@
 use super::*;
-use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use std::fs;
 use std::path::Path;
@@ -9,7 +8,7 @@ const DAY: i64 = 86_400;
 /// A policy directory and a state directory of one crawlgate after another.
 struct World {
     directory: tempfile::TempDir,
-    live: Arc<SiteManager>,
+    live: Option<Arc<SiteManager>>,
 }
 
 impl World {
@@ -20,7 +19,7 @@ impl World {
             fs::write(directory.path().join("policies").join(format!("{name}.yaml")), text).expect("a policy");
         }
         let live = start(directory.path(), KnownOrigins::default(), 0);
-        World { directory, live }
+        World { directory, live: Some(live) }
     }
 
     fn write(&self, name: &str, text: &str) -> &World {
@@ -39,15 +38,22 @@ impl World {
     }
 
     fn go_on_knowing(&mut self, origins: KnownOrigins, cold: bool, now: i64) {
-        match cold {
-            true => self.live = start(self.directory.path(), origins, now),
-            false => drop(self.live.reload(Timestamp(now))),
+        if cold {
+            // One process owns the state directory.
+            self.live = None;
+            self.live = Some(start(self.directory.path(), origins, now));
+        } else {
+            self.live().reload(Timestamp(now));
         }
+    }
+
+    fn live(&self) -> &SiteManager {
+        self.live.as_ref().expect("started")
     }
 
     /// What a crawler may have been given on a host besides what is in force: the rules of each version.
     fn held(&self, host: &str) -> Vec<String> {
-        let snapshot = self.live.snapshot();
+        let snapshot = self.live().snapshot();
         let rules = |body: &[u8]| {
             let text = String::from_utf8_lossy(body);
             let rules = text.lines().filter_map(|line| line.strip_prefix("Disallow: "));
@@ -57,21 +63,15 @@ impl World {
     }
 
     fn published(&self, host: &str, now: i64) -> Option<String> {
-        let snapshot = self.live.snapshot();
+        let snapshot = self.live().snapshot();
         let file = &snapshot.sites()[snapshot.site_for_host(host.as_bytes())?].site.robots_txt;
         file.awaits_origin(Timestamp(now)).is_none().then(|| String::from_utf8_lossy(&file.body).into_owned())
     }
 }
 
 fn start(directory: &Path, origins: KnownOrigins, now: i64) -> Arc<SiteManager> {
-    let options = SiteOptions {
-        policies: directory.join("policies"),
-        state: Some(directory.join("state")),
-        strict: false,
-        may_be_missing: false,
-        origins,
-    };
-    SiteManager::start(options, Registry::builtin(), Timestamp(now)).unwrap_or_else(|error| panic!("{error}"))
+    let options = SiteOptions { policies: directory.join("policies"), strict: false, may_be_missing: false, origins };
+    super::tests::start_with(options, Some(&directory.join("state")), now).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn policy(hosts: &str, rule: &str) -> String {
@@ -145,7 +145,7 @@ fn the_first_policy_follows_what_was_passed_on_without_one() {
         let mut world = World::start(&[]);
         let (site, known) = copy("origin", "/a");
         let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
-        world.live.origin_says(&site, file.clone(), Timestamp(1)).expect("passed on");
+        world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("passed on");
         world.write("shop", "hosts: shop.example\nrobots: { groups: [{ agents: '*', disallow: /b }] }\n");
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
@@ -162,7 +162,7 @@ fn a_copy_goes_with_its_host() {
         let mut world = World::start(&[("shop", &merged("shop.example, www.shop.example"))]);
         let (site, known) = copy("shop", "/a");
         let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
-        world.live.origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+        world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
         world.remove("shop").write("store", &merged("www.shop.example")).write("new", &merged("new.example"));
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
@@ -179,7 +179,7 @@ fn a_site_that_goes_to_another_host_leaves_the_copy_behind() {
         let mut world = World::start(&[("shop", &merged("a.example"))]);
         let (site, known) = copy("shop", "/a");
         let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
-        world.live.origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+        world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
         world.write("shop", &merged("b.example"));
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
@@ -192,7 +192,7 @@ fn without_the_last_policy_its_copy_goes_on() {
     let mut world = World::start(&[("shop", "robots: { groups: [{ agents: '*', disallow: /p }] }\n")]);
     let (site, known) = copy("shop", "/a");
     let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
-    world.live.origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
+    world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
     world.remove("shop");
     world.go_on(false, 10);
     let published = world.published("shop.example", 10).expect("no 503");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use crate::policy::{Held, HostHistory, SiteEntry};
@@ -16,19 +17,35 @@ fn write(directory: &Path, file: &str, text: &str) {
     fs::write(directory.join(file), text).expect("written");
 }
 
-fn options(policies: &Path, state: Option<&Path>) -> SiteOptions {
-    SiteOptions {
-        policies: policies.to_owned(),
-        state: state.map(Path::to_owned),
-        strict: false,
-        may_be_missing: false,
-        origins: Default::default(),
+fn options(policies: &Path) -> SiteOptions {
+    SiteOptions { policies: policies.to_owned(), strict: false, may_be_missing: false, origins: Default::default() }
+}
+
+/// A store whose clock stands still.
+fn open_state(directory: Option<&Path>, now: i64) -> (StateStore, Remembered) {
+    let moment = Moment { now: Timestamp(now), lived: Duration::ZERO };
+    match directory {
+        Some(directory) => StateStore::open(Some(directory), Arc::new(move || moment)).expect("one owner at a time"),
+        None => StateStore::in_memory_only(),
     }
 }
 
+/// Starts with a state directory, if there is one. The run before must have been dropped.
+pub(super) fn start_with(options: SiteOptions, state: Option<&Path>, now: i64) -> Result<Arc<SiteManager>, StartError> {
+    let (store, remembered) = open_state(state, now);
+    let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))?;
+    store.begin(Vec::new()).expect("begun");
+    Ok(live)
+}
+
 pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<SiteManager> {
-    SiteManager::start(options(policies, state), Registry::builtin(), Timestamp(now))
-        .unwrap_or_else(|error| panic!("{error}"))
+    start_with(options(policies), state, now).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn start_reading(policies: &Path, read: compiler::Read) -> Result<Arc<SiteManager>, StartError> {
+    let (store, remembered) = open_state(None, 0);
+    let compiler = SiteCompiler { read, registry: Registry::builtin() };
+    SiteManager::start_reading(options(policies), (&store, &remembered), compiler, Timestamp(0))
 }
 
 fn outcomes(report: &ReloadReport) -> Vec<(&str, Outcome)> {
@@ -92,11 +109,10 @@ fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
     assert!(served(&live, "a").contains("Disallow: /good"));
     let status = live.status(Timestamp(10));
     assert!(status.sites[0].last_good_copy && !status.sites[0].reload_ok);
-    let strict = SiteOptions { strict: true, ..options(directory.path(), Some(state.path())) };
-    assert!(matches!(SiteManager::start(strict, Registry::builtin(), Timestamp(10)), Err(StartError::Policies(_))));
-    let Err(StartError::Policies(shown)) =
-        SiteManager::start(options(directory.path(), None), Registry::builtin(), Timestamp(10))
-    else {
+    drop(live);
+    let strict = SiteOptions { strict: true, ..options(directory.path()) };
+    assert!(matches!(start_with(strict, Some(state.path()), 10), Err(StartError::Policies(_))));
+    let Err(StartError::Policies(shown)) = start_with(options(directory.path()), None, 10) else {
         panic!("there is no copy to run on")
     };
     assert!(shown.contains("a.yaml:1:9"), "{shown}");
@@ -201,17 +217,10 @@ fn a_long_pause_has_to_be_meant() {
     assert!(live.pause(&long, Timestamp(0)).is_err());
     assert!(live.pause(&PauseRequest { long: true, ..long }, Timestamp(0)).is_ok());
     let nowhere = PauseRequest { site: Some("b".into()), ..PauseRequest::default() };
-    assert_eq!(live.pause(&nowhere, Timestamp(0)), Err(PauseError("there is no site `b`; the sites are: a".into())));
-}
-
-#[test]
-fn a_state_that_cannot_be_understood_is_set_aside() {
-    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-    write(directory.path(), "a.yaml", &policy("/one"));
-    fs::write(state.path().join("state.json"), "{ torn").expect("written");
-    let live = start(directory.path(), Some(state.path()), 5);
-    assert!(served(&live, "a").contains("/one"));
-    assert!(state.path().join("state.json.unreadable").exists());
+    assert_eq!(
+        live.pause(&nowhere, Timestamp(0)),
+        Err(PauseError::UnknownSite { site: "b".into(), sites: vec!["a".into()] })
+    );
 }
 
 #[test]
@@ -233,7 +242,7 @@ fn what_is_only_worth_knowing_is_not_told() {
     write(directory.path(), "a.yaml", &policy("/private/"));
     let mistakes: String = (0..100).map(|number| format!("mistake{number}: 1\n")).collect();
     write(directory.path(), "b.yaml", &(policy("/b").replace("a.example", "b.example") + &mistakes));
-    let live = SiteManager::start(options(directory.path(), None), Registry::builtin(), Timestamp(0));
+    let live = start_with(options(directory.path()), None, 0);
     let Err(StartError::Policies(problem)) = live else { panic!("`b` has no copy to run on") };
     assert!(problem.contains("mistake99"), "at the start all that refuses a file is shown: {problem}");
     fs::remove_file(directory.path().join("b.yaml")).expect("removed");
@@ -347,14 +356,15 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
     let one = history(&live).superseded[1].former.version;
     drop(live);
     // What is not the version that it is said to be is none.
-    fs::write(state.path().join(format!("versions/{one}.txt")), "User-agent: *\nDisallow: /\n").expect("written");
+    let file = rusqlite::Connection::open(state.path().join("state.db")).expect("the store");
+    let torn = file.execute("UPDATE versions SET bytes = ?1 WHERE id = ?2", (b"User-agent: *\n", one.to_string()));
+    assert_eq!(torn.expect("written"), 1);
+    drop(file);
     let live = start(directory.path(), Some(state.path()), 400);
     assert_eq!((held(&live), history(&live).unknown_until), (both[..1].to_vec(), Some(Timestamp(100))));
     drop(live);
     let live = start(directory.path(), Some(state.path()), 301 + KEPT);
     assert_eq!((held(&live), history(&live).unknown_until), (vec![], None));
-    let files = fs::read_dir(state.path().join("versions")).expect("a directory").count();
-    assert_eq!(files, 1, "the bytes of what nobody may hold are gone");
 }
 
 #[test]
@@ -363,9 +373,11 @@ fn a_version_is_on_disk_before_it_is_served() {
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 0);
     for round in 1..5 {
-        let version = entry(&live).site.robots_txt.version;
-        let file = state.path().join(format!("versions/{version}.txt"));
-        assert_eq!(fs::read(&file).expect("it is there"), &*entry(&live).site.robots_txt.body);
+        let file = rusqlite::Connection::open(state.path().join("state.db")).expect("the store");
+        let version = entry(&live).site.robots_txt.version.to_string();
+        let written =
+            file.query_row("SELECT bytes FROM versions WHERE id = ?1", [version], |row| row.get::<_, Vec<u8>>(0));
+        assert_eq!(written.expect("it is there"), &*entry(&live).site.robots_txt.body);
         write(directory.path(), "a.yaml", &policy(&format!("/{round}")));
         live.reload(Timestamp(round));
     }
@@ -380,9 +392,8 @@ fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_n
     write(directory.path(), "a.yaml", &policy("/two"));
     live.reload(Timestamp(20));
     assert_eq!(history(&live).identity_epoch, Timestamp(10));
-    live.write_again(Timestamp(0));
     drop(live);
-    let live = start(directory.path(), Some(state.path()), 30);
+    let live = start(directory.path(), Some(state.path()), 25);
     assert_eq!(history(&live).identity_epoch, Timestamp(10));
     write(
         directory.path(),
@@ -489,7 +500,7 @@ fn what_is_no_file_is_a_finding_and_holds_nothing_up() {
     std::os::unix::fs::symlink("nowhere.yaml", directory.path().join("c.yaml")).expect("a link");
     let report = live.reload(Timestamp(1));
     assert_eq!(outcomes(&report), [("a", Outcome::Unchanged), ("b", Outcome::Refused), ("c", Outcome::Refused)]);
-    assert!(report.sites[1].findings[0].contains("is no file"), "{report:?}");
+    assert!(report.sites[1].findings[0].contains("error[unreadable]"), "{report:?}");
 }
 
 #[test]
@@ -527,26 +538,6 @@ fn a_planned_pause_that_was_ended_stays_ended_until_its_end() {
 }
 
 #[test]
-fn a_state_that_was_set_aside_is_said_and_one_that_cannot_be_written_too() {
-    let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
-    write(directory.path(), "a.yaml", &policy("/one"));
-    fs::write(state.path().join("state.json"), "{ torn").expect("written");
-    let live = start(directory.path(), Some(state.path()), 5);
-    assert!(live.status(Timestamp(5)).warnings[0].contains("set aside"), "{:?}", live.status(Timestamp(5)));
-    let away = state.path().join("last-good");
-    fs::remove_dir_all(&away).expect("removed");
-    fs::write(&away, "in the way").expect("written");
-    write(directory.path(), "a.yaml", &policy("/two"));
-    assert_eq!(outcomes(&live.reload(Timestamp(6))), [("a", Outcome::Replaced)], "the proxy runs on");
-    assert!(live.status(Timestamp(6)).warnings.iter().any(|warning| warning.contains("cannot be written")));
-    fs::remove_file(&away).expect("removed");
-    fs::create_dir(&away).expect("a folder");
-    live.reload(Timestamp(7));
-    assert!(!live.status(Timestamp(7)).warnings.iter().any(|warning| warning.contains("cannot be written")));
-    assert!(away.join("a.yaml").exists(), "it is tried again");
-}
-
-#[test]
 fn a_directory_that_is_a_link_is_watched_through_a_swap() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
@@ -577,12 +568,11 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
+    let read: compiler::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
         false => crate::verdict::load_with_origin(name, source, origin, registry, at),
     };
-    let live = SiteManager::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0))
-        .expect("started");
+    let live = start_reading(directory.path(), read).expect("started");
     write(directory.path(), "a.yaml", "# fatal\n");
     write(directory.path(), "b.yaml", &policy("/b").replace("a.example", "b.example"));
     let report = live.reload(Timestamp(1));
@@ -596,15 +586,14 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: reload::Read = |name, source, origin, registry, at| {
+    let read: compiler::Read = |name, source, origin, registry, at| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");
         }
         crate::verdict::load_with_origin(name, source, origin, registry, at)
     };
-    let live = SiteManager::start_reading(options(directory.path(), None), Registry::builtin(), read, Timestamp(0))
-        .expect("started");
+    let live = start_reading(directory.path(), read).expect("started");
     let ((reading, is_reading), (go_on, may_go_on)) = (channel(), channel());
     *GATE.lock().expect("no panic") = Some((reading, may_go_on));
     write(directory.path(), "a.yaml", &policy("/two"));
@@ -627,13 +616,10 @@ fn copy(text: &str) -> Arc<OriginFile> {
 fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let policies = directory.path().join("policies");
-    let mut options = options(&policies, Some(&directory.path().join("state")));
-    assert!(
-        SiteManager::start(options.clone(), Registry::builtin(), Timestamp(0)).is_err(),
-        "somebody named the directory"
-    );
+    let mut options = options(&policies);
+    assert!(start_with(options.clone(), None, 0).is_err(), "an operator named the directory");
     options.may_be_missing = true;
-    let live = SiteManager::start(options, Registry::builtin(), Timestamp(0)).unwrap_or_else(|error| panic!("{error}"));
+    let live = start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"));
     let status = live.status(Timestamp(0)).sites.remove(0);
     assert_eq!((status.site.as_str(), status.mode.as_str(), status.hosts.len()), (DEFAULT_SITE, "observe", 0));
     assert!(entry(&live).site.robots_txt.awaits_origin(Timestamp(0)).is_some());

@@ -42,18 +42,6 @@ impl Column for String {
     }
 }
 
-impl Column for Option<String> {
-    const TYPE: &'static str = "TEXT";
-
-    fn to_value(&self) -> Value {
-        self.clone().map_or(Value::Null, Value::Text)
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Option<String>, FromSqlError> {
-        Ok(value.as_str_or_null()?.map(str::to_owned))
-    }
-}
-
 impl Column for Arc<[u8]> {
     const TYPE: &'static str = "BLOB NOT NULL";
 
@@ -88,6 +76,19 @@ impl Column for u32 {
     fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u32, FromSqlError> {
         let number = value.as_i64()?;
         u32::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
+    }
+}
+
+impl Column for u64 {
+    const TYPE: &'static str = "INTEGER NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u64, FromSqlError> {
+        let number = value.as_i64()?;
+        u64::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
     }
 }
 

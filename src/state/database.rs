@@ -32,10 +32,11 @@ const RUN: &str = "CREATE TABLE IF NOT EXISTS run (
   incomplete INTEGER NOT NULL
 ) STRICT";
 /// What may be deleted is found by its time.
-const INDEXES: [&str; 7] = [
+const INDEXES: [&str; 8] = [
     "CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed)",
     "CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until)",
-    "CREATE INDEX IF NOT EXISTS publications_by_version ON publications (version)",
+    "CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered)",
+    "CREATE INDEX IF NOT EXISTS host_tenures_by_end ON host_tenures (until)",
     "CREATE INDEX IF NOT EXISTS served_by_time ON served (changed)",
     "CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1",
     "CREATE INDEX IF NOT EXISTS forgotten_hosts ON observations (changed) WHERE removed = 1",
@@ -168,7 +169,6 @@ impl Database {
         let transaction = self.connection.transaction()?;
         if batch.forgets_observation {
             transaction.execute("DELETE FROM observations", [])?;
-            transaction.execute("DELETE FROM identity_epochs", [])?;
         }
         write_facts(&transaction, &batch.facts, now)?;
         let long_ago = now.0.saturating_sub(RELEASED_FOR);
@@ -225,9 +225,10 @@ fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusq
 fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM served WHERE changed < ?1", [before.0])?;
     connection.execute("DELETE FROM publications WHERE until < ?1", [before.0])?;
+    connection.execute("DELETE FROM host_tenures WHERE until < ?1", [before.0])?;
     connection.execute("DELETE FROM marked_clients WHERE until < ?1", [before.0])?;
     connection.execute(
-        "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE version = versions.id \
+        "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE answered = versions.id \
          AND removed = 0) AND NOT EXISTS (SELECT 1 FROM served WHERE received = versions.id AND removed = 0)",
         [before.0],
     )?;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub enum ServedAs {
     /// A version, by its id.
     Version(String),
+    /// The answer 503: crawlers may keep using an older copy.
+    Unavailable,
     /// Something that the bound of the list cut off.
     Forgotten,
 }
@@ -21,12 +23,14 @@ impl Column for ServedAs {
     fn to_value(&self) -> Value {
         Value::Text(match self {
             ServedAs::Version(id) => id.clone(),
+            ServedAs::Unavailable => "503".into(),
             ServedAs::Forgotten => "forgotten".into(),
         })
     }
 
     fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<ServedAs, FromSqlError> {
         Ok(match value.as_str()? {
+            "503" => ServedAs::Unavailable,
             "forgotten" => ServedAs::Forgotten,
             id => ServedAs::Version(id.to_owned()),
         })
@@ -64,6 +68,34 @@ impl Column for PauseEvent {
     }
 }
 
+/// Why a part of the history of hosts is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GapReason {
+    /// The state of an earlier run was lost.
+    Lost,
+    /// There were more changes than are remembered.
+    Cut,
+}
+
+impl Column for GapReason {
+    const TYPE: &'static str = "TEXT NOT NULL";
+
+    fn to_value(&self) -> Value {
+        Value::Text(match self {
+            GapReason::Lost => "lost".into(),
+            GapReason::Cut => "cut".into(),
+        })
+    }
+
+    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<GapReason, FromSqlError> {
+        match value.as_str()? {
+            "lost" => Ok(GapReason::Lost),
+            "cut" => Ok(GapReason::Cut),
+            _ => Err(FromSqlError::InvalidType),
+        }
+    }
+}
+
 records! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version was needed.
     Version, versions {
@@ -77,19 +109,59 @@ records! {
         }
     }
 
-    /// What was published on some hosts, and for how long.
+    /// What a site published as robots.txt, and for how long.
     Publication, publications {
         key {
-            /// The hosts and host patterns, as the owner of the record spells them.
-            hosts: String,
-            /// Since when.
-            since: Timestamp,
+            /// The site.
+            site: String,
+            /// The place of its first change among all changes.
+            number: u64,
         }
         values {
-            /// The version's id; `None` while robots.txt was answered 503.
-            version: Option<String>,
+            /// What crawlers received.
+            answered: ServedAs,
+            /// The digest of how crawlers were told apart.
+            identities: String,
+            /// Whether the site said something about pages in tags or metas.
+            tells: bool,
+            /// Since when.
+            since: Timestamp,
             /// Until when; `None` while it is in force.
             until: Option<Timestamp>,
+            /// The place of the change that ended it.
+            ended_by: Option<u64>,
+        }
+    }
+
+    /// The time for which some hosts were a site's.
+    HostTenure, host_tenures {
+        key {
+            /// The host or host pattern; empty for every other host.
+            hosts: String,
+            /// The place of its first change among all changes.
+            number: u64,
+        }
+        values {
+            /// The site.
+            site: String,
+            /// Since when.
+            since: Timestamp,
+            /// Until when; `None` while it lasts.
+            until: Option<Timestamp>,
+            /// The place of the change that ended it.
+            ended_by: Option<u64>,
+        }
+    }
+
+    /// A time of which the history of hosts is not known.
+    HistoryGap, history_gaps {
+        key {
+            /// Why.
+            reason: GapReason,
+        }
+        values {
+            /// When it ended.
+            at: Timestamp,
         }
     }
 
@@ -123,20 +195,6 @@ records! {
             named: bool,
             /// For how many seconds a cache in front of crawlgate keeps answers; `None` without one.
             behind_cache: Option<u64>,
-        }
-    }
-
-    /// Since when crawlers are told apart in the present way.
-    IdentityEpoch, identity_epochs {
-        key {
-            /// The host or host pattern.
-            hosts: String,
-        }
-        values {
-            /// The digest of the table of crawlers and tokens.
-            digest: String,
-            /// Since when.
-            since: Timestamp,
         }
     }
 

@@ -28,10 +28,10 @@ mod store;
 mod tests;
 mod writer;
 
-pub use columns::{AsWritten, TOLERANCE};
+pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use facts::{
-    AnyRecord, Fact, Facts, IdentityEpoch, LastGoodPolicy, ListProof, MarkedClient, Observation, OriginCopy, Pause,
-    PauseEvent, Publication, Served, ServedAs, TagChange, Version,
+    AnyRecord, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof, MarkedClient, Observation,
+    OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,
 };
 pub use health::{InMemory, StoreHealth};
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};

@@ -11,6 +11,7 @@ use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -39,6 +40,17 @@ pub enum StateError {
         /// What the operating system or SQLite says.
         error: String,
     },
+    /// The facts could not be read.
+    #[error(
+        "cannot read {file}: {error}; nothing of it is used. Check that this user may read the file, and that it is the \
+         state of a crawlgate."
+    )]
+    Unread {
+        /// The file.
+        file: String,
+        /// What the operating system or SQLite says.
+        error: String,
+    },
     /// The thread that writes cannot be started.
     #[error("cannot start the thread that writes the state directory {directory}: {error}")]
     Thread {
@@ -60,8 +72,8 @@ pub enum StateError {
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise `facts` holds no identity epoch, and of an observation counts alone what
-    /// delays the next one: see [`super::Observation::since`]. The first commit of this run deletes the stored ones.
+    /// Whether hosts stay observed. Otherwise of an observation counts alone what delays the next one: see
+    /// [`super::Observation::since`]. The first commit of this run deletes the stored observations.
     pub is_continued: bool,
     /// The facts.
     pub facts: Facts,
@@ -99,6 +111,13 @@ impl fmt::Debug for StateStore {
 }
 
 impl StateStore {
+    /// A store that keeps everything in memory.
+    pub fn in_memory_only() -> (StateStore, Remembered) {
+        let now: Now = Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO });
+        let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
+        (StateStore(Arc::new(Handle { kind, now })), Remembered::nothing())
+    }
+
     /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
     /// where it cannot be used, the store keeps everything in memory. Nothing is committed before [`StateStore::begin`].
     ///
@@ -132,11 +151,33 @@ impl StateStore {
                     // A run after the one that ended in order could not open the file.
                     remembered.previous_run = PreviousRun::Crashed { last_commit: at };
                 }
-                remembered.keep_what_counts(moment.now);
+                remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
                 let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
                 Ok((store, remembered))
             }
             Err(error) => Ok(StateStore::in_memory(directory, &error, Some(lock), now, moment)),
+        }
+    }
+
+    /// Reads the facts of a state directory without owning it: nothing is written and no lock is taken. Another
+    /// crawlgate may be running on it; then these are the facts of its last commit. A directory without a `state.db`
+    /// has no facts.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn read(directory: &Path, now: Timestamp) -> Result<Facts, StateError> {
+        let file = directory.join(FILE);
+        let unread = |error: &dyn fmt::Display| {
+            Err(StateError::Unread { file: file.display().to_string(), error: error.to_string() })
+        };
+        match fs::metadata(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Facts::default()),
+            Err(error) => return unread(&error),
+            Ok(_) => {}
+        }
+        match Database::open_read_only(&file).and_then(|database| database.read(now)) {
+            Ok((facts, _)) => Ok(facts),
+            Err(error) => unread(&error),
         }
     }
 
@@ -170,7 +211,7 @@ impl StateStore {
             Err(_) => (Facts::default(), None),
         };
         let mut remembered = Remembered { facts, ..Remembered::nothing() };
-        remembered.keep_what_counts(moment.now);
+        remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
         let store = StateStore(Arc::new(Handle { kind: Kind::Memory { why, left, _lock: lock }, now }));
         tracing::error!("{}", store.health());
         (store, remembered)
@@ -310,12 +351,9 @@ impl Remembered {
         Remembered { previous_run: PreviousRun::Unknown, is_continued: false, facts: Facts::default(), set_aside: None }
     }
 
-    /// After a gap it is not known how crawlers were told apart meanwhile.
-    fn keep_what_counts(&mut self, now: Timestamp) {
-        self.is_continued = self.previous_run.is_continued_at(now);
-        if !self.is_continued {
-            self.facts.identity_epochs.clear();
-        }
+    /// Whether an earlier run may have known facts that are not here: its file was damaged, or it could not write all.
+    pub fn has_lost_facts(&self) -> bool {
+        self.set_aside.is_some() || self.previous_run == PreviousRun::Unknown && self.facts != Facts::default()
     }
 }
 

@@ -77,8 +77,10 @@ fn version(id: &str) -> Version {
 }
 
 fn publication(since: i64, version: Option<&str>, until: Option<i64>) -> Publication {
-    let (version, until) = (version.map(str::to_owned), until.map(Timestamp));
-    Publication { hosts: "shop.example".into(), since: Timestamp(since), version, until }
+    let answered = version.map_or(ServedAs::Unavailable, |version| ServedAs::Version(version.into()));
+    let (number, until) = (since.unsigned_abs(), until.map(Timestamp));
+    let (site, identities) = ("shop".into(), "00ff".into());
+    Publication { site, number, answered, identities, tells: true, since: Timestamp(since), until, ended_by: None }
 }
 
 /// Nothing more can be added to the file, and something waits for that.
@@ -557,4 +559,44 @@ fn a_store_that_was_closed_refuses_facts() {
     store.close().expect("closed");
     assert!(matches!(store.commit(Vec::new()), Err(StateError::Closed { .. })));
     assert!(matches!(store.close(), Err(StateError::Closed { .. })));
+}
+
+#[test]
+fn facts_are_read_while_another_owns_the_directory_and_after_it() {
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let read = || StateStore::read(directory.path(), Timestamp(START)).expect("read").last_good_policies;
+    let names = || {
+        let entries = fs::read_dir(directory.path()).expect("there");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(read(), [], "no database yet");
+    assert_eq!(names().len(), 0, "and none is made");
+    let (store, _) = hands.run(directory.path());
+    for text in ["one", "two"] {
+        store.commit(vec![Fact::set(Timestamp(START), policy(text))]).expect("written");
+        assert_eq!(read(), [(Timestamp(START), policy(text))]);
+    }
+    store.put([Fact::set(Timestamp(START), policy("three"))]);
+    store.close().expect("closed");
+    let left = names();
+    assert_eq!(read(), [(Timestamp(START), policy("three"))], "nothing runs");
+    assert_eq!(names(), left, "reading leaves nothing behind");
+    // The write-ahead log of a crashed run is read as well.
+    let (store, remembered) = hands.run(directory.path());
+    assert!(matches!(remembered.previous_run, PreviousRun::Clean { .. }), "reading is no run: {remembered:?}");
+    store.commit(vec![Fact::set(Timestamp(START), policy("four"))]).expect("written");
+    drop(store);
+    assert_eq!(read(), [(Timestamp(START), policy("four"))]);
+}
+
+#[test]
+fn reading_a_file_that_is_no_database_is_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("state.db"), "no database at all, and longer than a header of one".repeat(9))
+        .expect("written");
+    let error = StateStore::read(directory.path(), Timestamp(START)).expect_err("damaged");
+    assert!(matches!(error, StateError::Unread { .. }), "{error:?}");
+    assert_eq!(fs::read_dir(directory.path()).expect("there").count(), 1, "it is not set aside");
 }

@@ -51,8 +51,8 @@ impl LogFile {
         Ok(LogFile { name, file, path: path.to_owned(), torn, reopen_problem: None })
     }
 
-    /// Writes whole lines. Lines that belong to an open file that was removed go into a new one: nobody could read them
-    /// in the old one.
+    /// Writes whole lines. Lines that belong to an open file that was removed go into a new one: the
+    /// old one has no name by which it could be read.
     pub(super) fn write_lines(&mut self, lines: &[u8], belong: Belong) -> Result<(), Lost> {
         let was_logged = self.reopen_problem.take().is_some();
         if (belong == Belong::ToName || self.is_removed())

@@ -247,7 +247,7 @@ impl Metrics {
 
     /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
     /// of the sites whose policies ask for it: site, the name of the state, the moment.
-    pub fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
+    pub fn set_origin_robots(&self, sites: &[(String, &'static str, Option<i64>)]) {
         let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         self.sites.set_origin_robots(sites);
     }

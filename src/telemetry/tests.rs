@@ -43,7 +43,7 @@ fn series_go_with_their_site() {
 }
 
 #[test]
-fn what_is_proven_of_a_crawler_is_counted_apart_from_sites_and_within_the_cap() {
+fn identities_are_counted_without_sites_within_the_cap() {
     let metrics = Metrics::new();
     metrics.set_sites(&[gauges("one")], 7);
     for outcome in ["unverified", "verified", "impostor", "impostor"] {
@@ -144,7 +144,7 @@ fn the_cap_outlasts_scrapes() {
 }
 
 #[test]
-fn a_full_queue_drops_and_counts_lines_and_still_flushes_and_reopens() {
+fn a_full_queue_drops_and_counts_lines_and_still_flushes() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("access.log");
     let made = std::process::Command::new("mkfifo").arg(&file).status().expect("mkfifo");
@@ -195,7 +195,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
 }
 
 #[test]
-fn beyond_the_rate_each_crawler_on_each_site_has_one_event_a_second() {
+fn beyond_the_rate_a_crawler_on_a_site_has_one_event_a_second() {
     let events = Events::recording(1);
     for second in 0..3 {
         let now = std::time::UNIX_EPOCH + Duration::from_secs(1_765_000_000 + second);

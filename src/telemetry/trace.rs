@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 /// `log` crate bridged. Does nothing when it was started before.
 pub fn start_tracing(default_filter: &str, json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_filter));
-    // What nobody wants to hear is not handed over: Pingora says a lot of every request.
+    // What the filter drops is not handed over: Pingora logs a lot about every request.
     let loudest = filter.max_level_hint().unwrap_or(tracing::level_filters::LevelFilter::TRACE).as_log();
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let _ = tracing_log::LogTracer::builder().with_max_level(loudest).init();

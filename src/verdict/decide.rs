@@ -7,7 +7,7 @@ use super::identity::Identity;
 use super::{Facts, Holdings, Scratch};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
-use crate::policy::site::{ActivePause, Binding, CrawlerRules, Former, PathSignals, Site, Snapshot};
+use crate::policy::site::{ActivePause, Binding, CrawlerRules, Former, PathSignals, RobotsTxtAnswer, Site, Snapshot};
 use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -236,14 +236,17 @@ impl<'a> Question<'a> {
     fn action_before_rules(&self) -> Option<Action> {
         let (entry, target, now) = (self.case.claimant.entry, self.target, self.case.facts.now);
         let concerns = |pause: &&ActivePause| pause.audience == Audience::Everyone || self.rules.pausable;
-        let pause = entry.pause(now).filter(concerns);
         if target.is_robots_txt() {
-            let paused = pause.filter(|pause| pause.robots_txt_until.is_some_and(|until| now < until));
+            let paused = match entry.robots_txt {
+                RobotsTxtAnswer::Paused(place) => entry.pauses.get(place).filter(concerns),
+                RobotsTxtAnswer::File | RobotsTxtAnswer::AwaitsOrigin => None,
+            };
             return Some(paused.map_or(Action::RobotsTxt, |pause| pause_action(pause, now)));
         }
         if entry.site.signals.is_tdmrep(target) {
             return Some(Action::TdmRep);
         }
+        let pause = entry.pause(now).filter(concerns);
         pause.filter(|_| !target.sent.starts_with(ACME)).map(|pause| pause_action(pause, now))
     }
 }
@@ -257,7 +260,7 @@ fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
 /// of them has none. On a host that was not observed for long enough, the delay holds only for a client that was
 /// `shown` the version in force, and a request that comes sooner is no violation.
 pub fn crawl_delay(case: &Case<'_>, shown: bool) -> Option<Duration> {
-    let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).pace?;
+    let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
     if case.holdings.forgotten || !case.holdings.watched && !shown {
         return None;
     }

@@ -223,8 +223,8 @@ fn a_correction_changes_what_binds_a_crawler_and_whether_it_keeps_a_delay() {
         let site = site(&format!("{text}crawlers: {{ token: Googlebot, {more} }}\n"));
         site.crawler_rules(Claim::Known(Registry::builtin().find("googlebot").expect("known")))
     };
-    assert_eq!(corrected("purpose: search").pace, None);
-    assert_eq!(corrected("crawl_delay: yes").pace, Some(Duration::from_secs(10)));
+    assert_eq!(corrected("purpose: search").crawl_delay, None);
+    assert_eq!(corrected("crawl_delay: yes").crawl_delay, Some(Duration::from_secs(10)));
     assert_eq!(corrected("binds: never").binding, crate::policy::site::Binding::NotBound);
 }
 

@@ -200,8 +200,9 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
     Some(match claim {
         Claim::Known(index) => {
             let crawler = registry.get(index);
-            let own =
-                site.and_then(|site| site.policy.own_crawler(crawler.tokens.first()?)).and_then(|own| own.purpose);
+            let own = site
+                .and_then(|site| site.policy.described_crawler(crawler.tokens.first()?))
+                .and_then(|described| described.purpose);
             CrawlerReport {
                 id,
                 name: crawler.name.clone(),
@@ -211,7 +212,8 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
             }
         }
         Claim::Token(_) => {
-            let purpose = site.and_then(|site| site.policy.own_crawler(&id)).and_then(|own| own.purpose);
+            let purpose =
+                site.and_then(|site| site.policy.described_crawler(&id)).and_then(|described| described.purpose);
             let purpose = purpose.map_or("other", |purpose| purpose.name());
             CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
         }

@@ -7,7 +7,7 @@ use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
 use super::{Facts, Holdings};
 use crate::crawlers::Registry;
-use crate::policy::model::{HeldByTest, Policy, PolicyTest};
+use crate::policy::model::{HeldByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::planned_pause;
 use crate::policy::site::{Former, Held};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -83,20 +83,20 @@ fn alone(site: &Arc<Site>) -> Snapshot {
     // Without a beginning nobody can say when it ends; tests that give a moment are about planned pauses.
     let from = site.policy.pause.as_ref().and_then(|pause| pause.from);
     let pauses = from.and_then(|from| planned_pause(&site.policy, from)).into_iter();
-    let entry = SiteEntry { pauses: pauses.collect(), ..SiteEntry::new(site.clone(), Timestamp(0)) };
+    let entry = SiteEntry::new(site.clone(), Timestamp(0)).with_pauses(pauses.collect(), Timestamp(0));
     Snapshot::new(vec![entry], 0)
 }
 
 fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
-    let mut without_pause = None;
-    let snapshot = match test.at {
-        Some(_) => snapshot,
-        None => {
-            let mut entry = snapshot.sites()[0].clone();
-            entry.pauses.clear();
-            &*without_pause.insert(Snapshot::new(vec![entry], 0))
+    let entry = snapshot.sites()[0].clone();
+    let entry = match test.at {
+        Some(at) => {
+            let pauses = entry.pauses.clone();
+            entry.with_pauses(pauses, at)
         }
+        None => entry.with_pauses(Vec::new(), Timestamp(0)),
     };
+    let snapshot = &Snapshot::new(vec![entry], 0);
     let entry = &snapshot.sites()[0];
     let host = host_of(test, &entry.site.policy);
     let mut facts = Facts {
@@ -113,10 +113,10 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     let Some(claimant) = Claimant::named(snapshot, registry, &facts) else {
         return report_unclaimed(registry, &facts, &response);
     };
-    facts.identity = match test.identity.as_deref() {
-        Some("verified") => Identity::Verified,
-        Some("impostor") => Identity::Impostor,
-        Some(_) => Identity::Unverified,
+    facts.identity = match test.identity {
+        Some(IdentityByTest::Verified) => Identity::Verified,
+        Some(IdentityByTest::Impostor) => Identity::Impostor,
+        Some(IdentityByTest::Unverified) => Identity::Unverified,
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let former;

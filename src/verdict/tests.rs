@@ -248,10 +248,8 @@ fn a_pause_stops_its_audience_until_its_end() {
         at_run_time: false,
     };
     let world = |pause: ActivePause| {
-        World::with(SiteEntry {
-            pauses: vec![pause],
-            ..SiteEntry::new(site(&enforced("{ agents: '*', disallow: [/a/] }")), Timestamp(0))
-        })
+        let site = site(&enforced("{ agents: '*', disallow: [/a/] }"));
+        World::with(SiteEntry::new(site, Timestamp(0)).with_pauses(vec![pause], Timestamp(10 * DAY)))
     };
     let crawlers = world(pause(Audience::Crawlers, None));
     assert_eq!(crawlers.ask(BINGBOT, "/").action, Action::Pause { retry_after: 50 }, "the time left is shorter");

@@ -63,7 +63,7 @@ impl Decoder<'_> {
             }
             fields.push((text, key, value, false));
         }
-        Some(Fields { span: node.span, fields })
+        Some(Fields { span: node.span, fields, known: Vec::new() })
     }
 
     /// Text; numbers and words are text too.
@@ -88,6 +88,18 @@ impl Decoder<'_> {
             Value::Sequence(items) => items,
             Value::Scalar { .. } if !node.is_null() => std::slice::from_ref(node),
             _ => {
+                self.wrong_type(node, wanted);
+                &[]
+            }
+        }
+    }
+
+    /// A list of maps; a single map is a list of one.
+    pub fn one_or_many_maps<'n>(&mut self, node: &'n Node, wanted: &str) -> &'n [Node] {
+        match &node.value {
+            Value::Sequence(items) => items,
+            Value::Mapping(_) => std::slice::from_ref(node),
+            Value::Scalar { .. } => {
                 self.wrong_type(node, wanted);
                 &[]
             }
@@ -238,6 +250,8 @@ pub fn nearest<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> O
 pub struct Fields<'n> {
     span: Span,
     fields: Vec<(&'n str, &'n Node, &'n Node, bool)>,
+    /// The names that were asked for, in that order.
+    known: Vec<&'static str>,
 }
 
 impl<'n> Fields<'n> {
@@ -247,31 +261,39 @@ impl<'n> Fields<'n> {
     }
 
     /// The value of a field, marked as known.
-    pub fn take(&mut self, name: &str) -> Option<&'n Node> {
+    pub fn take(&mut self, name: &'static str) -> Option<&'n Node> {
         self.take_with_key(name).map(|(_, value)| value)
     }
 
     /// The same with its key.
-    pub fn take_with_key(&mut self, name: &str) -> Option<(&'n Node, &'n Node)> {
+    pub fn take_with_key(&mut self, name: &'static str) -> Option<(&'n Node, &'n Node)> {
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
+        self.take_foreign(name)
+    }
+
+    /// A field of another map that people write into this one. It is not listed among the fields of this map.
+    pub fn take_foreign(&mut self, name: &str) -> Option<(&'n Node, &'n Node)> {
         let field = self.fields.iter_mut().find(|(written, ..)| *written == name)?;
         field.3 = true;
         Some((field.1, field.2))
     }
 
-    /// Complains about the fields that nobody took; `known` are the names there are.
-    pub fn finish(self, known: &[&str], decoder: &mut Decoder<'_>) {
+    /// Complains about the fields that were not taken.
+    pub fn finish(self, decoder: &mut Decoder<'_>) {
         for (name, key, value, taken) in self.fields {
             if taken {
                 continue;
             }
-            let help = match nearest(name, known.iter().copied()) {
+            let help = match nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 // `{ tag: noindex, noarchive }` splits at the comma: the second half is a key without a value.
                 None if value.is_null() => {
                     "inside `{ }` a comma begins the next field: put quotes around the value, or write a list"
                         .to_owned()
                 }
-                None => format!("the fields here are: {}", known.join(", ")),
+                None => format!("the fields here are: {}", self.known.join(", ")),
             };
             decoder.error("unknown-field", key.span, format!("there is no field `{name}` here")).help = Some(help);
         }

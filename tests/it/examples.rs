@@ -175,7 +175,7 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
         let (mut refused, mut passed, mut wrong) = (0, 0, Vec::new());
         // Those that only name another crawler (`like Googlebot`) are taken for it: one of the things that a regex
         // misses.
-        let marks = || registry.crawlers().iter().flat_map(|crawler| &crawler.marks);
+        let marks = || registry.crawlers().iter().flat_map(|crawler| &crawler.markers);
         let likens = |agent: &&str| marks().any(|mark| agent.contains(&format!("like {mark}")));
         let agents = registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref());
         let agents = agents.filter(|agent| !likens(agent)).chain([BROWSER]);

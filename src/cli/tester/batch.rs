@@ -75,7 +75,7 @@ impl Files {
     }
 }
 
-/// Says how far it is where somebody looks on.
+/// Says how far the run is, where standard error is a terminal.
 struct Progress {
     began: Instant,
     told: Instant,

@@ -1,6 +1,7 @@
-//! Asking an origin for its robots.txt over HTTP, as RFC 9309 section 2.3 has crawlers do it. Blocks its thread.
+//! Fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells crawlers to: [`ask`]. [`Targets`] selects the
+//! servers of a site. Blocks its thread. Must not know earlier fetches.
 //!
-//! A redirect to one of the site's own hosts leads to the same origin, not to the public name: that name is ours.
+//! A redirect to one of the site's own hosts is followed to the origin, not to the public name, which is crawlgate's.
 
 use super::super::hosts::Hosts;
 use super::super::trust;
@@ -10,39 +11,39 @@ use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-/// RFC 9309 section 2.3.1.2 asks for five at least; Google follows ten.
+/// RFC 9309 section 2.3.1.2 asks for at least five. Google follows ten.
 const REDIRECTS: usize = 10;
-/// For everything together.
+/// Limit for all servers and redirects together.
 const TIME: Duration = Duration::from_secs(20);
-/// Servers of an origin that are tried one after the other.
+/// How many servers of an origin are tried, one after the other.
 const SERVERS: usize = 3;
 
 type Response = ureq::http::Response<ureq::Body>;
 
-/// Which servers are asked for which host.
+/// The servers of each host.
 pub struct Targets {
     hosts: Hosts,
     groups: Vec<OriginSettings>,
 }
 
-/// Whom to ask.
+/// The servers of one site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The Host field.
     pub host: String,
-    /// The servers, the first to be asked first.
+    /// The servers, in the order in which they are asked.
     pub servers: Vec<ServerAddress>,
     /// How long they may take.
     pub timeouts: OriginTimeouts,
 }
 
 impl Targets {
-    /// The upstreams of the settings.
+    /// For the origins of the settings.
     pub fn new(origins: &[OriginSettings]) -> Targets {
         Targets { hosts: Hosts::new(origins.iter().map(|origin| origin.hosts.as_slice())), groups: origins.to_vec() }
     }
 
-    /// Whom to ask for a host; without one (a site for every host), whom a request for no host would go to.
+    /// The servers of a host. A site for every host has none: then those that a request without a host would go to.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {
             Some(host) => self.hosts.find(host.as_bytes()),
@@ -51,7 +52,7 @@ impl Targets {
         self.target_of(group?, host)
     }
 
-    /// Whom to ask of the origin at this place of the settings.
+    /// The servers of the origin at this place of the settings.
     pub fn target_of(&self, group: usize, host: Option<&str>) -> Option<Target> {
         let group = self.groups.get(group)?;
         let named = group.hosts.iter().find(|host| !host.starts_with('*')).cloned();
@@ -61,29 +62,29 @@ impl Targets {
     }
 }
 
-/// What to ask.
+/// One request for a robots.txt.
 pub struct Question<'a> {
-    /// Whom.
+    /// The servers.
     pub target: &'a Target,
-    /// The copy's validators.
+    /// The `ETag` of the copy.
     pub etag: Option<&'a str>,
-    /// The same.
+    /// The `Last-Modified` of the copy.
     pub last_modified: Option<&'a str>,
     /// Whether a host is one of the site's own.
     pub is_own: &'a dyn Fn(&str) -> bool,
 }
 
-/// Asks; the first server that answers counts.
+/// Asks the servers in order. The first that gives a usable answer decides.
 pub fn ask(question: &Question<'_>) -> FetchResult {
-    let mut heard = FetchResult::Unreachable("the origin has no server".into());
+    let mut result = FetchResult::Unreachable("the origin has no server".into());
     let deadline = Instant::now() + TIME;
     for server in &question.target.servers {
-        heard = follow(question, server, deadline);
-        if !matches!(heard, FetchResult::Unreachable(_)) || Instant::now() >= deadline {
+        result = follow(question, server, deadline);
+        if !matches!(result, FetchResult::Unreachable(_)) || Instant::now() >= deadline {
             break;
         }
     }
-    heard
+    result
 }
 
 /// `name:port`, or the name alone for the scheme's own port.
@@ -98,10 +99,10 @@ fn authority(server: &ServerAddress) -> String {
 /// Where the next request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// For the origin: the Host that it is asked for.
+    /// The Host field, if the request goes to the origin.
     host: Option<String>,
     tls: bool,
-    /// Of the server that is connected to.
+    /// The server to connect to.
     authority: String,
     /// Path and query.
     path: String,
@@ -112,7 +113,7 @@ impl Place {
         format!("{}://{}{}", if self.tls { "https" } else { "http" }, self.authority, self.path)
     }
 
-    /// Where a Location leads, seen from here.
+    /// The place that a `Location` of this place leads to.
     fn redirected(&self, location: &str, server: &ServerAddress, is_own: &dyn Fn(&str) -> bool) -> Option<Place> {
         let location = location.split('#').next().unwrap_or_default();
         let rooted = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
@@ -150,7 +151,7 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
         Place { host: Some(host), tls: server.tls, authority: authority(server), path: "/robots.txt".into() };
     for _ in 0..=REDIRECTS {
         let url = match &place.host {
-            // What it was redirected to is the public URL; the server is reached as the settings say.
+            // The redirect names the public URL. The settings say how the server is reached.
             Some(_) => Place { tls: server.tls, ..place.clone() }.url(),
             None => place.url(),
         };
@@ -164,7 +165,7 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
         let status = response.status().as_u16();
         match status {
             304 if question.etag.is_some() || question.last_modified.is_some() => return FetchResult::Unchanged,
-            // crawlgate asked for the whole file: these answers do not say what is in it.
+            // crawlgate asked for the whole file. These answers do not contain it.
             206 => return unusable(&url, "the answer is 206, a part of the file"),
             304 => return unusable(&url, "the answer is 304, and there is nothing to compare with"),
             200..=299 => return file(response, url),
@@ -172,7 +173,12 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
                 let location = field(&response, "location");
                 match location.as_deref().and_then(|to| place.redirected(to, server, question.is_own)) {
                     Some(next) => place = next,
-                    None => return FetchResult::Nothing { reason: format!("{status} leads nowhere"), url },
+                    None => {
+                        return FetchResult::Nothing {
+                            reason: format!("the Location of the {status} is missing or cannot be followed"),
+                            url,
+                        };
+                    }
                 }
             }
             429 | 500..=599 => return unusable(&url, format_args!("the answer is {status}")),
@@ -192,10 +198,13 @@ fn field(response: &Response, name: &str) -> Option<String> {
 
 /// The file in a response with status 200.
 fn file(response: Response, url: String) -> FetchResult {
-    // A body that cannot be decoded would be read as a file without rules.
+    // A body in an unknown coding would be read as a file without rules.
     let is_known = |coding: &str| ["", "identity", "gzip"].iter().any(|known| known.eq_ignore_ascii_case(coding));
     if let Some(coding) = field(&response, "content-encoding").filter(|coding| !is_known(coding.trim())) {
-        return unusable(&url, format_args!("the answer is coded ({coding}), and nobody asked for that"));
+        return unusable(
+            &url,
+            format_args!("the answer has a Content-Encoding ({coding}) that crawlgate did not ask for"),
+        );
     }
     let (etag, last_modified) = (field(&response, "etag"), field(&response, "last-modified"));
     let media = field(&response, "content-type");
@@ -217,14 +226,14 @@ fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant)
             .timeout_connect(Some(question.target.timeouts.connect))
             .timeout_recv_response(Some(question.target.timeouts.read.min(TIME)))
             .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
-            // Origins are reached as the settings say, whatever proxy the environment names for other programs.
+            // A proxy that the environment names is for other programs. The settings say how origins are reached.
             .proxy(None)
             .tls_config(trust::system())
             .build(),
     );
     let mut request = agent.get(url).header("accept", "text/plain, */*;q=0.5");
     if let Some(host) = &place.host {
-        // Origins that send everybody to https must see that this is for it.
+        // For origins that redirect every request without https.
         request = request.header("host", host).header("x-forwarded-proto", if place.tls { "https" } else { "http" });
     }
     if let Some(etag) = question.etag {

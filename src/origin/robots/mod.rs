@@ -1,13 +1,17 @@
-//! The origin's own robots.txt: fetched in the background and stored. [`FetchState`] decides what to make of an answer
-//! and is pure, [`ask()`] speaks HTTP, [`Store`] writes files. Must not know policies.
+//! The origin's own robots.txt, fetched in the background and stored. [`FetchState`] decides what to make of an answer and
+//! is pure. [`ask()`] speaks HTTP. [`StoredCopy`] is what the state store remembers. Must not know policies.
 
 mod ask;
+mod fetch_result;
 mod fetch_state;
-mod store;
+mod fetched_copy;
+mod stored_copy;
 
 pub use ask::{Question, Target, Targets, ask};
-pub use fetch_state::{Copy, FetchFailure, FetchResult, FetchState, State};
-pub use store::{Kept, Store, Torn};
+pub use fetch_result::{FetchFailure, FetchResult};
+pub use fetch_state::FetchState;
+pub use fetched_copy::FetchedCopy;
+pub use stored_copy::{DamagedCopy, StoredCopies, StoredCopy};
 
 #[cfg(test)]
 mod tests;

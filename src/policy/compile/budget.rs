@@ -1,4 +1,4 @@
-//! What the origin's file may cost when a site is compiled: nobody has checked that file, and a reload of all sites
+//! What the origin's file may cost when a site is compiled: that file is not checked, and a reload of all sites
 //! waits for each of them.
 //!
 //! There is one budget for the whole compile. What is beyond it fails safe: an Allow is left out, and a file that would

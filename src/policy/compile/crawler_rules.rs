@@ -1,8 +1,10 @@
 //! How each claim is treated, settled once per policy: which group binds it, how far it is enforced, with which
 //! answers. Makes the table that requests look it up in.
 
-use super::registry_overrides::Corrected;
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry, TokenMarks, browsers, lookalikes, stands_in_browsers};
+use super::registry_overrides::RegistryOverrides;
+use crate::crawlers::{
+    Binds, Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers,
+};
 use crate::policy::decode::is_token;
 use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
 use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names};
@@ -17,9 +19,9 @@ const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
     let agents = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
-    let own = policy.crawlers.iter().map(|own| &own.token);
+    let described = policy.crawlers.iter().map(|described| &described.token);
     let mut tokens: Vec<String> = Vec::new();
-    for agent in groups.chain(agents).chain(own).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
+    for agent in groups.chain(agents).chain(described).map(|agent| agent.value.as_str()).filter(|agent| *agent != "*") {
         let listed =
             registry.crawlers().iter().any(|crawler| names(crawler).any(|name| name.eq_ignore_ascii_case(agent)));
         if !listed && !tokens.iter().any(|token| token.eq_ignore_ascii_case(agent)) {
@@ -33,11 +35,11 @@ pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
 const MAX_ORIGIN_TOKENS: usize = 1_000;
 const MIN_ORIGIN_TOKEN: usize = 3;
 /// Of those that stand in a user agent of people by their letters, how many are looked at closer, which takes far
-/// longer. The others name nobody.
+/// longer. The others name no crawler.
 const LOOKED_AT: usize = 300;
 
-/// Adds the tokens of the origin's file that nobody knows. Nobody has checked that file: what stands in the user agents
-/// of people, or is no token at all, names nobody.
+/// Adds the tokens of the origin's file that are not known yet. That file is not checked: what stands in the user agents
+/// of people, or is no token at all, names no crawler.
 pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: &Registry) {
     let mut known: HashSet<String> = tokens.iter().map(|token| token.to_ascii_lowercase()).collect();
     known.extend(registry.crawlers().iter().flat_map(names).map(str::to_ascii_lowercase));
@@ -54,7 +56,7 @@ pub fn add_origin_tokens(tokens: &mut Vec<String>, origin: &[String], registry: 
         if looked_at > LOOKED_AT {
             return true;
         }
-        let alone = TokenMarks::new(vec![token.to_string()]);
+        let alone = SiteMarkers::new(vec![token.to_string()]);
         let is_taken = |person: &str| registry.identify_with(person.as_bytes(), &alone) != Claim::Nobody;
         stands_in_browsers(token, registry) || lookalikes().any(is_taken)
     };
@@ -70,7 +72,7 @@ impl CrawlerRulesTable {
         registry: &Registry,
         document: &Document,
         matcher: &Matcher,
-        tokens: &TokenMarks,
+        tokens: &SiteMarkers,
     ) -> (CrawlerRulesTable, Vec<Answer>) {
         let mut settle = Settle { policy, document, matcher, answers: Vec::new() };
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
@@ -81,7 +83,7 @@ impl CrawlerRulesTable {
             pausable: false,
             unlicensed: None,
             binding: Binding::NoRules,
-            pace: None,
+            crawl_delay: None,
             ..other
         };
         (CrawlerRulesTable { known, tokens, other, nobody }, settle.answers)
@@ -112,27 +114,28 @@ impl Nature {
 
 impl Settle<'_> {
     fn known(&mut self, crawler: &Crawler) -> CrawlerRules {
-        let corrected = Corrected::new(self.policy);
+        let overrides = RegistryOverrides::new(self.policy);
         let nature = Nature {
-            purpose: corrected.purpose(crawler),
-            binds: corrected.binds(crawler),
-            honours_crawl_delay: corrected.honours_crawl_delay(crawler),
-            described: corrected.record(crawler).is_some(),
+            purpose: overrides.purpose(crawler),
+            binds: overrides.binds(crawler),
+            honours_crawl_delay: overrides.honours_crawl_delay(crawler),
+            described: overrides.record(crawler).is_some(),
         };
         let rules = self.crawler_rules(&mut names(crawler), &nature);
         // A policy token (Google-Extended) is published for others to read: no request carries it, so none is refused.
-        let seen = !crawler.marks.is_empty() || corrected.record(crawler).is_some_and(|own| !own.user_agent.is_empty());
+        let seen = !crawler.markers.is_empty()
+            || overrides.record(crawler).is_some_and(|described| !described.user_agent.is_empty());
         if seen { rules } else { CrawlerRules { mode: Mode::Off, ..rules } }
     }
 
-    /// A token that only the policy knows: whoever sends it is what the owner says it is.
+    /// A token that only the policy knows: its crawler is what the owner says it is.
     fn token(&mut self, token: &str) -> CrawlerRules {
-        let own = Corrected::new(self.policy).token(token);
+        let described = RegistryOverrides::new(self.policy).token(token);
         let nature = Nature {
-            purpose: own.and_then(|own| own.purpose).unwrap_or(Purpose::Other),
-            binds: own.and_then(|own| own.binds).unwrap_or(Binds::Star),
-            honours_crawl_delay: own.and_then(|own| own.crawl_delay).unwrap_or(false),
-            described: own.is_some(),
+            purpose: described.and_then(|described| described.purpose).unwrap_or(Purpose::Other),
+            binds: described.and_then(|described| described.binds).unwrap_or(Binds::Star),
+            honours_crawl_delay: described.and_then(|described| described.crawl_delay).unwrap_or(false),
+            described: described.is_some(),
         };
         self.crawler_rules(&mut std::iter::once(token), &nature)
     }
@@ -165,12 +168,13 @@ impl Settle<'_> {
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
         // Who never said that it honours Crawl-delay is only held to it when the owner means it.
-        let paced = honours_crawl_delay || named || agent.is_some();
+        let is_held_to_delay = honours_crawl_delay || named || agent.is_some();
         let group = match binding {
             Binding::Group(group) => self.document.groups.get(usize::from(group)),
             Binding::NoRules | Binding::NotBound => None,
         };
-        let pace = group.and_then(|group| group.crawl_delay).filter(|delay| paced && !delay.is_zero());
+        let crawl_delay =
+            group.and_then(|group| group.crawl_delay).filter(|delay| is_held_to_delay && !delay.is_zero());
         // People and unnamed tools are never asked for a licence.
         let unlicensed =
             field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);
@@ -189,7 +193,7 @@ impl Settle<'_> {
             trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
             unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
             exempt: enforcement.exempt.iter().any(|agent| is(&agent.value)),
-            pace,
+            crawl_delay,
             unlicensed: match unlicensed.map(|said| said.value) {
                 Some(Unlicensed::Refuse(status)) => Some(status),
                 Some(Unlicensed::Pass) | None => None,

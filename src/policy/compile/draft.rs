@@ -109,7 +109,7 @@ impl Draft {
     }
 }
 
-/// Finds groups that say the same, whoever they are for.
+/// Finds groups that say the same, for whichever crawlers they are.
 #[derive(Default)]
 pub struct Drafts(HashMap<u64, Vec<usize>>);
 

@@ -246,7 +246,7 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
     let closed = is_closed(&draft.rules);
     if closed {
         if !origin.rules.is_empty() {
-            // Of whoever it is for: the origin may name none of these, and mean them by its `*`.
+            // For any group of the origin: it may name none of these crawlers, and mean them by its `*`.
             draft.notes.push(format!("All is disallowed: no rule of {ORIGIN} changes that."));
         }
     } else {

@@ -38,7 +38,7 @@ fn allows(text: &str, token: &str, path: &str) -> bool {
 const STAR: &str = "robots: { groups: [{ agents: '*', disallow: /cart/ }] }\n";
 
 #[test]
-fn rules_of_both_sides_bind_whoever_either_side_names() {
+fn rules_of_both_sides_bind_crawlers_that_either_names() {
     let text = served(
         "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: bingbot, disallow: /b/ }] }\n",
         "User-agent: *\nDisallow: /tmp/\nUser-agent: CCBot\nDisallow: /c/\n",
@@ -49,7 +49,7 @@ fn rules_of_both_sides_bind_whoever_either_side_names() {
 }
 
 #[test]
-fn traps_stand_in_every_group_of_either_side_and_no_allow_of_the_origin_defeats_one() {
+fn traps_are_in_every_group_and_no_origin_allow_defeats_one() {
     let origin = "User-agent: *\nAllow: /trap/way-out\nAllow: /\nDisallow: /tmp/\n\nUser-agent: CCBot\nAllow: /trap/*\n\n\
                   User-agent: Yandex\nAllow: /trap\nDisallow: /\n\nUser-agent: HouseBot\nDisallow: /h/\n";
     for mode in ["merge", "only"] {
@@ -74,7 +74,7 @@ fn traps_stand_in_every_group_of_either_side_and_no_allow_of_the_origin_defeats_
 }
 
 #[test]
-fn crawlers_of_the_policy_and_of_the_origin_are_told_by_their_own_tokens() {
+fn crawlers_of_policy_and_origin_have_their_own_tokens() {
     let site = site(
         "crawlers: [{ token: ShopBot, user_agent: [shop-reader] }]\n",
         "User-agent: HouseBot\nDisallow: /h/\n\nUser-agent: ShopBot\nDisallow: /s/\n",
@@ -87,7 +87,7 @@ fn crawlers_of_the_policy_and_of_the_origin_are_told_by_their_own_tokens() {
 }
 
 #[test]
-fn a_token_goes_by_the_group_of_the_token_that_its_crawler_goes_by_too() {
+fn a_token_is_bound_by_the_group_that_binds_its_crawler() {
     let text = served(
         "robots: { groups: [{ agents: '*', disallow: /cart/ }, { agents: Googlebot, disallow: /g/ }] }\n",
         "User-agent: Googlebot-Image\nDisallow: /images/\n\nUser-agent: *\nDisallow: /tmp/\n",
@@ -144,7 +144,7 @@ fn every_known_crawler_is_bound_by_what_binds_it_on_either_side() {
 }
 
 #[test]
-fn an_allow_that_could_defeat_a_disallow_of_the_policy_is_left_out_and_said() {
+fn an_allow_that_could_defeat_a_disallow_is_left_out() {
     let text = served(STAR, "User-agent: *\nDisallow: /shop/\nAllow: /cart/public/\nAllow: /shop/open/\n");
     assert_eq!(group(&text, "*"), ["Disallow: /cart/", "Disallow: /shop/", "Allow: /shop/open/"]);
     assert!(
@@ -190,7 +190,7 @@ fn found(site: &Site) -> Vec<(&'static str, u32)> {
 }
 
 #[test]
-fn an_allow_that_meets_a_disallow_is_left_out_with_a_comment_and_a_finding() {
+fn an_allow_that_meets_a_disallow_leaves_a_finding() {
     let policy = "robots:\n  groups: [{ agents: '*', disallow: ['/*?sessionid='] }]\n";
     let origin = "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n";
     let site = site(policy, origin);
@@ -204,7 +204,7 @@ fn an_allow_that_meets_a_disallow_is_left_out_with_a_comment_and_a_finding() {
 }
 
 #[test]
-fn an_allow_that_a_disallow_covers_is_left_out_with_a_comment_alone() {
+fn an_allow_that_a_disallow_covers_leaves_a_comment() {
     let site = site(STAR, "User-agent: *\nAllow: /cart/public/\n");
     assert_eq!(group(&String::from_utf8_lossy(&site.robots_txt.body), "*"), ["Disallow: /cart/"]);
     assert_eq!(found(&site), []);
@@ -234,7 +234,7 @@ fn an_allow_as_long_as_a_disallow_of_the_same_urls_is_left_out() {
 }
 
 #[test]
-fn an_allow_of_the_policy_stays_when_one_of_the_origin_is_left_out() {
+fn an_allow_of_the_policy_stays_without_the_origin_s() {
     let policy = "robots: { groups: [{ agents: '*', disallow: /a/, allow: '/a/b*/' }] }\n";
     let site = site(policy, "User-agent: *\nDisallow: /x/\nAllow: /*/long/enough\n");
     let text = String::from_utf8_lossy(&site.robots_txt.body);
@@ -320,7 +320,7 @@ fn signals_of_the_policy_are_the_only_ones_in_the_file() {
 
 /// A policy that says something to one crawler takes nothing away from what the origin says to the others.
 #[test]
-fn a_signal_of_one_group_displaces_nothing_but_what_stands_there() {
+fn a_signal_of_a_group_displaces_only_that_group_s() {
     let origin = "License: https://origin.example/l.xml\n\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\nDisallow: /a/\n\n\
                   User-agent: GPTBot\nContent-Signal: ai-train=no\nDisallow: /g/\n\nUser-agent: bingbot\n\
                   Content-Signal: search=no\nLicense: https://origin.example/b.xml\n";
@@ -343,7 +343,7 @@ fn a_signal_of_one_group_displaces_nothing_but_what_stands_there() {
 }
 
 #[test]
-fn what_is_read_again_is_what_was_written_and_no_address_of_the_origin_gets_out() {
+fn a_merged_file_reads_back_without_the_origin_s_address() {
     let origin = "User-agent: a/b # x\nDisallow: /ä b\nDisallow:\nUser-agent:\nDisallow: /nobody\nUser-agent: *bot\nDisallow: private\n";
     for policy in [STAR, "robots: { origin: only }\n"] {
         let text = served(policy, origin);
@@ -369,7 +369,7 @@ fn rules_know_their_lines_and_tokens_join_identification() {
 }
 
 #[test]
-fn what_stands_in_a_browser_s_user_agent_is_no_crawler_because_the_origin_s_file_names_it() {
+fn an_origin_token_that_stands_in_browsers_is_no_crawler() {
     let apps = [
         "TikTok",
         "Vivaldi",
@@ -446,7 +446,7 @@ const DEAR: &str = "robots: { groups: [{ agents: '*', disallow: ['/*?s=', '/*a*b
                     enforcement: { traps: [/trap/] }\n";
 
 #[test]
-fn what_cannot_all_be_compared_is_left_out_and_said_in_the_file_and_in_a_finding() {
+fn an_allow_beyond_the_budget_leaves_a_comment_and_a_finding() {
     let tail = "x".repeat(80);
     let allows: String = (0..5_000).map(|number| format!("Allow: /a{number}*{tail}\n")).collect();
     let site = compiled(DEAR, &format!("User-agent: *\nDisallow: /a\n{allows}")).expect("a file that is small enough");
@@ -469,7 +469,7 @@ fn allows_by(site: &Site, token: &str, path: &str) -> bool {
 }
 
 #[test]
-fn a_file_that_is_more_than_can_be_merged_is_refused_and_told_by_its_size() {
+fn a_file_too_large_to_merge_is_refused_with_its_size() {
     let tokens: String = (0..9_000).map(|n| format!("User-agent: t{n}x\nAllow: /a{n}*\nDisallow: /b{n}\n\n")).collect();
     // Each token is named in another half of the groups: together they would have fifty times what the file has.
     let crossed: String = (0..200)

@@ -29,8 +29,8 @@ pub struct OriginRules {
     /// The group of `*`, and its line.
     pub star: Option<(usize, usize)>,
     pub sitemaps: Vec<String>,
-    /// Sitemaps that are no whole URL. Where the file is to the public is not known here: the origin's own address is
-    /// nobody's business.
+    /// Sitemaps that are no whole URL. The public address of the file is not known here, and the origin's own address must
+    /// not be published.
     pub relative_sitemaps: Vec<String>,
     /// Lines that belong to no group.
     pub extensions: Vec<Extension>,
@@ -53,7 +53,7 @@ impl OriginRules {
         let mut size = 0;
         let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
         for agent in reading.groups().iter().flat_map(|group| &group.agents) {
-            // No token is empty: asked for nobody, the reading tells who binds everybody.
+            // No token is empty: for an empty one the reading gives the groups that bind every crawler.
             let token = if agent.star { "" } else { agent.token.as_str() };
             if (token.is_empty() && !agent.star) || !seen.insert(token.to_ascii_lowercase()) {
                 continue;
@@ -135,8 +135,8 @@ impl OriginRules {
     }
 }
 
-/// Octets that are no UTF-8 escaped, as they are in a rule: whoever fetches the URL escapes them too, and a sign in
-/// their place would make it another one.
+/// Octets that are no UTF-8 escaped, as they are in a rule. A client that fetches the URL escapes them too, and another
+/// character in their place would make it another URL.
 fn in_utf8(octets: &[u8]) -> String {
     let mut out = String::with_capacity(octets.len());
     for chunk in octets.utf8_chunks() {
@@ -192,7 +192,7 @@ fn push_new(extensions: &mut Vec<Extension>, seen: &mut HashSet<Extension>, new:
     }
 }
 
-/// Seconds; what is no number, or longer than a day, is no delay that anybody keeps.
+/// Seconds. What is no number, or longer than a day, is not taken for a delay.
 fn delay(text: &str) -> Option<Duration> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0)?;
     Duration::try_from_secs_f64(seconds).ok()

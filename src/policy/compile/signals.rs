@@ -206,8 +206,8 @@ fn told_license(group: &Group) -> Option<License> {
     told_licenses(&group.extensions).next().map(|url| License::at(url, Vec::new()))
 }
 
-/// The licences that lines name. They may be the origin's, which nobody has checked: what could not stand in a policy
-/// is passed over.
+/// The licences that lines name. They may be the origin's, which is not checked: what could not stand in a policy is
+/// passed over.
 fn told_licenses(lines: &[Extension]) -> impl Iterator<Item = &str> {
     let lines = lines.iter().filter(|line| line.key.eq_ignore_ascii_case("License"));
     lines.map(|line| line.value.trim()).filter(|url| url_mistake(url).is_none())

@@ -4,7 +4,7 @@ use super::budget::{Bounds, TooMuch};
 use super::draft::{Draft, Drafts, Heading, ORIGIN, octets_of, octets_of_rule};
 use super::merge::{self, is_blanket};
 use super::origin_rules::OriginRules;
-use super::registry_overrides::Corrected;
+use super::registry_overrides::RegistryOverrides;
 use super::signals::{group_keys, group_lines, group_lines_of_site, said_keys, site_lines, star_without_group};
 use crate::crawlers::{Binds, Registry};
 use crate::policy::model::{Environment, GroupPolicy, OriginRobots, Policy, Stance};
@@ -193,11 +193,11 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
                 (rules, star.and_then(|star| star.crawl_delay), extensions, signal_keys)
             }
         };
-        let corrected = Corrected::new(policy);
-        let known = registry.crawlers().iter().filter(|crawler| corrected.purpose(crawler) == *purpose);
-        let known = known.filter_map(|crawler| Some((crawler.tokens.first()?, corrected.binds(crawler))));
-        let added = corrected.added(registry).filter(|own| own.purpose == Some(*purpose));
-        let added = added.map(|own| (&own.token.value, own.binds.unwrap_or(Binds::Star)));
+        let overrides = RegistryOverrides::new(policy);
+        let known = registry.crawlers().iter().filter(|crawler| overrides.purpose(crawler) == *purpose);
+        let known = known.filter_map(|crawler| Some((crawler.tokens.first()?, overrides.binds(crawler))));
+        let added = overrides.added(registry).filter(|described| described.purpose == Some(*purpose));
+        let added = added.map(|described| (&described.token.value, described.binds.unwrap_or(Binds::Star)));
         for (token, binds) in known.chain(added) {
             // `allow` would bind crawlers that `*` does not: they are free without it.
             if stance.value == Stance::Allow && matches!(binds, Binds::Named | Binds::Never) {

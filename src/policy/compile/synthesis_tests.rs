@@ -29,7 +29,7 @@ fn allows(text: &str, token: &str, path: &str) -> bool {
 
 /// What is retired is disallowed at last, whatever the origin goes on to allow.
 #[test]
-fn no_allow_of_the_origin_defeats_the_disallow_of_a_retired_path() {
+fn no_origin_allow_defeats_the_disallow_of_a_retired_path() {
     let origin = "User-agent: *\nAllow: /old/catalogue\nAllow: /*.html\nAllow: /o\nDisallow: /tmp/\n\n\
                   User-agent: CCBot\nAllow: /old/*\n\nUser-agent: HouseBot\nDisallow: /h/\n";
     for mode in ["merge", "only"] {
@@ -72,7 +72,7 @@ fn a_sitemap_that_is_no_whole_url_is_left_out_and_said() {
 
 /// A comment is for people, who take it at its word.
 #[test]
-fn only_the_group_of_everybody_says_that_it_is_for_whom_no_group_names() {
+fn only_the_star_group_says_that_it_is_for_unnamed_crawlers() {
     const COMMENT: &str = "# For every crawler that no group names.";
     let policy = "robots: { content_signal: { ai-train: no }, groups: [{ agents: bingbot, disallow: /b/ }] }\n";
     for origin in

@@ -1,12 +1,15 @@
 //! `tests`: cases that must hold before the policy is used.
 
-use super::super::model::{Expectation, HeldByTest, PolicyTest};
+use super::super::model::{Expectation, HeldByTest, IdentityByTest, PolicyTest};
 use crate::indexing::Directives;
 use crate::yaml::{Decoder, Located, Node, Value};
 use std::net::IpAddr;
 
-const FIELDS: [&str; 10] = ["agent", "path", "host", "type", "status", "at", "ip", "identity", "held", "expect"];
-const IDENTITIES: [&str; 3] = ["unverified", "verified", "impostor"];
+const IDENTITIES: [(&str, IdentityByTest); 3] = [
+    ("unverified", IdentityByTest::Unverified),
+    ("verified", IdentityByTest::Verified),
+    ("impostor", IdentityByTest::Impostor),
+];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
 const KINDS: [&str; 11] = [
     "allowed",
@@ -24,14 +27,8 @@ const KINDS: [&str; 11] = [
 const ACTIONS: [&str; 6] = ["pass", "block", "license", "pause", "robots_txt", "tdmrep"];
 
 pub fn cases(node: &Node, decoder: &mut Decoder<'_>) -> Vec<PolicyTest> {
-    match &node.value {
-        Value::Sequence(items) => items.iter().filter_map(|item| case(item, decoder)).collect(),
-        Value::Mapping(_) => case(node, decoder).into_iter().collect(),
-        Value::Scalar { .. } => {
-            decoder.wrong_type(node, "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`");
-            Vec::new()
-        }
-    }
+    let wanted = "a list of cases, like `{ agent: GPTBot, path: /, expect: disallowed }`";
+    decoder.one_or_many_maps(node, wanted).iter().filter_map(|item| case(item, decoder)).collect()
 }
 
 fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
@@ -57,7 +54,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         }
         address.ok().map(|address| address.to_canonical())
     });
-    let identity = fields.take("identity").and_then(|node| one_of(node, &IDENTITIES, "what is proven", decoder));
+    let identity = fields.take("identity").and_then(|node| decoder.word(node, &IDENTITIES, "what is proven"));
     let held = fields.take("held").and_then(|node| held(node, decoder));
     let expected = fields.take("expect");
     let expect = expected.map(|node| expectation(node, decoder)).unwrap_or_default();
@@ -67,7 +64,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
             decoder.error("missing-field", node.span, format!("this case does not say `{name}`"));
         }
     }
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     Some(PolicyTest {
         agent: agent?,
         path: path?,
@@ -76,7 +73,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         status: status.and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
         at,
         ip,
-        identity: identity.map(|identity| identity.value),
+        identity,
         held,
         expect,
         span: node.span,
@@ -128,7 +125,7 @@ fn expectation(node: &Node, decoder: &mut Decoder<'_>) -> Expectation {
         Value::Sequence(items) if items.is_empty() => Vec::new(),
         _ => decoder.texts(node, "header lines, like `Content-Usage: train-ai=n`"),
     });
-    fields.finish(&["verdict", "kind", "never_fetched", "action", "status", "tag", "signals"], decoder);
+    fields.finish(decoder);
     expect
 }
 

@@ -1,28 +1,19 @@
 //! `crawlers`: the owner's own, and corrections to the registry, for this site.
 
-use crate::crawlers::{Binds, Purpose, read_network};
-use crate::policy::model::OwnCrawler;
-use crate::yaml::{Decoder, Diagnostic, Located, Node, Value};
+use crate::crawlers::{Binds, Purpose, read_networks};
+use crate::policy::model::DescribedCrawler;
+use crate::yaml::{Decoder, Diagnostic, Located, Node};
 
-/// A shorter mark stands in the user agents of too many people.
-const MIN_MARK: usize = 3;
-const MAX_MARK: usize = 100;
-const FIELDS: [&str; 6] = ["token", "user_agent", "purpose", "binds", "crawl_delay", "networks"];
+/// A shorter marker stands in the user agents of too many people.
+const MIN_MARKER: usize = 3;
+const MAX_MARKER: usize = 100;
 
-pub fn crawlers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OwnCrawler> {
-    let mut crawlers: Vec<OwnCrawler> = Vec::new();
-    // A single map is a list of one.
-    let items = match &node.value {
-        Value::Mapping(_) => std::slice::from_ref(node),
-        Value::Sequence(items) => items,
-        _ => {
-            decoder.wrong_type(node, "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`");
-            return crawlers;
-        }
-    };
-    for item in items {
+pub fn crawlers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<DescribedCrawler> {
+    let mut crawlers: Vec<DescribedCrawler> = Vec::new();
+    let wanted = "a list of crawlers, like `{ token: IntranetBot, networks: 10.20.0.0/16 }`";
+    for item in decoder.one_or_many_maps(node, wanted) {
         let Some(crawler) = crawler(item, decoder) else { continue };
-        let same = |other: &&OwnCrawler| other.token.value.eq_ignore_ascii_case(&crawler.token.value);
+        let same = |other: &&DescribedCrawler| other.token.value.eq_ignore_ascii_case(&crawler.token.value);
         if let Some(first) = crawlers.iter().find(same) {
             let message = format!("`{}` is described twice", crawler.token.value);
             let diagnostic = Diagnostic::error("duplicate-crawler", crawler.token.span, message)
@@ -36,7 +27,7 @@ pub fn crawlers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<OwnCrawler> {
     crawlers
 }
 
-fn crawler(node: &Node, decoder: &mut Decoder<'_>) -> Option<OwnCrawler> {
+fn crawler(node: &Node, decoder: &mut Decoder<'_>) -> Option<DescribedCrawler> {
     let mut fields = decoder.fields(node, "a map: token, user_agent, purpose, ...")?;
     let token = match fields.take("token") {
         Some(node) => token(node, decoder),
@@ -47,13 +38,13 @@ fn crawler(node: &Node, decoder: &mut Decoder<'_>) -> Option<OwnCrawler> {
     };
     let purposes = Purpose::ALL.map(|purpose| (purpose.name(), purpose));
     let binds = [("star", Binds::Star), ("named", Binds::Named), ("never", Binds::Never)];
-    let user_agent = fields.take("user_agent").map(|node| marks(node, decoder)).unwrap_or_default();
+    let user_agent = fields.take("user_agent").map(|node| markers(node, decoder)).unwrap_or_default();
     let purpose = fields.take("purpose").and_then(|node| decoder.word(node, &purposes, "a purpose"));
     let binds = fields.take("binds").and_then(|node| decoder.word(node, &binds, "what binds it"));
     let crawl_delay = fields.take("crawl_delay").and_then(|node| decoder.boolean(node));
-    let networks = fields.take("networks").map(|node| networks(node, decoder)).unwrap_or_default();
-    fields.finish(&FIELDS, decoder);
-    Some(OwnCrawler { token: token?, user_agent, purpose, binds, crawl_delay, networks })
+    let networks = fields.take("networks").map(|node| read_networks(node, decoder)).unwrap_or_default();
+    fields.finish(decoder);
+    Some(DescribedCrawler { token: token?, user_agent, purpose, binds, crawl_delay, networks })
 }
 
 fn token(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
@@ -68,35 +59,20 @@ fn token(node: &Node, decoder: &mut Decoder<'_>) -> Option<Located<String>> {
 }
 
 /// Found on token boundaries and without regard to case.
-fn marks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
-    let mut marks = decoder.texts(node, "a list of what its user agent is known by");
-    marks.retain(|mark| {
-        let fits = (MIN_MARK..=MAX_MARK).contains(&mark.value.len())
-            && mark.value.is_ascii()
-            && !mark.value.bytes().any(|octet| octet.is_ascii_control());
+fn markers(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    let mut markers = decoder.texts(node, "a list of what its user agent is known by");
+    markers.retain(|marker| {
+        let fits = (MIN_MARKER..=MAX_MARKER).contains(&marker.value.len())
+            && marker.value.is_ascii()
+            && !marker.value.bytes().any(|octet| octet.is_ascii_control());
         if !fits {
             decoder
-                .error("bad-mark", mark.span, "this is no part of a user agent that tells a crawler from people")
+                .error("bad-mark", marker.span, "this is no part of a user agent that tells a crawler from people")
                 .help = Some(format!(
-                "from {MIN_MARK} to {MAX_MARK} characters of ASCII, as the crawler sends them: `IntranetBot`"
+                "from {MIN_MARKER} to {MAX_MARKER} characters of ASCII, as the crawler sends them: `IntranetBot`"
             ));
         }
         fits
     });
-    marks
-}
-
-fn networks(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ipnet::IpNet> {
-    let mut networks = Vec::new();
-    for written in decoder.texts(node, "a list of networks, like 10.20.0.0/16") {
-        match read_network(&written.value) {
-            Some(network) => networks.push(network),
-            None => {
-                let message = format!("`{}` is neither a network nor an address", written.value);
-                decoder.error("bad-network", written.span, message).help =
-                    Some("write `10.20.0.0/16`, `2001:db8::/32` or a single address; of IPv4 within IPv6 `::ffff:` at least /96".into());
-            }
-        }
-    }
-    networks
+    markers
 }

@@ -10,31 +10,11 @@ use std::time::Duration;
 
 /// RFC 9309 section 2.4: a copy may be used for 24 hours.
 const DEFAULT_GRACE: Duration = Duration::from_secs(86_400);
-/// Nobody documents keeping a robots.txt for longer than a week; beyond a month enforcing would never begin.
+/// No operator documents keeping a robots.txt for longer than a week. Beyond a month enforcing would never begin.
 const MAX_GRACE: Duration = Duration::from_secs(31 * 86_400);
 
 /// How long a mark of a trap lasts at most: addresses change hands.
 const MAX_TRAPPED: Duration = Duration::from_secs(30 * 86_400);
-
-/// Fields that can be said for the site, a purpose and a crawler.
-const FIELDS: [&str; 8] =
-    ["mode", "disallowed", "ambiguous", "too_fast", "impostor", "trapped", "unverified", "unlicensed"];
-const SITE_FIELDS: [&str; 14] = [
-    "mode",
-    "disallowed",
-    "ambiguous",
-    "too_fast",
-    "impostor",
-    "trapped",
-    "unverified",
-    "unlicensed",
-    "traps",
-    "exempt",
-    "grace",
-    "behind_cache",
-    "purposes",
-    "agents",
-];
 
 pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcement {
     let mut enforcement = Enforcement {
@@ -70,7 +50,7 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
     if let Some(node) = fields.take("agents") {
         enforcement.agents = agents(node, decoder);
     }
-    fields.finish(&SITE_FIELDS, decoder);
+    fields.finish(decoder);
     enforcement
 }
 
@@ -84,7 +64,7 @@ fn purposes(node: &Node, decoder: &mut Decoder<'_>) -> BTreeMap<Purpose, Enforce
             said.insert(purpose, nested(node, decoder));
         }
     }
-    fields.finish(&Purpose::ALL.map(Purpose::name), decoder);
+    fields.finish(decoder);
     said
 }
 
@@ -120,7 +100,7 @@ fn is_name(agent: &Located<String>, for_all: &str, decoder: &mut Decoder<'_>) ->
     true
 }
 
-/// A trap is a whole path of its own: a wide one would mark whoever reads the site.
+/// A trap is a whole path of its own: a wide one would mark every reader of the site.
 fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     let mut traps: Vec<Located<String>> = Vec::new();
     for trap in decoder.texts(node, "a list of paths, like `/no-crawlers-here/`") {
@@ -129,7 +109,7 @@ fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
         }
         let literal = trap.value.split(['*', '$']).next().unwrap_or_default();
         let problem = if literal.chars().count() < 3 {
-            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks whoever reads the site"
+            "a trap is a path of its own, like `/no-crawlers-here/`: a wider one marks every reader of the site"
         } else if "/robots.txt".starts_with(literal) || "/.well-known/".starts_with(literal) {
             "crawlers have reasons to ask for this: it is no trap"
         } else {
@@ -145,7 +125,7 @@ fn traps(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
 
 fn exempt(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
     let mut exempt = decoder.texts(node, "a list of crawlers, like `IntranetBot`");
-    exempt.retain(|agent| is_name(agent, "write `mode: observe` to refuse nobody", decoder));
+    exempt.retain(|agent| is_name(agent, "write `mode: observe` to refuse no crawler", decoder));
     exempt
 }
 
@@ -170,7 +150,7 @@ fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
         return EnforcementFields::default();
     };
     let overrides = overrides(&mut fields, decoder);
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     overrides
 }
 
@@ -204,7 +184,7 @@ fn too_fast(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
     refuse_empty(node, "a `status` or a `body`", decoder);
     let status = fields.take("status").and_then(|node| status(node, decoder));
     let body = body(&mut fields, decoder);
-    fields.finish(&["status", "body"], decoder);
+    fields.finish(decoder);
     Some(AnswerPolicy { status, retry_after: None, body })
 }
 
@@ -223,7 +203,7 @@ fn trapped(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AnswerPolicy>, Opt
     {
         decoder.error("bad-value", node.span, "`for` is from one second to 30 days");
     }
-    fields.finish(&["status", "body", "for"], decoder);
+    fields.finish(decoder);
     (Some(AnswerPolicy { status, retry_after: None, body }), time.map(|(_, time)| time))
 }
 
@@ -236,7 +216,7 @@ fn answer(node: &Node, decoder: &mut Decoder<'_>) -> Option<AnswerPolicy> {
     let status = fields.take("status").and_then(|node| status(node, decoder));
     let retry_after = fields.take("retry_after").and_then(|node| retry_after(node, decoder));
     let body = body(&mut fields, decoder);
-    fields.finish(&["status", "retry_after", "body"], decoder);
+    fields.finish(decoder);
     Some(AnswerPolicy { status, retry_after, body })
 }
 

@@ -35,9 +35,9 @@ pub fn html(node: &Node, decoder: &mut Decoder<'_>) -> HtmlPolicy {
                 Some("leave `not` out, or say which pages stay as they are: `not: { paths: /api/ }`".into());
         }
         html.not_paths = listed(&mut fields, "paths", patterns, decoder);
-        fields.finish(&["paths"], decoder);
+        fields.finish(decoder);
     }
-    fields.finish(&["meta", "links", "nosnippet", "paths", "not"], decoder);
+    fields.finish(decoder);
     let selectors = html.nosnippet.len() + html.links.iter().map(|links| links.select.len()).sum::<usize>();
     if selectors > MAX_SELECTORS {
         decoder.error("too-many-selectors", node.span, format!("there are {selectors} selectors here")).help =
@@ -47,14 +47,8 @@ pub fn html(node: &Node, decoder: &mut Decoder<'_>) -> HtmlPolicy {
 }
 
 fn links(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LinkPolicy> {
-    match &node.value {
-        Value::Sequence(items) => items.iter().filter_map(|item| link(item, decoder)).collect(),
-        Value::Mapping(_) => link(node, decoder).into_iter().collect(),
-        Value::Scalar { .. } => {
-            decoder.wrong_type(node, "a list of links, each with `select` and `rel`");
-            Vec::new()
-        }
-    }
+    let items = decoder.one_or_many_maps(node, "a list of links, each with `select` and `rel`");
+    items.iter().filter_map(|item| link(item, decoder)).collect()
 }
 
 fn link(node: &Node, decoder: &mut Decoder<'_>) -> Option<LinkPolicy> {
@@ -62,7 +56,7 @@ fn link(node: &Node, decoder: &mut Decoder<'_>) -> Option<LinkPolicy> {
     let (has_select, has_rel) = (fields.take("select").is_some(), fields.take("rel").is_some());
     let select = listed(&mut fields, "select", selectors, decoder);
     let rel = listed(&mut fields, "rel", words, decoder);
-    fields.finish(&["select", "rel"], decoder);
+    fields.finish(decoder);
     for (has, field, example) in [(has_select, "select", "\".comments a\""), (has_rel, "rel", "[nofollow, ugc]")] {
         if !has {
             decoder.error("missing-field", node.span, format!("`{field}` is missing")).help =

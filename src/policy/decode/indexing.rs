@@ -5,20 +5,12 @@ use crate::indexing::{Directives, Scope, Tags, is_directive_name};
 use crate::policy::model::{Conditions, IndexingRule, OriginTags, StatusCondition, WrittenDirectives};
 use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
 
-const CONDITIONS: [&str; 4] = ["paths", "path_regex", "types", "status"];
-
 /// What a path expression may grow to when compiled: policies of thousands of sites share one process.
 const REGEX_BYTES: usize = 1 << 20;
 
 pub fn rules(node: &Node, decoder: &mut Decoder<'_>) -> Vec<IndexingRule> {
-    match &node.value {
-        Value::Sequence(items) => items.iter().filter_map(|item| rule(item, decoder)).collect(),
-        Value::Mapping(_) => rule(node, decoder).into_iter().collect(),
-        Value::Scalar { .. } => {
-            decoder.wrong_type(node, "a list of rules, each with conditions and a tag");
-            Vec::new()
-        }
-    }
+    let items = decoder.one_or_many_maps(node, "a list of rules, each with conditions and a tag");
+    items.iter().filter_map(|item| rule(item, decoder)).collect()
 }
 
 fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
@@ -28,7 +20,7 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
         let mut fields = decoder.fields(node, "conditions: paths, path_regex, types, status")?;
         let empty = node.is_null() || matches!(&node.value, Value::Mapping(entries) if entries.is_empty());
         let unless = conditions(&mut fields, decoder);
-        fields.finish(&CONDITIONS, decoder);
+        fields.finish(decoder);
         if empty {
             decoder.error("empty-not", node.span, "an empty `not` would exclude everything");
             return None;
@@ -46,7 +38,7 @@ fn rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<IndexingRule> {
     if let Some(node) = scoped {
         add_scoped(node, &mut said, decoder);
     }
-    fields.finish(&["paths", "path_regex", "types", "status", "not", "tag", "tags", "origin_tags"], decoder);
+    fields.finish(decoder);
     if (tag, scoped, origin_tags) == (None, None, Some(OriginTags::Replace)) {
         decoder
             .error("rule-without-tags", node.span, "this rule has nothing to put in the place of what the origin says")
@@ -165,7 +157,7 @@ fn conditions(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Conditions 
 /// all.
 pub fn listed<T>(
     fields: &mut Fields<'_>,
-    name: &str,
+    name: &'static str,
     decode: fn(&Node, &mut Decoder<'_>) -> Vec<T>,
     decoder: &mut Decoder<'_>,
 ) -> Vec<T> {

@@ -24,25 +24,6 @@ use crate::crawlers::Purpose;
 use crate::yaml::{Decoder, Located, Node, Source};
 use std::collections::BTreeMap;
 
-/// The fields of a policy, those still to come included.
-const FIELDS: [&str; 15] = [
-    "hosts",
-    "environment",
-    "staging_crawl",
-    "purposes",
-    "robots",
-    "indexing",
-    "origin_tags",
-    "html",
-    "retire",
-    "enforcement",
-    "pause",
-    "tdm",
-    "crawlers",
-    "acknowledge",
-    "tests",
-];
-
 /// Decodes a whole file.
 pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_>) -> Option<Policy> {
     let mut fields = decoder.fields(root, "a map of fields: hosts, robots, indexing, ...")?;
@@ -79,7 +60,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         acknowledge: fields.take("acknowledge").map(|node| acknowledge(node, decoder)).unwrap_or_default(),
         tests: fields.take("tests").map(|node| cases::cases(node, decoder)).unwrap_or_default(),
     };
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     whole_file(&policy, decoder);
     Some(policy)
 }
@@ -123,7 +104,7 @@ fn purposes(node: &Node, decoder: &mut Decoder<'_>) -> BTreeMap<Purpose, Located
         }
         purposes.insert(purpose, Located { value, span: node.span });
     }
-    fields.finish(&Purpose::ALL.map(Purpose::name), decoder);
+    fields.finish(decoder);
     purposes
 }
 

@@ -25,6 +25,6 @@ pub fn pause(node: &Node, decoder: &mut Decoder<'_>) -> Option<PausePolicy> {
     let words = [("serve", false), ("pause", true)];
     let pause_robots_txt =
         fields.take("robots_txt").and_then(|node| decoder.word(node, &words, "serve or pause")).unwrap_or(false);
-    fields.finish(&["audience", "from", "until", "retry_after", "robots_txt"], decoder);
+    fields.finish(decoder);
     Some(PausePolicy { audience, from, until, retry_after: retry, pause_robots_txt, span: node.span })
 }

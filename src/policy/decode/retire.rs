@@ -2,23 +2,15 @@
 
 use super::patterns::patterns;
 use crate::policy::model::{Defaulted, RetirePolicy};
-use crate::yaml::{Decoder, Located, Node, Value};
+use crate::yaml::{Decoder, Located, Node};
 use std::time::Duration;
 
 /// Search engines come back to most pages within two weeks.
 const DEFAULT_DISALLOW_AFTER: Duration = Duration::from_secs(14 * 86_400);
 
-const FIELDS: [&str; 3] = ["paths", "noindex_from", "disallow_after"];
-
 pub fn retire(node: &Node, decoder: &mut Decoder<'_>) -> Vec<RetirePolicy> {
-    match &node.value {
-        Value::Sequence(items) => items.iter().filter_map(|item| entry(item, decoder)).collect(),
-        Value::Mapping(_) => entry(node, decoder).into_iter().collect(),
-        Value::Scalar { .. } => {
-            decoder.wrong_type(node, "a list of entries, each with `paths` and `noindex_from`");
-            Vec::new()
-        }
-    }
+    let items = decoder.one_or_many_maps(node, "a list of entries, each with `paths` and `noindex_from`");
+    items.iter().filter_map(|item| entry(item, decoder)).collect()
 }
 
 fn entry(node: &Node, decoder: &mut Decoder<'_>) -> Option<RetirePolicy> {
@@ -39,7 +31,7 @@ fn entry(node: &Node, decoder: &mut Decoder<'_>) -> Option<RetirePolicy> {
         let value = decoder.duration(node)?;
         if value.is_zero() {
             decoder
-                .error("bad-value", node.span, "the paths would be disallowed before anybody saw their noindex")
+                .error("bad-value", node.span, "the paths would be disallowed before a crawler saw their noindex")
                 .help = Some("write how long crawlers have to come by: `14d`".into());
             return None;
         }
@@ -51,7 +43,7 @@ fn entry(node: &Node, decoder: &mut Decoder<'_>) -> Option<RetirePolicy> {
                 Some("write `{ paths: [/old/], noindex_from: 2026-11-20 }`".into());
         }
     }
-    fields.finish(&FIELDS, decoder);
+    fields.finish(decoder);
     Some(RetirePolicy {
         paths: paths?,
         noindex_from: noindex_from?,

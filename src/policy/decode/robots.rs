@@ -54,22 +54,12 @@ pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
         }
         policy.max_age = Defaulted { value: max_age, span: Some(node.span) };
     }
-    fields.finish(
-        &["origin", "groups", "sitemaps", "max_age", "license", "content_signal", "content_usage", "signals"],
-        decoder,
-    );
+    fields.finish(decoder);
     policy
 }
 
 fn groups(node: &Node, decoder: &mut Decoder<'_>) -> Vec<GroupPolicy> {
-    let items = match &node.value {
-        crate::yaml::Value::Sequence(items) => items.as_slice(),
-        crate::yaml::Value::Mapping(_) => std::slice::from_ref(node),
-        crate::yaml::Value::Scalar { .. } => {
-            decoder.wrong_type(node, "a list of groups, each with agents and rules");
-            &[]
-        }
-    };
+    let items = decoder.one_or_many_maps(node, "a list of groups, each with agents and rules");
     let groups: Vec<GroupPolicy> = items.iter().filter_map(|item| group(item, decoder)).collect();
     one_group_per_token(&groups, decoder);
     extends(&groups, decoder);
@@ -98,7 +88,7 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
             agents.into_iter().filter(|agent| token(agent, decoder)).collect()
         }
     };
-    if let Some((key, _)) = fields.take_with_key("noindex") {
+    if let Some((key, _)) = fields.take_foreign("noindex") {
         // Google ended what little support there was in September 2019.
         decoder.error("unknown-field", key.span, "there is no field `noindex` here").help = Some(
             "robots.txt cannot say noindex; write a rule under `indexing`: `{ paths: [...], tag: noindex }`".into(),
@@ -115,10 +105,7 @@ fn group(node: &Node, decoder: &mut Decoder<'_>) -> Option<GroupPolicy> {
         Some(Located { value, span: node.span })
     });
     let extends = fields.take("extends").and_then(|node| decoder.located(node, "the token of a group of this file"));
-    fields.finish(
-        &["agents", "allow", "disallow", "crawl_delay", "extends", "content_signal", "content_usage", "license"],
-        decoder,
-    );
+    fields.finish(decoder);
     Some(GroupPolicy { agents, allow, disallow, crawl_delay, extends, signals, span: node.span })
 }
 
@@ -130,7 +117,7 @@ fn token(agent: &Located<String>, decoder: &mut Decoder<'_>) -> bool {
         return true;
     }
     let message = if text.is_empty() {
-        "an empty token names nobody".to_owned()
+        "an empty token names no crawler".to_owned()
     } else if text.trim() != text {
         format!("the token `{text}` has blanks around it")
     } else if text.len() > MAX_TOKEN {

@@ -1,13 +1,14 @@
 //! `content_signal`, `content_usage`, `license`, `signals` and `unlicensed`, and the section `tdm`. What is accepted
 //! here can leave neither its line of robots.txt nor its header.
 
+use super::indexing::listed;
 use super::patterns::patterns;
 use crate::policy::model::{
     ContentSignal, ContentUsage, Defaulted, Emission, GroupSignals, LicensePolicy, OriginRobots, Policy,
     SignalCategory, SiteSignals, TdmRule, USAGE_CATEGORIES, USES, Unlicensed,
 };
 use crate::robots::Pattern;
-use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Severity, Span, Value};
+use crate::yaml::{Decoder, Diagnostic, Fields, Located, Node, Span, Value};
 
 /// Longer URLs are cut by some readers.
 const MAX_URL: usize = 2_000;
@@ -64,8 +65,7 @@ fn content_signal(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentSigna
     }
     let words = USES.map(|word| (word, word));
     let extent = fields.take("use").and_then(|node| decoder.word(node, &words, "how far the content may be used"));
-    let names = SignalCategory::ALL.map(SignalCategory::name);
-    fields.finish(&[&names[..], &["use"]].concat(), decoder);
+    fields.finish(decoder);
     if empty {
         decoder.error("empty-signal", node.span, "nothing is said here").help =
             Some("write `{ ai-train: no }`, say; a category that is absent is neither granted nor restricted".into());
@@ -87,7 +87,7 @@ fn content_usage(node: &Node, decoder: &mut Decoder<'_>) -> Vec<ContentUsage> {
 
 fn usage_rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentUsage> {
     let mut fields = decoder.fields(node, "a rule: paths, train-ai, ai-use, search")?;
-    let paths = paths(&mut fields, decoder);
+    let paths = listed(&mut fields, "paths", patterns, decoder);
     for path in paths.iter().filter(|path| !path.value.starts_with('/')) {
         let message = format!("`{}` does not begin with `/`, as the path of a Content-Usage line must", path.value);
         decoder.error("bad-path", path.span, message).help = Some(format!("write `/{}`", path.value));
@@ -113,7 +113,7 @@ fn usage_rule(node: &Node, decoder: &mut Decoder<'_>) -> Option<ContentUsage> {
     }
     let empty = matches!(&node.value, Value::Mapping(entries)
         if !entries.iter().any(|(key, _)| !matches!(&key.value, Value::Scalar { text, .. } if text == "paths")));
-    fields.finish(&["paths", "train-ai", "ai-use", "search", "other"], decoder);
+    fields.finish(decoder);
     if empty {
         decoder.error("empty-signal", node.span, "nothing is said here").help =
             Some("write `train-ai: no`, say; a category that is absent is unknown".into());
@@ -166,8 +166,8 @@ fn licenses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<LicensePolicy> {
             }
             let mut fields = decoder.fields(item, "a licence: url, paths")?;
             let url = required_url(&mut fields, "url", "a licence", decoder);
-            let paths = paths(&mut fields, decoder);
-            fields.finish(&["url", "paths"], decoder);
+            let paths = listed(&mut fields, "paths", patterns, decoder);
+            fields.finish(decoder);
             Some(LicensePolicy { url: url?, paths })
         })
         .collect()
@@ -187,7 +187,7 @@ pub fn tdm(node: &Node, decoder: &mut Decoder<'_>) -> Vec<TdmRule> {
         .iter()
         .filter_map(|item| {
             let mut fields = decoder.fields(item, "a rule: paths, reservation, policy")?;
-            let paths = paths(&mut fields, decoder);
+            let paths = listed(&mut fields, "paths", patterns, decoder);
             let reserved = match fields.take("reservation") {
                 Some(node) => decoder.word(node, &YES_NO, "yes or no"),
                 None => {
@@ -200,7 +200,7 @@ pub fn tdm(node: &Node, decoder: &mut Decoder<'_>) -> Vec<TdmRule> {
                 let url = decoder.located(node, "the URL of a policy")?;
                 url_is_valid(&url, decoder).then_some(url)
             });
-            fields.finish(&["paths", "reservation", "policy"], decoder);
+            fields.finish(decoder);
             Some(TdmRule { paths, reserved: reserved?, policy, span: item.span })
         })
         .collect();
@@ -264,27 +264,8 @@ fn maps<'n>(node: &'n Node, wanted: &str, decoder: &mut Decoder<'_>) -> &'n [Nod
             nothing_said(node, items, decoder);
             items
         }
-        Value::Mapping(_) => std::slice::from_ref(node),
-        Value::Scalar { .. } => {
-            decoder.wrong_type(node, wanted);
-            &[]
-        }
+        _ => decoder.one_or_many_maps(node, wanted),
     }
-}
-
-/// A list of nothing would be the whole site, and what is meant for some pages be said of all.
-fn paths(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
-    let Some((key, node)) = fields.take_with_key("paths") else { return Vec::new() };
-    let errors = |decoder: &Decoder<'_>| {
-        decoder.diagnostics.items.iter().filter(|item| item.severity == Severity::Error).count()
-    };
-    let before = errors(decoder);
-    let list = patterns(node, decoder);
-    if list.is_empty() && errors(decoder) == before {
-        decoder.error("empty-condition", key.span, "`paths` names nothing").help =
-            Some("leave out `paths` to mean the whole site, or say which".into());
-    }
-    list
 }
 
 fn one_rule_per_path<'a>(rules: impl Iterator<Item = (Span, Option<&'a str>)>, decoder: &mut Decoder<'_>) {

@@ -160,7 +160,7 @@ impl Writing<'_> {
         for left in self.file.lines().iter().filter(|line| line.text.end > MAX_BYTES).take(1) {
             self.notes.push((left.number, LeftOut::BeyondLimit));
         }
-        // Rules that stand before the first agent bind nobody, and are no extension of a group either.
+        // Rules before the first agent bind no crawler, and extend no group either.
         let first =
             self.reading.groups().first().and_then(|group| group.agents.first()).map_or(usize::MAX, |agent| agent.line);
         for early in self.file.lines().iter().take_while(|line| line.number < first) {

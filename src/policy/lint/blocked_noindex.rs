@@ -1,4 +1,4 @@
-//! A noindex that nobody sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
+//! Lints of a noindex that no crawler sees: a page that may not be fetched shows no header (Google and Yandex say so of themselves).
 
 use super::catalogue as lints;
 use super::site::span_of;
@@ -66,11 +66,11 @@ enum Unseen {
 /// What keeps crawlers off.
 struct KeptOff {
     source: RuleSource,
-    /// It is for the whole site: whoever wrote it wants this crawler nowhere, whatever these pages say.
+    /// Whether it is for the whole site: then the owner wants this crawler nowhere, whatever these pages say.
     whole_site: bool,
 }
 
-/// Where a rule says noindex to somebody who may not fetch its pages, the Disallow, and who that is.
+/// Where a rule says noindex to crawlers that may not fetch its pages: the place, the Disallow, and the crawlers.
 fn unseen_by(scope: &Scope, rule: &IndexingRule, looking: &mut Looking<'_>) -> Option<(Span, KeptOff, Unseen)> {
     let bot = match scope {
         Scope::All => None,
@@ -138,8 +138,12 @@ impl<'s> Looking<'s> {
     /// The group that a crawler goes by: of its tokens the first that has one, as Googlebot-Image goes by Googlebot's.
     fn group_of(&self, bot: &str) -> Option<usize> {
         let known = self.registry.find(bot).map(|index| self.registry.get(index));
-        let own = self.site.policy.crawlers.iter().find(|own| own.token.value.eq_ignore_ascii_case(bot));
-        let binds = own.and_then(|own| own.binds).or(known.map(|known| known.binds)).unwrap_or(Binds::Unknown);
+        let described =
+            self.site.policy.crawlers.iter().find(|described| described.token.value.eq_ignore_ascii_case(bot));
+        let binds = described
+            .and_then(|described| described.binds)
+            .or(known.map(|known| known.binds))
+            .unwrap_or(Binds::Unknown);
         let tokens = known.into_iter().flat_map(|known| known.tokens.iter().map(String::as_str));
         match binding(&self.site.matcher, std::iter::once(bot).chain(tokens), binds).0 {
             Binding::Group(group) => Some(usize::from(group)),

@@ -27,7 +27,7 @@ impl Lint {
 
 macro_rules! lints {
     ($($name:ident: $severity:ident $id:literal, $about:literal;)*) => {
-        $(pub(super) const $name: Lint = Lint { id: $id, severity: Severity::$severity, about: $about };)*
+        $(pub(in crate::policy) const $name: Lint = Lint { id: $id, severity: Severity::$severity, about: $about };)*
         /// All lints, in the order of `docs/lints.md`.
         pub const LINTS: &[Lint] = &[$($name),*];
     };
@@ -51,8 +51,8 @@ lints! {
     GROUP_DROPS_STAR_RULES: Warning "group-drops-star-rules", "a group that frees a crawler from the rules of `*`";
     PERMANENT_ERROR: Warning "permanent-error", "5xx or 429 for search crawlers, for good";
     NOT_A_TOKEN: Warning "not-a-token", "a crawler's name in place of its product token";
-    UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for a crawler that nobody knows";
-    UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that nobody can verify yet";
+    UNKNOWN_CRAWLER: Warning "unknown-crawler", "enforcement for an unknown crawler";
+    UNVERIFIED_REFUSED: Warning "unverified-refused", "refusing crawlers that cannot be verified yet";
     RESERVED_TOKEN: Warning "reserved-token", "a token that stands for crawlers without a name";
     TOKEN_WITH_BLANK: Warning "token-with-blank", "a token of several words";
     MARK_OF_ANOTHER: Warning "mark-of-another", "a user agent by which another crawler is known";
@@ -77,7 +77,7 @@ lints! {
     CONTRADICTORY_TAG: Warning "contradictory-tag", "directives that cannot both be meant";
     REDUNDANT_TAG: Note "redundant-tag", "a directive that changes nothing that crawlers go by";
     UNAVAILABLE_AFTER_PAST: Warning "unavailable-after-past", "an unavailable_after that has passed";
-    CUSTOM_DIRECTIVE: Warning "custom-directive", "a directive that nobody documents";
+    CUSTOM_DIRECTIVE: Warning "custom-directive", "an undocumented directive";
     UNUSED_DIRECTIVE: Warning "unused-directive", "a directive that the crawler it is for does not honour";
     HEADER_UNREAD: Warning "header-unread", "directives to a crawler that does not look for them in the header";
     RULE_NEVER_MATCHES: Warning "rule-never-matches", "a rule of `indexing` that no response can match";
@@ -95,7 +95,7 @@ lints! {
     UNREACHABLE_RULE: Warning "unreachable-rule", "a Disallow that an Allow of the same path overrules";
     SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
-    MANY_WILDCARDS: Warning "many-wildcards", "a path with more wildcards than anybody needs";
+    MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";
     CASE_TWINS: Note "case-twins", "paths that differ only in case";
     ORIGIN_IGNORES_CASE: Warning "origin-ignores-case", "an origin for which case does not matter, as it does for crawlers";
     PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
@@ -110,9 +110,9 @@ lints! {
     MISSPELT_KEY: Warning "misspelt-key", "a key that not every crawler understands";
     MISSING_COLON: Warning "missing-colon", "a key and a value without a colon between them";
     NO_RECORD: Warning "no-record", "a line that is neither a rule nor a comment";
-    RETIRED_DIRECTIVE: Warning "retired-directive", "a directive that nobody reads any more";
+    RETIRED_DIRECTIVE: Warning "retired-directive", "a directive that no crawler reads any more";
     UNSUPPORTED_DIRECTIVE: Note "unsupported-directive", "a directive that few crawlers read";
-    UNKNOWN_DIRECTIVE: Note "unknown-directive", "a directive that nobody documents";
+    UNKNOWN_DIRECTIVE: Note "unknown-directive", "an undocumented directive";
     LINE_TOO_LONG: Warning "line-too-long", "a line of which the end is not read";
     UNREADABLE_OCTETS: Warning "unreadable-octets", "NUL, broken UTF-8 or a stray byte order mark";
     NOT_A_ROBOTS_TXT: Warning "not-a-robots-txt", "HTML or UTF-16 in place of a robots.txt";

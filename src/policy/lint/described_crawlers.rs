@@ -1,9 +1,9 @@
-//! Lints of `crawlers`: names, marks and networks by which one crawler would be taken for another; and of traps that
+//! Lints of `crawlers`: names, markers and networks by which one crawler would be taken for another; and of traps that
 //! some have to walk into.
 
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Crawler, Purpose, Registry};
-use crate::policy::model::OwnCrawler;
+use crate::policy::model::DescribedCrawler;
 use crate::policy::site::Site;
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostics, Located};
@@ -24,18 +24,18 @@ const FOR_MACHINES: &str = "/.well-known/acme-challenge/token";
 
 pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
-    for own in &policy.crawlers {
-        let known = registry.find(&own.token.value).map(|index| registry.get(index));
-        names(own, known, registry, diagnostics);
-        marks(own, known, registry, &policy.crawlers, diagnostics);
-        if let Some(network) = own.networks.iter().find(|network| is_of_everybody(network)) {
+    for described in &policy.crawlers {
+        let known = registry.find(&described.token.value).map(|index| registry.get(index));
+        names(described, known, registry, diagnostics);
+        markers(described, known, registry, &policy.crawlers, diagnostics);
+        if let Some(network) = described.networks.iter().find(|network| is_of_everybody(network)) {
             diagnostics.push(
                 lints::NETWORK_OF_EVERYBODY
                     .at(
-                        own.token.span,
-                        format!("{} holds half of the addresses that anybody has, or more", spelled(network)),
+                        described.token.span,
+                        format!("{} holds half of all addresses in use, or more", spelled(network)),
                     )
-                    .label("whoever calls itself so is verified")
+                    .label("every client of this name is verified")
                     .help("write the networks that its operator publishes; leave `networks` out if there are none"),
             );
         }
@@ -54,8 +54,8 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn names(own: &OwnCrawler, known: Option<&Crawler>, registry: &Registry, diagnostics: &mut Diagnostics) {
-    let token = &own.token;
+fn names(described: &DescribedCrawler, known: Option<&Crawler>, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let token = &described.token;
     if TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(&token.value)) {
         diagnostics.push(
             lints::RESERVED_TOKEN
@@ -75,45 +75,45 @@ fn names(own: &OwnCrawler, known: Option<&Crawler>, registry: &Registry, diagnos
     }
 }
 
-/// A mark that is another crawler's: whoever sends it is taken for this one from now on.
-fn marks(
-    own: &OwnCrawler,
+/// A marker that is another crawler's: its requests would be taken for this one's.
+fn markers(
+    described: &DescribedCrawler,
     known: Option<&Crawler>,
     registry: &Registry,
-    all: &[OwnCrawler],
+    all: &[DescribedCrawler],
     diagnostics: &mut Diagnostics,
 ) {
-    for mark in &own.user_agent {
+    for marker in &described.user_agent {
         let named = |index| {
             let crawler: &Crawler = registry.get(index);
-            let is = |text: &String| text.trim_start_matches(['=', '^']).eq_ignore_ascii_case(&mark.value);
+            let is = |text: &String| text.trim_start_matches(['=', '^']).eq_ignore_ascii_case(&marker.value);
             let other = known.is_none_or(|known| known.id != crawler.id);
-            // A library may well be what the owner's own crawler is made of.
-            (other && crawler.purpose != Purpose::Tool && crawler.marks.iter().chain(&crawler.tokens).any(is))
+            // A library may well be what the owner's described crawler is made of.
+            (other && crawler.purpose != Purpose::Tool && crawler.markers.iter().chain(&crawler.tokens).any(is))
                 .then_some(crawler.name.as_str())
         };
-        let of_registry = match registry.identify(mark.value.as_bytes()) {
+        let of_registry = match registry.identify(marker.value.as_bytes()) {
             Claim::Known(index) => named(index),
             _ => None,
         };
-        let has = |other: &&OwnCrawler| {
-            let is = |other: &Located<String>| other.value.eq_ignore_ascii_case(&mark.value);
-            other.token.span != own.token.span
+        let has = |other: &&DescribedCrawler| {
+            let is = |other: &Located<String>| other.value.eq_ignore_ascii_case(&marker.value);
+            other.token.span != described.token.span
                 && (other.user_agent.iter().any(is) || other.user_agent.is_empty() && is(&other.token))
         };
         let of_owner = all.iter().find(has).map(|other| other.token.value.as_str());
         if let Some(other) = of_registry.or(of_owner) {
             diagnostics.push(
                 lints::MARK_OF_ANOTHER
-                    .at(mark.span, format!("`{}` is what {other} is known by", mark.value))
+                    .at(marker.span, format!("`{}` is what {other} is known by", marker.value))
                     .label("one of the two would be taken for the other")
-                    .help(format!("write what stands in the user agent of {} only", own.token.value)),
+                    .help(format!("write what stands in the user agent of {} only", described.token.value)),
             );
         }
     }
 }
 
-/// Whether nobody is outside of it, or hardly anybody. All that was ever given out of IPv6 stands in the lower half of
+/// Whether all addresses in use are inside of it, or nearly all. All that was ever given out of IPv6 stands in the lower half of
 /// its 2000::/3 (IANA, IPv6 Global Unicast Address Assignments), but for a block of examples.
 fn is_of_everybody(network: &IpNet) -> bool {
     match network {
@@ -134,26 +134,28 @@ fn spelled(network: &IpNet) -> String {
 }
 
 /// Networks that prove two crawlers, whose operators are not known to be one.
-fn shared_networks(all: &[OwnCrawler], registry: &Registry, diagnostics: &mut Diagnostics) {
-    let operator = |own: &OwnCrawler| registry.find(&own.token.value).map(|index| registry.get(index).operator.clone());
-    let networks = all.iter().flat_map(|own| own.networks.iter().map(move |network| (own, network)));
+fn shared_networks(all: &[DescribedCrawler], registry: &Registry, diagnostics: &mut Diagnostics) {
+    let operator = |described: &DescribedCrawler| {
+        registry.find(&described.token.value).map(|index| registry.get(index).operator.clone())
+    };
+    let networks = all.iter().flat_map(|described| described.networks.iter().map(move |network| (described, network)));
     let networks: Vec<_> = networks.filter(|(_, network)| !is_of_everybody(network)).take(MAX_NETWORKS).collect();
     let mut told = Vec::new();
-    for (place, (own, network)) in networks.iter().enumerate() {
+    for (place, (described, network)) in networks.iter().enumerate() {
         let before = networks[..place].iter().find(|(other, known)| {
             let meet = known.contains(*network) || network.contains(*known);
-            let apart = operator(own).is_none() || operator(own) != operator(other);
-            other.token.span != own.token.span && meet && apart
+            let apart = operator(described).is_none() || operator(described) != operator(other);
+            other.token.span != described.token.span && meet && apart
         });
         let Some((other, _)) = before else { continue };
-        if told.contains(&(own.token.span, other.token.span)) {
+        if told.contains(&(described.token.span, other.token.span)) {
             continue;
         }
-        told.push((own.token.span, other.token.span));
+        told.push((described.token.span, other.token.span));
         let message = format!("`{network}` is also of `{}`: from there both are verified", other.token.value);
         diagnostics.push(
             lints::SHARED_NETWORK
-                .at(own.token.span, message)
+                .at(described.token.span, message)
                 .related(other.token.span, "the other")
                 .help("nothing is to be done if both are of one operator"),
         );

@@ -224,7 +224,7 @@ fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
                 lints::RULE_OUTSIDE_GROUP
                     .at(
                         span_of_line(file, line.number),
-                        "this rule is for nobody: it stands before the first User-agent",
+                        "this rule is for no crawler: it stands before the first User-agent",
                     )
                     .help("write `User-agent: *` above it"),
             );

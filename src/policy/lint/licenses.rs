@@ -38,7 +38,7 @@ pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics
                 lints::LICENSE_OF_NOBODY
                     .at(
                         said.span,
-                        "neither the policy nor the origin's robots.txt names a licence: nobody is asked for one",
+                        "neither the policy nor the origin's robots.txt names a licence: no crawler is asked for one",
                     )
                     .help(HELP),
             );
@@ -47,9 +47,9 @@ pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics
     }
     for (agent, fields) in &site.policy.enforcement.agents {
         let Some(said) = fields.unlicensed.as_ref().filter(|said| said.value != Unlicensed::Pass) else { continue };
-        let own = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
-        let own = own.map(|(index, _)| Claim::Token(index));
-        let Some(claim) = own.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
+        let unlisted = (0_u16..).zip(site.tokens.tokens()).find(|(_, token)| token.eq_ignore_ascii_case(&agent.value));
+        let unlisted = unlisted.map(|(index, _)| Claim::Token(index));
+        let Some(claim) = unlisted.or_else(|| registry.find(&agent.value).map(Claim::Known)) else { continue };
         let group = match site.crawler_rules(claim).binding {
             Binding::Group(group) => Some(group),
             Binding::NoRules | Binding::NotBound => None,

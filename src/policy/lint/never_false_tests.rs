@@ -92,7 +92,7 @@ fn rules_that_match_nothing_are_told() {
 
 /// What an expression matches is not what its writer means: said so, and not that it matches nothing.
 #[test]
-fn rules_that_match_what_nobody_means_are_told_as_that() {
+fn rules_that_match_unlikely_paths_are_reported() {
     for (conditions, seldom, never, why) in [
         (r"path_regex: '^/d\?x=1'", "/d%3Fx=1", "/d?x=1", "the query is no part of the path"),
         ("path_regex: '^/a[?]b'", "/a%3fb", "/a?b", "the query is no part of the path"),
@@ -256,7 +256,7 @@ fn a_noindex_that_is_seen_somewhere_is_let_be() {
 }
 
 #[test]
-fn a_noindex_that_nobody_may_fetch_is_told() {
+fn a_noindex_that_no_crawler_may_fetch_is_reported() {
     for (rules, conditions) in [
         ("disallow: /old", "paths: /old"),
         ("disallow: /old", "paths: /old/"),
@@ -286,7 +286,7 @@ fn short_urls() -> Vec<String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Of a noindex that somebody may fetch it is never said that it is never seen.
+    /// The lint never says of a noindex that a crawler may fetch that no crawler sees it.
     #[test]
     fn never_seen_is_never_false(
         disallow in proptest::collection::vec(paths(), 1..4),

@@ -1,4 +1,4 @@
-//! What the origin's robots.txt says that nobody goes by any more, and that the site's file passes on as it is: its
+//! What the origin's robots.txt says that no crawler follows any more, and that the site's file passes on as it is: its
 //! owner meant something by it, and a policy has the words for it.
 
 use super::catalogue as lints;

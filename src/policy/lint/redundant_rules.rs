@@ -57,7 +57,7 @@ pub(super) fn lint(rules: &[IndexingRule], left: &mut usize, diagnostics: &mut D
     }
 }
 
-/// Whether a rule adds nothing for anybody to what a wider one says.
+/// Whether a rule adds nothing for any crawler to what a wider one says.
 fn says_it_all(wider: &IndexingRule, rule: &IndexingRule) -> bool {
     let mut both = wider.tags.clone();
     both.merge(&rule.tags);

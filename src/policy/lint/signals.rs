@@ -1,4 +1,4 @@
-//! Signals that say something else than the rules of the site, than each other, or than anybody reads.
+//! Lints of signals that contradict the rules of the site or each other, or that no crawler reads.
 //!
 //! A signal is about use, a rule about fetching, and most pairs of the two go together: `ai-train: no` for crawlers
 //! that may fetch is the very thing signals are for. What is found here are the pairs of which one makes the other
@@ -285,7 +285,7 @@ fn search_engines_asked(site: &Site, registry: &Registry, diagnostics: &mut Diag
     );
 }
 
-/// Whoever asks for a licence wants the crawler to come back with one; robots.txt tells it not to come at all.
+/// A site that asks for a licence wants the crawler to come back with one. A Disallow tells the crawler not to come.
 fn licences_for_the_shut_out(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (purpose, fields) in &site.policy.enforcement.purposes {
         let Some(said) = &fields.unlicensed else { continue };

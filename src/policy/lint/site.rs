@@ -198,19 +198,20 @@ fn permanent_errors(site: &Site, registry: &Registry, diagnostics: &mut Diagnost
 fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let groups = policy.robots.groups.iter().flat_map(|group| &group.agents);
-    for mark in policy.crawlers.iter().flat_map(|own| &own.user_agent) {
-        if stands_in_browsers(&mark.value, registry) {
+    for marker in policy.crawlers.iter().flat_map(|described| &described.user_agent) {
+        if stands_in_browsers(&marker.value, registry) {
             diagnostics.push(
                 lints::TOKEN_OF_BROWSERS
-                    .at(mark.span, format!("`{}` stands in the user agents of people's browsers", mark.value))
+                    .at(marker.span, format!("`{}` stands in the user agents of people's browsers", marker.value))
                     .label("people would be taken for a crawler")
                     .help("write what stands in the user agent of this crawler only"),
             );
         }
     }
-    let own = policy.crawlers.iter().filter(|own| own.user_agent.is_empty()).map(|own| &own.token);
+    let described = policy.crawlers.iter().filter(|described| described.user_agent.is_empty());
+    let described = described.map(|described| &described.token);
     let enforced = policy.enforcement.agents.iter().map(|(agent, _)| agent).chain(&policy.enforcement.exempt);
-    for agent in groups.chain(enforced).chain(own) {
+    for agent in groups.chain(enforced).chain(described) {
         if !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value)) {
             continue;
         }
@@ -226,7 +227,7 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
     }
 }
 
-/// A crawler looks for its token; a group for what people call it is read by nobody.
+/// A crawler looks for its token; no crawler reads a group for what people call it.
 fn names_that_are_no_tokens(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     for agent in site.policy.robots.groups.iter().flat_map(|group| &group.agents) {
         let is = |name: &String| name.eq_ignore_ascii_case(&agent.value);
@@ -251,7 +252,7 @@ fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
     for agent in enforcement.agents.iter().map(|(agent, _)| agent).chain(&enforcement.exempt) {
         let listed = !site.tokens.tokens().iter().any(|token| token.eq_ignore_ascii_case(&agent.value));
         let grouped = site.matcher.named(&agent.value).is_some();
-        if !listed && !grouped && site.policy.own_crawler(&agent.value).is_none() {
+        if !listed && !grouped && site.policy.described_crawler(&agent.value).is_none() {
             diagnostics.push(
                 lints::UNKNOWN_CRAWLER.at(agent.span, format!("no known crawler is called `{}`", agent.value)).help(
                     "it is looked for in user agents as it is written; `crawlgate crawlers` lists those that are known",
@@ -265,7 +266,8 @@ fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
 fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
-    let provable = |agent: &str| policy.own_crawler(agent).is_some_and(|own| !own.networks.is_empty());
+    let provable =
+        |agent: &str| policy.described_crawler(agent).is_some_and(|described| !described.networks.is_empty());
     let agents = enforcement.agents.iter().filter(|(agent, _)| !provable(&agent.value)).map(|(_, fields)| fields);
     for fields in agents.chain(enforcement.purposes.values()).chain([&enforcement.site]) {
         if let Some((Unverified::Refuse, span)) = fields.unverified {

@@ -23,7 +23,7 @@ pub struct Subject {
 
 /// All the rules of some tokens.
 pub struct SubjectGroup {
-    /// Those that somebody wrote: tokens that follow from a purpose are no matter of taste.
+    /// Those that the owner wrote. Tokens that follow from a purpose are not linted.
     pub agents: Vec<(String, Span)>,
     pub rules: Vec<SubjectRule>,
 }

@@ -23,7 +23,7 @@ const OF_TEST_SITES: [&str; 14] = [
     "sandbox",
     "beta",
 ];
-/// Domains that are not in the DNS of the world (RFC 6761, RFC 8375): nobody finds such a site.
+/// Domains that are not in the DNS of the world (RFC 6761, RFC 8375): visitors cannot find such a site.
 const NOT_PUBLIC: [&str; 4] = ["test", "localhost", "invalid", "local"];
 
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
@@ -54,7 +54,7 @@ fn is_public(host: &HostPattern) -> bool {
 }
 
 fn names_a_test_site(host: &HostPattern) -> bool {
-    // The last label is a domain of the world, the one before it somebody's name.
+    // The last label is a domain of the world, the one before it the name of its owner.
     let labels = host.name.rsplit('.').skip(2);
     labels.flat_map(|label| label.split(['-', '_'])).any(|part| {
         let word = part.trim_end_matches(|sign: char| sign.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Lints of `indexing`: directives that contradict each other, that nobody honours, that came too late; rules that
+//! Lints of `indexing`: directives that contradict each other, that no crawler honours, that came too late; rules that
 //! nothing can match.
 
 use super::extent::Extent;
@@ -30,7 +30,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     redundant_rules::lint(&site.policy.indexing, &mut comparisons, diagnostics);
 }
 
-/// Names that nobody goes by and that are nearly those of crawlers.
+/// Names of no crawler that are nearly those of crawlers.
 fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (scope, _) in rule.tags.iter() {
         let Scope::Bot(name) = scope else { continue };
@@ -43,8 +43,8 @@ fn unknown_names(rule: &IndexingRule, registry: &Registry, diagnostics: &mut Dia
         if name.eq_ignore_ascii_case("robots") {
             diagnostics.push(
                 lints::UNKNOWN_TOKEN
-                    .at(place, "no crawler is called `robots`, and so nobody goes by this")
-                    .help("in a meta tag that is everybody: write `\"*\"` here, or `tag` for `tags`"),
+                    .at(place, "no crawler is called `robots`, so none follows this")
+                    .help("in a meta tag that means every crawler: write `\"*\"` here, or `tag` for `tags`"),
             );
         } else if !is_bots_name(name)
             && let Some(near) = nearest(name, directives())
@@ -138,7 +138,7 @@ fn each_directive(
     }
     let finding = match scope {
         Scope::All if engines::is_retired_by_all(directive) => {
-            Some((format!("nobody goes by {} any more", directive.name()), "remove it".to_owned()))
+            Some((format!("no crawler follows {} any more", directive.name()), "remove it".to_owned()))
         }
         Scope::Bot(name) => engines::bot(name).filter(|bot| bot.reads == Reads::Header).and_then(|bot| {
             let said = match bot.support(directive) {

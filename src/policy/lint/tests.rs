@@ -304,7 +304,7 @@ fn lints_of_files_find_what_they_are_about_and_nothing_near_it() {
 }
 
 #[test]
-fn lints_of_policies_find_what_they_are_about_and_nothing_near_it() {
+fn each_lint_finds_its_own_mistake_alone() {
     for (id, line, with, without) in POLICIES {
         let found = of_policy(with);
         assert!(found.contains(&(id, *line)), "{id} in {with:?}: {found:?}");
@@ -338,7 +338,7 @@ fn every_lint_has_a_case_here() {
 }
 
 #[test]
-fn the_note_on_validators_names_the_lines_that_they_stumble_over() {
+fn the_note_on_validators_names_the_lines_they_refuse() {
     let told = |robots: &str| {
         let found = findings(&format!("robots: {{ origin: replace, {robots} }}\n"));
         let note = found.items.into_iter().find(|item| item.id == "validators-stumble");
@@ -374,7 +374,7 @@ fn places_are_right_in_files_of_any_kind() {
     assert!(shown.contains("robots.txt:3:1") && shown.contains("3 | Disallow: private"), "{shown}");
 }
 
-/// The line is passed on, where it means nothing; whoever wrote it is told where it does.
+/// The line is passed on, where it means nothing; the lint says where it does.
 #[test]
 fn a_noindex_in_the_origin_s_file_is_told() {
     use crate::policy::compile_with_origin;

@@ -16,7 +16,7 @@ pub struct Word<'r> {
     pub said: Directives,
 }
 
-/// What is written to somebody, in its order.
+/// What is written to a scope, in its order.
 pub fn of<'r>(rule: &'r IndexingRule, scope: &Scope) -> Vec<Word<'r>> {
     let of_scope = rule.written.iter().filter(|written| written.scope == *scope);
     of_scope
@@ -98,7 +98,7 @@ impl Word<'_> {
 }
 
 /// Whether a directive restricts what `all` is about: how pages are indexed and served. Training is another matter, and
-/// what nobody goes by any more restricts nothing.
+/// what no crawler follows any more restricts nothing.
 fn restricts(directive: &Directive) -> bool {
     use crate::indexing::ImagePreview;
     match directive {
@@ -166,7 +166,7 @@ pub fn beside_all(
         let message =
             "everybody is told this already: it adds nothing for a crawler that, like Google's, goes by that, too";
         diagnostics.push(lints::REDUNDANT_TAG.at(word.written.text.span, message).help(format!(
-            "keep it for a `{bot}` that goes by its own name alone, with all of what everybody is told"
+            "keep it for a `{bot}` that goes by its own name alone, with all that every crawler is told"
         )));
     }
 }

@@ -18,11 +18,11 @@ pub struct Enforcement {
     pub agents: Vec<(Located<String>, EnforcementFields)>,
     /// How long a fetched robots.txt may be held.
     pub grace: Defaulted<Duration>,
-    /// Patterns that nobody is to ask for: published as Disallow in every group.
+    /// Patterns that no crawler is to request: published as Disallow in every group.
     pub traps: Vec<Located<String>>,
     /// Crawlers (token, id or name as written) that are never refused.
     pub exempt: Vec<Located<String>>,
-    /// Whether a cache answers robots.txt for us, so that nobody knows who fetched which version.
+    /// Whether a cache answers robots.txt for us, so that the versions that crawlers fetched are unknown.
     pub behind_cache: Option<BehindCache>,
 }
 

@@ -23,7 +23,7 @@ pub struct IndexingRule {
     pub span: Span,
 }
 
-/// Directives as somebody wrote them, to whom, and where.
+/// Directives as the owner wrote them, for which crawlers, and where.
 #[derive(Clone, Debug)]
 pub struct WrittenDirectives {
     /// To whom.

@@ -8,14 +8,14 @@ use std::borrow::Cow;
 /// What becomes of a response's X-Robots-Tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent<'a> {
-    /// The origin's lines stay as they are, and these are added; whoever sends them puts those for everybody first.
+    /// The origin's lines stay as they are, and these are added, before them the lines for every crawler.
     Added(&'a [String]),
     /// The origin's lines are taken away, and these stand in their place.
     Instead(Cow<'a, [String]>),
 }
 
-/// Combines the lines of a policy with those of an origin (none, most of the time). Where the origin sends more than
-/// anybody can mean, its lines stay as they are: whoever reads on must not miss a part of them.
+/// Combines the lines of a policy with those of an origin (none, most of the time). Where the origin sends more lines
+/// than are read, they stay as they are: a crawler that reads all of them must not miss a part.
 pub fn combine<'a, 'b>(
     ours: Option<&'a TagLines>,
     theirs: impl Iterator<Item = &'b [u8]>,

@@ -36,10 +36,10 @@ pub struct CrawlerRules {
     pub trapped_for: Duration,
     /// What becomes of it while its claim is not proven.
     pub unverified: Unverified,
-    /// Whether it is never refused, unless it is proven to be somebody else.
+    /// Whether it is never refused, unless its name is proven to be false.
     pub exempt: bool,
     /// The crawl delay that it is held to.
-    pub pace: Option<Duration>,
+    pub crawl_delay: Option<Duration>,
     /// The status that a request without a licence token gets where a licence covers the path.
     pub unlicensed: Option<u16>,
     /// Whether a pause for crawlers stops it (people, monitoring and tools pass).
@@ -94,7 +94,7 @@ pub fn names(crawler: &Crawler) -> impl Iterator<Item = &str> {
     crawler.tokens.iter().map(String::as_str).chain([crawler.id.as_str(), crawler.name.as_str()])
 }
 
-/// Which group binds whoever has these names, and whether it names one of them.
+/// Which group binds a crawler with these names, and whether the group names one of them.
 pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, binds: Binds) -> (Binding, bool) {
     let binding = match (names.find_map(|name| matcher.named(name)), binds) {
         (Some(group), _) => return (group_binding(group), true),
@@ -104,7 +104,7 @@ pub fn binding<'a>(matcher: &Matcher, mut names: impl Iterator<Item = &'a str>, 
     (binding, false)
 }
 
-/// A file below 500 KiB holds far fewer groups than fit; were it not so, nothing would bind, which refuses nobody.
+/// A file below 500 KiB holds far fewer groups than fit. Beyond that no rules would bind, and no crawler would be refused.
 pub fn group_binding(group: usize) -> Binding {
     u16::try_from(group).map_or(Binding::NoRules, Binding::Group)
 }

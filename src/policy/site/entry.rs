@@ -34,6 +34,26 @@ pub struct ActivePause {
     pub at_run_time: bool,
 }
 
+/// How robots.txt is answered. The snapshot decides it and not the clock of a request, because the state store has to
+/// know of a 503 before a crawler receives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RobotsTxtAnswer {
+    /// With the file.
+    #[default]
+    File,
+    /// With 503, because of the pause with this index.
+    Paused(usize),
+    /// With 503, because the origin's own file is awaited.
+    AwaitsOrigin,
+}
+
+impl RobotsTxtAnswer {
+    /// Whether it is 503.
+    pub fn is_unavailable(self) -> bool {
+        self != RobotsTxtAnswer::File
+    }
+}
+
 /// One site as it stands now.
 #[derive(Clone, Debug)]
 pub struct SiteEntry {
@@ -45,6 +65,8 @@ pub struct SiteEntry {
     pub tag_ages: TagAges,
     /// The planned or switched pauses; the first whose time it is counts.
     pub pauses: Vec<ActivePause>,
+    /// How robots.txt is answered.
+    pub robots_txt: RobotsTxtAnswer,
 }
 
 /// Since when what is said about pages is said. A 304 hides a new noindex from a crawler that has the page already.
@@ -61,20 +83,48 @@ impl SiteEntry {
     /// How long crawlers are sent a whole page where what is said about it changed: they come back within weeks.
     pub const TAGS_NEW_FOR: Duration = Duration::from_secs(30 * 86_400);
 
-    /// A site that has no past.
-    pub fn new(site: Arc<Site>, since: Timestamp) -> SiteEntry {
-        SiteEntry { site, since, tag_ages: TagAges::default(), pauses: Vec::new() }
+    /// A site that has no past, as it is at this moment.
+    pub fn new(site: Arc<Site>, now: Timestamp) -> SiteEntry {
+        let entry = SiteEntry {
+            site,
+            since: now,
+            tag_ages: TagAges::default(),
+            pauses: Vec::new(),
+            robots_txt: RobotsTxtAnswer::File,
+        };
+        entry.with_pauses(Vec::new(), now)
+    }
+
+    /// The site with these pauses, and robots.txt answered as they say at this moment.
+    pub fn with_pauses(mut self, pauses: Vec<ActivePause>, now: Timestamp) -> SiteEntry {
+        let is_in_force = |pause: &ActivePause| pause.from <= now && now < pause.until;
+        let paused = pauses.iter().position(is_in_force);
+        let paused = paused.filter(|place| pauses[*place].robots_txt_until.is_some_and(|until| now < until));
+        self.robots_txt = match paused {
+            Some(place) => RobotsTxtAnswer::Paused(place),
+            None if self.site.robots_txt.awaits_origin(now).is_some() => RobotsTxtAnswer::AwaitsOrigin,
+            None => RobotsTxtAnswer::File,
+        };
+        SiteEntry { pauses, ..self }
+    }
+
+    /// The site with these pauses, and robots.txt answered as before.
+    pub fn with_page_pauses(mut self, mut pauses: Vec<ActivePause>) -> SiteEntry {
+        if let RobotsTxtAnswer::Paused(place) = self.robots_txt {
+            let answered_by = self.pauses[place].clone();
+            let known = pauses.iter().position(|pause| *pause == answered_by);
+            // A pause that has ended goes last: only robots.txt is still answered by it.
+            self.robots_txt = RobotsTxtAnswer::Paused(known.unwrap_or(pauses.len()));
+            if known.is_none() {
+                pauses.push(ActivePause { until: answered_by.from, ..answered_by });
+            }
+        }
+        SiteEntry { pauses, ..self }
     }
 
     /// The pause that counts now.
     pub fn pause(&self, now: Timestamp) -> Option<&ActivePause> {
         self.pauses.iter().find(|pause| pause.from <= now && now < pause.until)
-    }
-
-    /// Whether robots.txt is answered 503 to a crawler that asks for it now.
-    pub fn withholds_robots_txt(&self, now: Timestamp) -> bool {
-        let paused_until = self.pause(now).and_then(|pause| pause.robots_txt_until);
-        paused_until.is_some_and(|until| now < until) || self.site.robots_txt.awaits_origin(now).is_some()
     }
 
     /// When robots.txt begins or ceases to be answered 503, as far as that is planned.

@@ -5,7 +5,7 @@
 
 use super::model::{OriginTags, Policy};
 use super::origin::{Origin, OriginFile};
-use crate::crawlers::{Claim, TokenMarks};
+use crate::crawlers::{Claim, SiteMarkers};
 use crate::robots::{Document, Matcher, RuleSet};
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -28,14 +28,14 @@ mod version;
 pub use super::former::Former;
 pub use combine::{Sent, combine};
 pub use crawler_rules::{Answer, Binding, CrawlerRules, CrawlerRulesTable};
-pub use entry::{ActivePause, Held, SiteEntry, TagAges};
+pub use entry::{ActivePause, Held, RobotsTxtAnswer, SiteEntry, TagAges};
 pub use front_page::FrontPage;
 pub use hosts::{HostIndex, name_and_port};
 pub use html::HtmlRules;
 pub use networks::Networks;
 pub use robots_txt::{LeftOut, RobotsTxt, RuleSource};
 pub use signals::{License, PathSignals, ServedFile, SignalPlan};
-pub use snapshot::{Snapshot, shared_host};
+pub use snapshot::Snapshot;
 pub use tags::{PathRule, PathRules, TagLines, TagPlan};
 pub use version::Version;
 
@@ -65,7 +65,7 @@ pub struct Site {
     /// Where each group came from, aligned with `document.groups`.
     pub group_sources: Vec<RuleSource>,
     /// Tokens that the policy names and the registry does not know.
-    pub tokens: TokenMarks,
+    pub tokens: SiteMarkers,
     /// The answers that a decision may point at.
     pub answers: Vec<Answer>,
     /// X-Robots-Tag.
@@ -84,7 +84,7 @@ pub struct Site {
     pub front_page: FrontPage,
     /// How long a superseded version may still be held by a crawler.
     pub grace: Duration,
-    /// Paths that nobody is to ask for.
+    /// Paths that no crawler is to request.
     pub traps: RuleSet,
     /// The addresses of crawlers that the owner vouches for. See [`Site::holds_address`].
     pub(super) networks: Networks,

@@ -44,7 +44,7 @@ pub struct SignalPlan {
     pub(in crate::policy) origin_license: Option<License>,
     pub(in crate::policy) tdm: Vec<Tdm>,
     pub(in crate::policy) tdmrep: Option<ServedFile>,
-    /// Paths of licences and policies: without them nobody would know what to ask for.
+    /// Paths of licences and policies: without them a crawler would not know what to ask for.
     pub(in crate::policy) terms: Vec<Box<[u8]>>,
 }
 
@@ -131,7 +131,7 @@ impl SignalPlan {
         told.or_else(of_path).or(self.origin_license.as_ref())
     }
 
-    /// Whether there is any licence that somebody could be asked for.
+    /// Whether there is any licence that a crawler could be asked for.
     pub fn names_license(&self) -> bool {
         !self.licenses.is_empty() || self.origin_license.is_some() || self.group_licenses.iter().any(Option::is_some)
     }

@@ -2,7 +2,7 @@
 
 use super::{HostIndex, SiteEntry};
 use crate::policy::host_history::{HostHistories, HostHistory};
-use crate::policy::model::{HostPattern, Policy};
+use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -66,9 +66,4 @@ impl Snapshot {
     pub fn site_named(&self, name: &str) -> Option<usize> {
         self.sites.iter().position(|entry| entry.site.name == name)
     }
-}
-
-/// The first pattern that two policies share, for the error that names both.
-pub fn shared_host<'a>(one: &'a Policy, other: &'a Policy) -> Option<&'a HostPattern> {
-    one.hosts.iter().map(|host| &host.value).find(|host| other.hosts.iter().any(|theirs| theirs.value == **host))
 }

@@ -119,7 +119,7 @@ impl TagConditions {
 impl TagPlan {
     /// Indexes rules, given in their order; `origin_tags` is what becomes of the origin's lines where no rule says it.
     pub(in crate::policy) fn new(mut rules: Vec<TagRule>, origin_tags: OriginTags) -> TagPlan {
-        // Nobody writes as many; the file would be larger than a policy may be.
+        // A file with as many would be larger than a policy may be.
         rules.truncate(usize::from(u16::MAX));
         let asks = |conditions: &TagConditions| conditions.path_regex.is_some();
         let has_path_regex = rules.iter().any(|rule| asks(&rule.when) || rule.unless.as_ref().is_some_and(asks));

@@ -56,7 +56,7 @@ fn an_empty_url_is_the_root() {
 // ---- groups ------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn rules_before_the_first_agent_belong_to_nobody() {
+fn rules_before_the_first_agent_belong_to_no_group() {
     both("Disallow: /\nUser-agent: *\nDisallow: /b\n", "GPTBot", "/a", "allow");
     both("Allow: /b\nUser-agent: *\nDisallow: /\n", "GPTBot", "/b", "deny 3");
     both("Disallow: /\n", "GPTBot", "/a", "allow");
@@ -257,7 +257,7 @@ fn tokens_with_digits_exist_for_the_rfc_only() {
 }
 
 #[test]
-fn an_agent_that_is_cut_to_nothing_names_who_calls_itself_nothing_for_google() {
+fn an_empty_agent_names_a_nameless_crawler_for_google() {
     for value in ["", "360Spider", "*bot", "/"] {
         let file = format!("User-agent: {value}\nDisallow: /\n");
         each(&file, "", "/a", "allow", "deny 2");

@@ -58,7 +58,7 @@ fn nothing_is_written_for_nothing() {
 }
 
 #[test]
-fn a_group_without_rules_gets_an_explicit_one_before_its_crawl_delay() {
+fn a_group_without_rules_gets_one_before_its_crawl_delay() {
     let document = document(vec![
         Group { crawl_delay: Some(Duration::from_secs(5)), ..group(&["msnbot"], &[]) },
         group(&["Baiduspider"], &["Disallow: /"]),

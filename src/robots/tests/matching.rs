@@ -148,7 +148,7 @@ fn an_empty_pattern_is_no_rule() {
 }
 
 #[test]
-fn a_pattern_that_begins_with_neither_slash_nor_star_never_matches() {
+fn a_pattern_without_leading_slash_or_star_never_matches() {
     assert_matches("private", &[], &["/private", "private", "/"]);
 }
 

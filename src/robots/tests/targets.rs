@@ -22,7 +22,7 @@ fn escapes_are_decoded_only_where_they_mean_the_same() {
 }
 
 #[test]
-fn scheme_authority_and_fragment_are_dropped_and_a_missing_slash_added() {
+fn a_target_loses_its_origin_and_fragment_and_gains_a_slash() {
     for (raw, normal) in [
         ("", "/"),
         ("#top", "/"),

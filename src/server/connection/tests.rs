@@ -41,7 +41,7 @@ impl AsyncWrite for Reluctant {
 }
 
 #[tokio::test]
-async fn a_head_and_its_body_leave_in_one_call() {
+async fn head_and_body_leave_in_one_call() {
     for body in [1_000, 100_000] {
         let mut stream = Gathering::new(Reluctant { at_most: usize::MAX, ..Reluctant::default() });
         stream.write_all(&[b'h'; 200]).await.expect("written");
@@ -53,7 +53,7 @@ async fn a_head_and_its_body_leave_in_one_call() {
 }
 
 #[tokio::test]
-async fn nothing_is_lost_or_reordered_however_little_is_taken_at_a_time() {
+async fn short_writes_lose_and_reorder_nothing() {
     for at_most in [1, 7, 199, 200, 201, 8_191, 8_193] {
         let mut stream = Gathering::new(Reluctant { at_most, ..Reluctant::default() });
         let mut sent = Vec::new();
@@ -101,7 +101,7 @@ async fn begun(octets: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> 
 }
 
 #[tokio::test]
-async fn the_first_octet_that_differs_from_the_preface_tells() {
+async fn first_octet_unlike_the_preface_decides() {
     for (text, tells) in [
         ("GET / HTTP/1.0\r\n\r\n", 1),
         ("POST / HTTP/1.1\r\n\r\n", 2),
@@ -119,12 +119,12 @@ async fn the_first_octet_that_differs_from_the_preface_tells() {
 }
 
 #[tokio::test]
-async fn nothing_at_all_is_an_end() {
+async fn stream_without_octets_is_an_error() {
     assert_eq!(begun(b"", 1).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
 #[tokio::test]
-async fn a_long_request_is_read_whole() {
+async fn long_request_is_read_whole() {
     let long = [b"GET /".as_slice(), &[b'a'; 10_000], b" HTTP/1.1\r\n\r\n"].concat();
     assert_eq!(begun(&long, 10_000).await.unwrap(), (FIRST_READ, long));
 }

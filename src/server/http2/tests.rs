@@ -13,7 +13,7 @@ async fn pair() -> (TcpStream, Stream) {
 }
 
 #[tokio::test]
-async fn a_client_has_so_long_to_show_what_it_speaks() {
+async fn silent_client_is_closed_after_the_limit() {
     let (_stop, stop) = watch::channel(false);
     for (first, speaks) in [
         (b"".as_slice(), None),
@@ -36,7 +36,7 @@ async fn a_client_has_so_long_to_show_what_it_speaks() {
 }
 
 #[tokio::test]
-async fn a_stop_does_not_wait_for_a_client_that_has_not_begun() {
+async fn stop_does_not_wait_for_a_silent_client() {
     let (say, stop) = watch::channel(false);
     let (mut client, mut stream) = pair().await;
     client.write_all(&PREFACE[..5]).await.expect("written");
@@ -47,7 +47,7 @@ async fn a_stop_does_not_wait_for_a_client_that_has_not_begun() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_before_it_began_is_let_go() {
+async fn client_that_leaves_at_once_ends_the_connection() {
     let (_stop, stop) = watch::channel(false);
     let (client, mut stream) = pair().await;
     drop(client);

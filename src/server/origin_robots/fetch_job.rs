@@ -1,5 +1,4 @@
-//! One fetch from one origin: [`FetchJob`], and its result, [`FinishedJob`]. It runs in a thread of its own. Must not know
-//! other sites.
+//! One fetch from one origin: [`FetchJob`], and its result, [`FinishedJob`]. Must not know other sites.
 
 use crate::origin::robots::{FetchResult, Question, Target, ask};
 use crate::policy::Policy;
@@ -38,7 +37,8 @@ impl FetchJob {
     }
 }
 
-/// Whether a host that a redirect names is the site's own. For a site for every host, that is the host of the request.
+/// Whether a host that a redirect names is one of the site's own. For a site for every host, only the host of the request
+/// is its own.
 fn is_own(policy: &Policy, target: &Target, host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     host.eq_ignore_ascii_case(&target.host)

@@ -1,5 +1,5 @@
-//! The thread that runs [`OriginRobots`]: it starts the fetches that are due, each in a thread of its own, and waits for
-//! their ends and for changed policies.
+//! The thread that runs [`OriginRobots`]. It starts the fetches that are due, each in a thread of its own, and waits until
+//! one ends or a policy changes. Must not know what a fetch does.
 
 use super::fetch_job::FinishedJob;
 use super::{AT_ONCE, OriginRobots};
@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-/// How long the start waits for the first round of fetches, so that the first crawler finds a file.
+/// How long the start waits for the first round of fetches, so that the first crawler gets a file and no 503.
 const START_LIMIT: Duration = Duration::from_secs(2);
 
 enum Message {
@@ -17,15 +17,15 @@ enum Message {
     Finished(FinishedJob),
 }
 
-/// Starts the thread, and waits a little for sites that have no copy yet.
+/// Starts the thread. Waits for the first fetches of sites that have no copy, for [`START_LIMIT`] at most.
 ///
 /// # Errors
 /// No thread can be started.
 pub fn start(robots: OriginRobots, clock: Clock) -> std::io::Result<()> {
     let (sender, messages) = sync_channel(AT_ONCE * 2);
     let changed = sender.clone();
-    // A message that waits already stands for this one too.
-    robots.live.on_change(move || drop(changed.try_send(Message::Changed)));
+    // If the channel is full, a message that waits says the same.
+    robots.manager.on_change(move || drop(changed.try_send(Message::Changed)));
     let (first_round, is_over) = sync_channel(1);
     std::thread::Builder::new()
         .name("origin-robots".into())
@@ -44,14 +44,14 @@ fn run(
     let (random, began) = (RandomState::new(), Instant::now());
     let mut ready = Some(ready);
     loop {
-        for job in robots.due(clock.moment()) {
+        for job in robots.begin_due(clock.moment()) {
             let (site, policy) = (job.site.clone(), job.policy.source.text.clone());
             let finished = sender.clone();
             let thread = std::thread::Builder::new().name("origin-robots-fetch".into());
             let started = thread.spawn(move || drop(finished.send(Message::Finished(job.run()))));
             if let Err(error) = started {
                 let result = FetchResult::Unreachable(format!("no thread can be started: {error}").into());
-                robots.finished(FinishedJob { site, result, policy }, clock.moment(), 1.0);
+                robots.finish(FinishedJob { site, result, policy }, clock.moment(), 1.0);
             }
         }
         if robots.first_round_is_over()
@@ -59,9 +59,9 @@ fn run(
         {
             let _ = ready.try_send(());
         }
-        if let Ok(Message::Finished(job)) = messages.recv_timeout(robots.rest(clock.now().into())) {
+        if let Ok(Message::Finished(job)) = messages.recv_timeout(robots.idle_for(clock.now().into())) {
             let jitter = (random.hash_one((&job.site, began.elapsed())) >> 11) as f64 / (1u64 << 53) as f64;
-            robots.finished(job, clock.moment(), jitter);
+            robots.finish(job, clock.moment(), jitter);
         }
     }
 }

@@ -52,7 +52,7 @@ fn lines_before_a_reopening_go_into_the_renamed_file() {
 }
 
 #[test]
-fn lines_before_a_reopening_go_into_a_new_file_if_the_old_was_removed() {
+fn lines_of_a_removed_file_go_into_a_new_one_at_reopening() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("log");
     let mut log = opened(&path);
@@ -64,10 +64,7 @@ fn lines_before_a_reopening_go_into_a_new_file_if_the_old_was_removed() {
     assert_eq!(read(&path), "before\nafter\n");
     // Lines that cannot go into a new file are counted as lost.
     fs::remove_file(&path).and_then(|()| fs::create_dir(&path)).expect("in the way");
-    assert_eq!(
-        log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToOpenFile).expect_err("nobody could read it").lines,
-        3
-    );
+    assert_eq!(log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToOpenFile).expect_err("it has no name").lines, 3);
 }
 
 #[test]
@@ -83,7 +80,7 @@ fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
     assert_eq!(read(moved.join("log")), LINE.repeat(5));
     assert!(log.reopen_problem().is_some());
     fs::remove_dir_all(&moved).expect("removed");
-    let lost = log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToName).expect_err("nobody could read it");
+    let lost = log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToName).expect_err("it has no name");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::NotFound));
     fs::create_dir(&logs).expect("made");
     write(&mut log, LINE);

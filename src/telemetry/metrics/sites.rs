@@ -136,11 +136,11 @@ impl SiteMetrics {
     }
 
     /// Each site has a name, the name of its state, and the moment of the last success.
-    pub(super) fn set_origin_robots(&self, sites: &[(String, String, Option<i64>)]) {
+    pub(super) fn set_origin_robots(&self, sites: &[(String, &'static str, Option<i64>)]) {
         self.origin_robots.reset();
         self.origin_robots_last_success.reset();
         for (site, state, last_success) in sites {
-            self.origin_robots.with_label_values(&[cut_label(site), state]).set(1);
+            self.origin_robots.with_label_values(&[cut_label(site), *state]).set(1);
             if let Some(moment) = last_success {
                 self.origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
             }

@@ -209,14 +209,14 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
 /// A state that the panel does not know would be a gap, as if there were no site.
 #[test]
 fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
-    use crawlgate::origin::robots::State;
+    use crawlgate::policy::origin::OriginCopyState;
     let panels = panels(&json(DASHBOARD));
     let asks = |panel: &&Value, metric: &str| {
         panel["targets"][0]["expr"].as_str().is_some_and(|expression| expression.contains(metric))
     };
     let of_state = panels.iter().find(|panel| asks(panel, "crawlgate_origin_robots_state{")).expect("a panel");
     let expression = of_state["targets"][0]["expr"].as_str().expect("an expression");
-    for state in State::ALL {
+    for state in OriginCopyState::ALL {
         let numbered = expression.split_once(&format!("state=\"{}\"}} * ", state.name()));
         let number = numbered.and_then(|(_, rest)| rest.chars().next()).unwrap_or_else(|| panic!("{expression}"));
         let word = &of_state["fieldConfig"]["defaults"]["mappings"][0]["options"][number.to_string()]["text"];

@@ -72,7 +72,7 @@ robots:
 ";
 
 #[test]
-fn each_group_says_what_is_its_own_else_what_it_extends_else_what_the_site_says() {
+fn a_group_has_its_own_signals_before_extended_ones() {
     let body = robots_txt(ALL);
     let usage = [
         "Content-Usage: train-ai=n, search=y, x-new=y",
@@ -109,7 +109,7 @@ fn without_a_group_for_all_one_is_made_that_allows_everything() {
 }
 
 #[test]
-fn headers_only_leaves_robots_txt_as_it_was_and_says_everything_in_headers() {
+fn headers_only_moves_every_signal_out_of_robots_txt() {
     let quiet = ALL.replace("origin: replace", "origin: replace\n  signals: headers_only");
     let body = robots_txt(&quiet);
     let known = |line: &str| {
@@ -129,7 +129,7 @@ fn headers_only_leaves_robots_txt_as_it_was_and_says_everything_in_headers() {
 }
 
 #[test]
-fn headers_by_path_the_longest_preference_the_first_licence_the_first_reservation() {
+fn headers_have_the_longest_preference_and_the_first_licence() {
     let text = format!(
         "{ALL}\ntdm:\n  - {{ paths: ['/open/*.txt', /free], reservation: no }}\n  - {{ reservation: yes, policy: https://shop.example/tdm }}\n"
     );
@@ -150,7 +150,7 @@ fn headers_by_path_the_longest_preference_the_first_licence_the_first_reservatio
 }
 
 #[test]
-fn the_file_of_tdmrep_says_what_the_headers_say_in_the_same_order() {
+fn tdmrep_json_and_headers_agree_in_the_same_order() {
     let site = site(
         "robots: { origin: replace, max_age: 2h }\ntdm:\n  - { paths: ['/a \"b\"', '*.jpg$'], reservation: no }\n  - { reservation: yes, policy: https://shop.example/tdm }\n",
     );
@@ -332,7 +332,7 @@ proptest! {
     }
 }
 
-/// Many origins answer `/open/../x` with what is at `/x`: nobody is to be told that it is open.
+/// Many origins answer `/open/../x` with what is at `/x`: no crawler is to be told that it is open.
 #[test]
 fn of_a_path_and_what_it_resolves_to_the_stricter_counts() {
     let site = site(
@@ -361,7 +361,7 @@ tdm:
     assert_eq!(order[1..], [&[link("open")][..], &reserved[..]].concat());
 }
 
-/// What is served counts, whoever wrote it; nobody has checked what the origin writes.
+/// What is served counts, also what the origin wrote, which is not checked.
 #[test]
 fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
     let asked = |line: &str| {
@@ -386,7 +386,7 @@ fn a_group_is_asked_for_the_licence_that_the_origin_tells_it() {
 
 /// Before all groups it is told to everybody, and a licence of the policy for some paths takes nothing from it.
 #[test]
-fn everybody_is_asked_for_the_licence_that_the_origin_has_for_the_site() {
+fn every_crawler_is_asked_for_the_licence_of_the_origin() {
     let asked = |robots: &str, path: &str, agent: &str| {
         let text = format!("{robots}enforcement: {{ unlicensed: 401 }}\n");
         let source = Source { name: "shop.yaml".into(), text: text.into() };

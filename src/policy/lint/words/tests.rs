@@ -232,7 +232,7 @@ fn a_rule_that_loosens_another_is_told_by_its_words() {
     }
 }
 
-/// Whoever obeys the help loses no restriction that another crawler has, or that another directive is.
+/// An owner who follows the help loses no restriction of another crawler or another directive.
 #[test]
 fn the_way_to_loosen_a_rule_keeps_the_rest_of_it() {
     let not = "take them out of the other rule with `not`";

@@ -1,0 +1,101 @@
+//! What came of a fetch: [`FetchResult`], and why an answer is no robots.txt. Must not know earlier fetches.
+
+use crate::robots::{File, MAX_BYTES, Shape};
+use serde::{Deserialize, Serialize};
+
+/// The result of a fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchResult {
+    /// A 200 with a body.
+    File {
+        /// The bytes. Those beyond 500 KiB may be cut off.
+        bytes: Vec<u8>,
+        /// Their URL, after redirects.
+        url: String,
+        /// The `ETag` of the answer.
+        etag: Option<String>,
+        /// The `Last-Modified` of the answer.
+        last_modified: Option<String>,
+        /// Whether the answer has the media type of HTML.
+        html: bool,
+    },
+    /// 304: the copy is current.
+    Unchanged,
+    /// 4xx except 429, or too many redirects. Crawlers treat the site as one without rules (RFC 9309 section 2.3.1.3).
+    Nothing {
+        /// The URL that was asked for.
+        url: String,
+        /// Why, for a person.
+        reason: String,
+    },
+    /// 5xx, 429, or an incomplete answer. Crawlers stay away (RFC 9309 section 2.3.1.4).
+    Unreachable(FetchFailure),
+}
+
+/// Why an origin gave no usable answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum FetchFailure {
+    /// The origin redirects to its public name, which is crawlgate's.
+    #[error("{url}: redirects lead back to crawlgate itself")]
+    LeadsBack {
+        /// The URL of the last redirect.
+        url: String,
+    },
+    /// Anything else, for a person.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl<T: Into<String>> From<T> for FetchFailure {
+    fn from(reason: T) -> FetchFailure {
+        FetchFailure::Other(reason.into())
+    }
+}
+
+impl FetchResult {
+    /// The result as crawlers understand it: they read a page of HTML as a file without rules. A default site passes on
+    /// what the origin says, and single-page apps answer every request with their page.
+    pub fn as_crawlers_read_it(self) -> FetchResult {
+        match self {
+            FetchResult::File { bytes, url, html, .. } if is_page(&File::parse(bytes.as_slice()), html) => {
+                FetchResult::Nothing {
+                    url,
+                    reason: "the answer is a page of HTML, which crawlers read as no rules".into(),
+                }
+            }
+            other => other,
+        }
+    }
+}
+
+fn is_page(file: &File, html: bool) -> bool {
+    match file.shape() {
+        Shape::Html => true,
+        Shape::Text => html && file.lines().iter().all(|line| line.record.is_none()),
+        Shape::Utf16 => false,
+    }
+}
+
+/// Why the body of an answer is no robots.txt, although it could be read as one without rules.
+pub fn defect(file: &File, html: bool) -> Option<&'static str> {
+    match file.shape() {
+        Shape::Html => Some("this is a page of HTML, not a robots.txt"),
+        Shape::Utf16 => Some("this is UTF-16, which no crawler reads"),
+        Shape::Text if file.bytes().contains(&0) && file.lines().iter().all(|line| line.record.is_none()) => {
+            Some("this is not text")
+        }
+        Shape::Text if is_page(file, html) => {
+            Some("its media type is HTML, and there is no line of a robots.txt in it")
+        }
+        Shape::Text => None,
+    }
+}
+
+/// Cuts a body to the 500 KiB that crawlers read, at the end of a line: half a line would be another rule.
+pub fn cut(bytes: &mut Vec<u8>) {
+    if bytes.len() > MAX_BYTES {
+        bytes.truncate(MAX_BYTES);
+        let end = memchr::memrchr2(b'\n', b'\r', bytes).map_or(0, |place| place + 1);
+        bytes.truncate(end);
+    }
+}

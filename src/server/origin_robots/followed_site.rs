@@ -1,0 +1,110 @@
+//! A site whose policy reads the origin's file: [`FollowedSite`]. Must not know other sites, except the copies that it may
+//! take over from them.
+
+use crate::origin::robots::{FetchState, FetchedCopy, StoredCopy};
+use crate::policy::origin::{OriginCopyState, OriginFile};
+use crate::policy::site::SiteEntry;
+use crate::sites::{PATIENCE, Served, asked_by, is_no_policy};
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+/// A followed site.
+pub struct FollowedSite {
+    pub fetch: FetchState,
+    /// The policy of the last fetch: another policy may accept a file that this one held back.
+    pub policy: Arc<str>,
+    /// Whether the site is a default site.
+    pub is_default_site: bool,
+    /// Its hosts as patterns.
+    pub hosts: Vec<String>,
+    /// Whether the next fetch must not be conditional, because the copy may be of another host.
+    pub is_unconditional: bool,
+    /// Whether a fetch is running.
+    pub is_asked: bool,
+    /// What was logged last.
+    pub reported: Option<(OriginCopyState, Served, Option<String>)>,
+}
+
+impl FollowedSite {
+    /// Follows a site from now on. `unused` is the stored copy with the name of the site.
+    pub fn new(
+        name: &str,
+        entry: &SiteEntry,
+        unused: Option<&StoredCopy>,
+        copies: &[FetchState],
+        now: Timestamp,
+    ) -> FollowedSite {
+        let stored = unused.map(|copy| &copy.fetch);
+        let mut fetch = fetch_state_of(stored, copies, entry, now);
+        let is_unconditional = stored != Some(&fetch);
+        if unused.is_some_and(|copy| copy.left_at.is_some()) {
+            fetch.mark_unasked();
+        }
+        fetch.ask_now(now);
+        let policy = &entry.site.policy;
+        let site = FollowedSite {
+            fetch,
+            policy: policy.source.text.clone(),
+            is_default_site: is_no_policy(policy),
+            hosts: policy.hosts.iter().map(|host| host.value.to_string()).collect(),
+            is_unconditional,
+            is_asked: false,
+            reported: None,
+        };
+        site.warn_of_shared_file(name, entry);
+        site
+    }
+
+    /// One default site may be for several hosts, which then use one robots.txt.
+    fn warn_of_shared_file(&self, name: &str, entry: &SiteEntry) {
+        let is_for_several = self.hosts.len() > 1 || self.hosts.iter().any(|host| host.starts_with('*'));
+        if let Some(host) = asked_by(&entry.site.policy).filter(|_| self.is_default_site && is_for_several) {
+            tracing::warn!(
+                site = name,
+                hosts = %self.hosts.join(", "),
+                %host,
+                "there is no policy: these hosts go by one robots.txt, the one of `host`. If they have different files, write an origin or a policy for each."
+            );
+        }
+    }
+
+    /// What is to be stored of the site.
+    pub fn to_stored(&self) -> StoredCopy {
+        let default_site_hosts = self.is_default_site.then(|| self.hosts.clone());
+        StoredCopy { fetch: self.fetch.clone(), default_site_hosts, left_at: None }
+    }
+
+    /// Asks as soon as possible, after the policy changed. The site may be for another host now, and use that host's
+    /// copy or none. Returns whether the copy changed.
+    pub fn follow_policy(&mut self, entry: &SiteEntry, copies: &[FetchState], now: Timestamp) -> bool {
+        self.policy = entry.site.policy.source.text.clone();
+        self.is_unconditional = true;
+        let fetch = fetch_state_of(Some(&self.fetch), copies, entry, now);
+        let is_changed = fetch != self.fetch;
+        self.fetch = fetch;
+        self.fetch.ask_now(now);
+        is_changed
+    }
+}
+
+/// The state for the copy that a site was compiled with: its own if that is of this copy, else that of another site, else
+/// the copy alone. A site that uses a copy must never have a state without one, or the next failure would be stored in
+/// place of the copy. The other way round, a state with a copy is another host's if the site uses none.
+fn fetch_state_of(own: Option<&FetchState>, others: &[FetchState], entry: &SiteEntry, now: Timestamp) -> FetchState {
+    let Some(file) = &entry.site.origin else {
+        // The site may have waited for longer than this process runs.
+        let over = entry.site.robots_txt.awaits_origin_until;
+        let since = over.map_or(now, |over| Timestamp(over.0.saturating_sub(PATIENCE.as_secs() as i64)).min(now));
+        return own.filter(|fetch| fetch.copy().is_none()).cloned().unwrap_or_else(|| FetchState::new(since));
+    };
+    let of = |fetch: &&FetchState, is_exact| fetch.copy().and_then(|copy| fits(copy, file)) == Some(is_exact);
+    let each = || own.into_iter().chain(others);
+    let fetch = each().find(|fetch| of(fetch, true)).or_else(|| each().find(|fetch| of(fetch, false)));
+    fetch.cloned().unwrap_or_else(|| FetchState::with_copy(file.location.clone(), file.file.bytes().clone(), now))
+}
+
+/// Whether a copy is the file that a site was compiled with: `None` where the bytes differ, else whether the URL is the
+/// same too. Two hosts may have equal files, so the same URL fits better.
+fn fits(copy: &FetchedCopy, file: &OriginFile) -> Option<bool> {
+    (copy.bytes == *file.file.bytes()).then_some(copy.url == file.location)
+}

@@ -1,0 +1,262 @@
+//! Every site and policy file that crawlgate knows. The main type is [`SiteCatalog`]: [`SiteCatalog::apply`] brings a
+//! planned change into it, and the other methods change what goes by the clock or by the origin. This file must not know
+//! how changes are found, nor what of the catalog is published.
+
+use super::change::{ChangeKind, DefaultSitesChange, FileResult, ReadFile, SiteChange};
+use super::compiler::SiteCompiler;
+use super::default_sites::{DefaultSite, unclaimed_hosts};
+use super::memory::SiteMemory;
+use super::origins::OriginFiles;
+use super::pauses::{PauseError, PauseRequest};
+use super::policy_file::{KnownFile, LastGood, PolicyFile};
+use super::report::Outcome;
+use super::status::FileStatus;
+use crate::history::PublicationLog;
+use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// All sites and policy files, by name.
+pub struct SiteCatalog {
+    /// Compiles policies.
+    pub compiler: SiteCompiler,
+    /// The policy files.
+    pub files: BTreeMap<String, KnownFile>,
+    /// The sites in force because there is no policy.
+    pub default_sites: BTreeMap<String, SiteEntry>,
+    /// The sites in force whenever there is no policy, in the order of the settings.
+    pub listed_default_sites: Vec<DefaultSite>,
+    /// What is known of the origins' robots.txt files.
+    pub origins: OriginFiles,
+    /// What outlasts a restart.
+    pub memory: SiteMemory,
+}
+
+impl SiteCatalog {
+    /// Applies a change; says what came of it.
+    pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> Outcome {
+        let SiteChange { site, kind } = change;
+        match kind {
+            ChangeKind::Removed => {
+                self.files.remove(&site);
+                self.memory.forget(&site);
+                Outcome::Removed
+            }
+            ChangeKind::Read(file) => self.put(site, file, now),
+        }
+    }
+
+    fn put(&mut self, name: String, file: ReadFile, now: Timestamp) -> Outcome {
+        let ReadFile { text, report, result } = file;
+        let before = self.files.remove(&name).and_then(|known| known.state.into_last_good());
+        let (state, outcome) = match result {
+            FileResult::Good(site) => {
+                if let Ok(source) = &text {
+                    self.memory.last_good.insert(name.clone(), source.text.clone());
+                }
+                let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
+                (PolicyFile::Active { entry: self.into_force(site, now) }, outcome)
+            }
+            FileResult::HostConflict { owner, copy } => {
+                let last_good = self.last_good(before, copy, now);
+                let outcome = if last_good.is_some() { Outcome::Kept } else { Outcome::Refused };
+                (PolicyFile::HostConflict { owner, last_good }, outcome)
+            }
+            FileResult::Mistake { copy } => match self.last_good(before, copy, now) {
+                Some(last_good) => (PolicyFile::Rejected { last_good }, Outcome::Kept),
+                None => (PolicyFile::Invalid, Outcome::Refused),
+            },
+        };
+        self.files.insert(name, KnownFile { text, report, state });
+        outcome
+    }
+
+    fn last_good(&mut self, before: Option<LastGood>, copy: Option<Arc<Site>>, now: Timestamp) -> Option<LastGood> {
+        match copy {
+            Some(copy) => Some(LastGood { entry: self.into_force(copy, now), is_copy: true }),
+            None => before,
+        }
+    }
+
+    /// Begins or ends the sites that are in force without a policy.
+    pub fn apply_default_sites(&mut self, change: DefaultSitesChange, now: Timestamp) {
+        match change {
+            DefaultSitesChange::Begin(sites) => {
+                for site in sites {
+                    let name = site.name.clone();
+                    let entry = self.into_force(site, now);
+                    self.default_sites.insert(name, entry);
+                }
+            }
+            DefaultSitesChange::End => {
+                let of_files = self.files.values().filter_map(|file| file.state.entry().cloned());
+                let of_files = Snapshot::new(of_files.collect(), 0);
+                let ended = std::mem::take(&mut self.default_sites).into_values();
+                let unclaimed: Vec<String> =
+                    ended.flat_map(|entry| unclaimed_hosts(&entry.site.policy, &of_files)).collect();
+                if !unclaimed.is_empty() {
+                    tracing::warn!(
+                        hosts = %unclaimed.join(", "),
+                        "a policy is in force now, and none is for these hosts: crawlgate forwards their requests and observes no crawler there"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A site that comes into force, with the past of its tags.
+    fn into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
+        let takes_name = self.default_sites.contains_key(&site.name);
+        self.origins.note(&site, takes_name, now);
+        self.memory.pauses.note(&site, now);
+        let tag_ages = self.memory.tags.follow(&site, now);
+        SiteEntry { tag_ages, ..SiteEntry::new(site, now) }
+    }
+
+    fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
+        let name = site.name.clone();
+        let entry = self.into_force(site, now);
+        let in_file = self.files.get_mut(&name).and_then(|file| file.state.entry_mut());
+        if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(&name)) {
+            *place = entry;
+        }
+    }
+
+    /// Puts every site that is due on its next stage; returns which these are. It is the policy in force that goes on,
+    /// not the file: the file may have a mistake, or may have changed a moment ago.
+    pub fn keep_time(&mut self, now: Timestamp) -> Vec<String> {
+        let is_due = |entry: &&SiteEntry| entry.site.next_switch.is_some_and(|switch| switch <= now);
+        let due: Vec<Arc<Site>> = self.entries().filter(is_due).map(|entry| entry.site.clone()).collect();
+        let mut switched = Vec::new();
+        for site in due {
+            let compiled = compile_with_origin(site.policy.clone(), &site.origin_known(), self.compiler.registry, now);
+            match compiled {
+                Ok(next) => {
+                    switched.push(site.name.clone());
+                    self.replace(Arc::new(next), now);
+                }
+                // It compiled at the end of its plan when it was loaded.
+                Err(error) => {
+                    tracing::error!(site = %site.name, %error, "the next stage of `retire` cannot be compiled: the site stays as it is");
+                }
+            }
+        }
+        switched
+    }
+
+    /// Puts a copy of a site's origin's robots.txt into force; says whether that changed the site.
+    ///
+    /// # Errors
+    /// The site could not be used with it: the findings. Everything stays as it was.
+    pub fn origin_says(&mut self, name: &str, file: Arc<OriginFile>, now: Timestamp) -> Result<bool, Vec<String>> {
+        let Some(before) = self.site(name).filter(|site| site.policy.reads_origin()).cloned() else {
+            return Ok(false);
+        };
+        let text = Ok(before.policy.source.clone());
+        let candidate = self.compiler.compile(name, &text, &Origin::Read(file.clone()), now);
+        let Some(site) = candidate.site.clone() else { return Err(candidate.refusals()) };
+        // The same octets from another URL are no news of the front page.
+        if before.origin.as_ref().is_some_and(|known| known.file.bytes() == file.file.bytes()) {
+            site.front_page.go_on_from(&before.front_page);
+        }
+        self.origins.set(name, file);
+        self.replace(site, now);
+        Ok(true)
+    }
+
+    /// The wall clock was set by so many seconds. Compiles the sites that wait for their origin's file; says whether
+    /// there were any.
+    pub fn clock_was_set(&mut self, by: i64, now: Timestamp) -> bool {
+        self.origins.clock_was_set(by, now);
+        let waits = |entry: &&SiteEntry| entry.site.robots_txt.awaits_origin_until.is_some();
+        let waiting: Vec<Arc<Site>> = self.entries().filter(waits).map(|entry| entry.site.clone()).collect();
+        let mut changed = false;
+        for before in waiting {
+            let origin = self.origins.of(&before.name, now);
+            let candidate = self.compiler.compile(&before.name, &Ok(before.policy.source.clone()), &origin, now);
+            if let Some(site) = candidate.site {
+                site.front_page.go_on_from(&before.front_page);
+                self.replace(site, now);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Pauses; says until when.
+    ///
+    /// # Errors
+    /// See [`PauseError`].
+    pub fn pause(&mut self, request: &PauseRequest, now: Timestamp) -> Result<Timestamp, PauseError> {
+        let sites = self.named(request.site.as_deref())?;
+        self.memory.pauses.pause(sites, request, now)
+    }
+
+    /// Ends pauses; returns the sites that were paused.
+    ///
+    /// # Errors
+    /// No such site.
+    pub fn resume(&mut self, site: Option<&str>, now: Timestamp) -> Result<Vec<String>, PauseError> {
+        let mut resumed = self.named(site)?;
+        resumed.retain(|name| match self.site(name).cloned() {
+            Some(site) => self.memory.pauses.resume(&site, now),
+            None => false,
+        });
+        Ok(resumed)
+    }
+
+    fn named(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
+        let sites: Vec<String> = self.entries().map(|entry| entry.site.name.clone()).collect();
+        match site {
+            None if sites.is_empty() => Err(PauseError::NoSite),
+            None => Ok(sites),
+            Some(site) if sites.iter().any(|name| name == site) => Ok(vec![site.to_owned()]),
+            Some(site) => Err(PauseError::UnknownSite { site: site.to_owned(), sites }),
+        }
+    }
+
+    /// Drops what no site needs any more.
+    pub fn prune(&mut self, log: &PublicationLog, now: Timestamp) {
+        let in_force: Vec<Arc<Site>> = self.entries().map(|entry| entry.site.clone()).collect();
+        self.memory.pauses.prune(in_force.iter().map(|site| &**site), now);
+        let names: BTreeSet<String> = in_force.iter().map(|site| site.name.clone()).collect();
+        self.origins.forget(&names, log);
+    }
+
+    /// The sites in force.
+    pub fn entries(&self) -> impl Iterator<Item = &SiteEntry> {
+        self.files.values().filter_map(|file| file.state.entry()).chain(self.default_sites.values())
+    }
+
+    /// The site of this name that is in force.
+    pub fn site(&self, name: &str) -> Option<&Arc<Site>> {
+        let in_file = self.files.get(name).and_then(|file| file.state.entry());
+        in_file.or_else(|| self.default_sites.get(name)).map(|entry| &entry.site)
+    }
+
+    /// How the files stand, for the status. `is_readable` says whether the directory could be read.
+    pub fn files(&self, is_readable: bool) -> Vec<FileStatus> {
+        let of_file = |(site, file): (&String, &KnownFile)| FileStatus {
+            site: site.clone(),
+            in_force: file.state.is_active() && is_readable,
+            last_good_copy: file.state.runs_on_copy(),
+            conflicts_with: match &file.state {
+                PolicyFile::HostConflict { owner, .. } => Some(owner.clone()),
+                _ => None,
+            },
+            findings: file.report.findings.clone(),
+        };
+        let without_file = |site: &String| FileStatus {
+            site: site.clone(),
+            in_force: is_readable,
+            last_good_copy: false,
+            conflicts_with: None,
+            findings: Vec::new(),
+        };
+        // A file of the same name that is refused has more to say.
+        let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
+        self.files.iter().map(of_file).chain(without.map(without_file)).collect()
+    }
+}

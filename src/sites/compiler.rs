@@ -1,0 +1,79 @@
+//! From the text of a policy file to a site and its findings. The main types are [`SiteCompiler`] and [`Candidate`]. This
+//! file must not know which sites are in force.
+
+use super::host_owners::HostConflict;
+use super::policy_directory::PolicyText;
+use super::policy_file::FileReport;
+use crate::crawlers::Registry;
+use crate::policy::Site;
+use crate::policy::origin::Origin;
+use crate::time::Timestamp;
+use crate::yaml::{Diagnostic, Diagnostics, Source};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Everything that stands between a file and its use, other sites aside: `verdict::load_with_origin`.
+pub type Read = fn(&str, &Source, &Origin, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
+
+/// Compiles policies.
+#[derive(Clone, Copy)]
+pub struct SiteCompiler {
+    /// How a file is read.
+    pub read: Read,
+    /// Known crawlers.
+    pub registry: &'static Registry,
+}
+
+impl SiteCompiler {
+    /// Reads and compiles one file with what is known of its origin's robots.txt. A file on which the compiler itself
+    /// fails is a mistake of one site, too, and touches no other.
+    pub fn compile(&self, name: &str, text: &PolicyText, origin: &Origin, now: Timestamp) -> Candidate {
+        let source = match text {
+            Ok(source) => source,
+            Err(unreadable) => {
+                let source = Source { name: unreadable.path.clone().into(), text: "".into() };
+                return Candidate {
+                    source,
+                    site: None,
+                    findings: Diagnostics { items: vec![unreadable.diagnostic()] },
+                };
+            }
+        };
+        let read = AssertUnwindSafe(|| (self.read)(name, source, origin, self.registry, now));
+        let (site, findings) = catch_unwind(read).unwrap_or_else(|_| {
+            let finding = Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
+                .help("this is a mistake in crawlgate: please report it, with the file");
+            (None, Diagnostics { items: vec![finding] })
+        });
+        Candidate { source: source.clone(), site, findings }
+    }
+}
+
+/// A file that was compiled.
+pub struct Candidate {
+    source: Source,
+    /// The site, if the file has no mistake.
+    pub site: Option<Arc<Site>>,
+    findings: Diagnostics,
+}
+
+impl Candidate {
+    /// Takes the site away, because another site has one of its hosts.
+    pub fn refuse(&mut self, conflict: &HostConflict) {
+        if let Some(site) = self.site.take() {
+            self.findings.push(conflict.diagnostic(&site));
+            self.findings.sort();
+        }
+    }
+
+    /// The findings for the log and the status.
+    pub fn report(&self) -> FileReport {
+        FileReport::new(&self.source, &self.findings)
+    }
+
+    /// Why the file cannot be used, with what led to it and what helps: for an operator without a file to run
+    /// `crawlgate check` on.
+    pub fn refusals(&self) -> Vec<String> {
+        FileReport::refusals(&self.source, &self.findings)
+    }
+}

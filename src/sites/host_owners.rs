@@ -1,0 +1,58 @@
+//! Which site has which host: a host belongs to one site. The server and the offline commands use the same rule here.
+//! The main type is [`HostOwners`]. This file must not know where policies come from.
+
+use crate::policy::Site;
+use crate::policy::model::HostPattern;
+use crate::yaml::Diagnostic;
+use std::collections::HashMap;
+
+/// The site that has each host; `None` stands for every other host.
+#[derive(Debug, Default)]
+pub struct HostOwners(HashMap<Option<HostPattern>, String>);
+
+/// A host that a site claims and that another site has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostConflict {
+    /// The host; `None` for every other host.
+    pub host: Option<HostPattern>,
+    /// The site that has it.
+    pub owner: String,
+}
+
+impl HostOwners {
+    /// Notes that a site has its hosts.
+    pub fn add(&mut self, site: &Site) {
+        self.0.extend(claims(site).into_iter().map(|host| (host, site.name.clone())));
+    }
+
+    /// The first host of the site that another site has.
+    pub fn conflict(&self, site: &Site) -> Option<HostConflict> {
+        claims(site).into_iter().find_map(|host| Some(HostConflict { owner: self.0.get(&host)?.clone(), host }))
+    }
+}
+
+impl HostConflict {
+    /// The finding about the site whose claim is refused.
+    pub fn diagnostic(&self, site: &Site) -> Diagnostic {
+        let HostConflict { host, owner } = self;
+        let claimed = site.policy.hosts.iter().find(|claimed| Some(&claimed.value) == host.as_ref());
+        match claimed {
+            Some(claimed) => {
+                let message = format!("the site `{owner}` already has the host {}", claimed.value);
+                Diagnostic::error("host-taken", claimed.span, message)
+                    .help("a host belongs to one site: remove it from one of the two files")
+            }
+            None => {
+                let message = format!("the site `{owner}` already has every other host");
+                Diagnostic::whole_file("host-taken", message).help("only one policy may leave out `hosts`")
+            }
+        }
+    }
+}
+
+fn claims(site: &Site) -> Vec<Option<HostPattern>> {
+    match site.policy.hosts.as_slice() {
+        [] => vec![None],
+        hosts => hosts.iter().map(|host| Some(host.value.clone())).collect(),
+    }
+}

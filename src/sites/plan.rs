@@ -1,0 +1,179 @@
+//! What has to change so that the sites are as the policy files say. [`plan`] is pure: it compares the files that were
+//! found with the catalog, compiles those that changed, and settles which site has which host. The catalog applies the
+//! resulting [`SiteChange`]s. This file must not know the disk.
+
+use super::catalog::SiteCatalog;
+use super::change::{ChangeKind, DefaultSitesChange, FileResult, ReadFile, SiteChange};
+use super::compiler::Candidate;
+use super::host_owners::{HostConflict, HostOwners};
+use super::origins::OriginKnown;
+use super::policy_directory::PolicyText;
+use super::policy_file::PolicyFile;
+use crate::history::PublicationLog;
+use crate::policy::Site;
+use crate::time::Timestamp;
+use crate::yaml::Source;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The changes that lead from the catalog to these files. Files as they were are in none of them, except those whose
+/// hosts another site had.
+pub fn plan(
+    found: BTreeMap<String, PolicyText>,
+    catalog: &SiteCatalog,
+    log: &PublicationLog,
+    now: Timestamp,
+) -> Vec<SiteChange> {
+    let gone = catalog.files.keys().filter(|name| !found.contains_key(*name));
+    let mut changes: Vec<SiteChange> =
+        gone.map(|site| SiteChange { site: site.clone(), kind: ChangeKind::Removed }).collect();
+    let removed: Vec<String> = changes.iter().map(|change| change.site.clone()).collect();
+    let mut claims = BTreeMap::new();
+    for (name, text) in found {
+        let is_as_it_was = catalog
+            .files
+            .get(&name)
+            .is_some_and(|known| known.text == text && !matches!(known.state, PolicyFile::HostConflict { .. }));
+        if !is_as_it_was {
+            let candidate = compile_for_hosts(catalog, &name, &text, log, now);
+            claims.insert(name, Claim { text, candidate, conflict: None, copy: None });
+        }
+    }
+    Settling { catalog, log, now, removed: &removed }.settle(&mut claims);
+    changes.extend(claims.into_iter().map(|(site, claim)| SiteChange { site, kind: ChangeKind::Read(claim.read()) }));
+    changes
+}
+
+/// Sites without a policy are in force while no other is. `None` where they stay as they are.
+pub fn plan_default_sites(catalog: &SiteCatalog, log: &PublicationLog, now: Timestamp) -> Option<DefaultSitesChange> {
+    if catalog.files.values().any(|file| file.state.entry().is_some()) {
+        return (!catalog.default_sites.is_empty()).then_some(DefaultSitesChange::End);
+    }
+    if !catalog.files.is_empty() || !catalog.default_sites.is_empty() {
+        return None;
+    }
+    let mut sites = Vec::new();
+    for default in &catalog.listed_default_sites {
+        let candidate = compile_for_hosts(catalog, &default.name, &Ok(default.source()), log, now);
+        match candidate.site {
+            Some(site) => sites.push(site),
+            None => {
+                let findings = candidate.report().findings;
+                tracing::error!(
+                    site = %default.name,
+                    ?findings,
+                    "these hosts of the settings cannot be the hosts of a site: crawlgate observes no crawler there"
+                );
+            }
+        }
+    }
+    Some(DefaultSitesChange::Begin(sites))
+}
+
+/// Compiles a file with what is known of its origin's robots.txt: where another site had its host until now, that site's
+/// copy.
+fn compile_for_hosts(
+    catalog: &SiteCatalog,
+    name: &str,
+    text: &PolicyText,
+    log: &PublicationLog,
+    now: Timestamp,
+) -> Candidate {
+    // A site without a policy that happens to have the file's name may be another host's.
+    let origin = match catalog.default_sites.contains_key(name) {
+        true => OriginKnown::AwaitedSince(now).for_compiling(),
+        false => catalog.origins.of(name, now),
+    };
+    let candidate = catalog.compiler.compile(name, text, &origin, now);
+    let before = catalog.site(name).map(|site| &**site);
+    let inherited = candidate.site.as_ref().and_then(|site| catalog.origins.inherited(site, before, log, now));
+    match inherited {
+        Some(origin) => catalog.compiler.compile(name, text, &origin, now),
+        None => candidate,
+    }
+}
+
+/// A file on its way into force.
+struct Claim {
+    text: PolicyText,
+    candidate: Candidate,
+    conflict: Option<HostConflict>,
+    copy: Option<Arc<Site>>,
+}
+
+impl Claim {
+    fn read(self) -> ReadFile {
+        let report = self.candidate.report();
+        let result = match (self.candidate.site, self.conflict) {
+            (Some(site), _) => FileResult::Good(site),
+            (None, Some(conflict)) => FileResult::HostConflict { owner: conflict.owner, copy: self.copy },
+            (None, None) => FileResult::Mistake { copy: self.copy },
+        };
+        ReadFile { text: self.text, report, result }
+    }
+}
+
+/// Which site gets which host.
+struct Settling<'a> {
+    catalog: &'a SiteCatalog,
+    log: &'a PublicationLog,
+    now: Timestamp,
+    removed: &'a [String],
+}
+
+impl Settling<'_> {
+    /// A host belongs to one site. What is in force keeps its hosts, unless its own file gives them up; of two new
+    /// claims the one of the later name is refused. A refused file leaves its site as it was, which may put others in
+    /// the wrong, so this is repeated until no claim is refused.
+    fn settle(&self, claims: &mut BTreeMap<String, Claim>) {
+        loop {
+            let mut owners = self.owners_in_force(claims);
+            let mut refused = Vec::new();
+            for (name, claim) in claims.iter() {
+                let Some(site) = &claim.candidate.site else { continue };
+                match owners.conflict(site) {
+                    Some(conflict) => refused.push((name.clone(), conflict)),
+                    None => owners.add(site),
+                }
+            }
+            if refused.is_empty() {
+                return self.take_copies(claims, &mut owners);
+            }
+            for (name, conflict) in refused {
+                if let Some(claim) = claims.get_mut(&name) {
+                    claim.candidate.refuse(&conflict);
+                    claim.conflict = Some(conflict);
+                }
+            }
+        }
+    }
+
+    /// The hosts of sites that stay as they are.
+    fn owners_in_force(&self, claims: &BTreeMap<String, Claim>) -> HostOwners {
+        let mut owners = HostOwners::default();
+        for (name, file) in &self.catalog.files {
+            let is_replaced = claims.get(name).is_some_and(|claim| claim.candidate.site.is_some());
+            if let Some(entry) = file.state.entry().filter(|_| !is_replaced && !self.removed.contains(name)) {
+                owners.add(&entry.site);
+            }
+        }
+        owners
+    }
+
+    /// A file that cannot be used, and of which nothing is in force, runs on its last good policy if the hosts of that
+    /// are free.
+    fn take_copies(&self, claims: &mut BTreeMap<String, Claim>, owners: &mut HostOwners) {
+        for (name, claim) in claims.iter_mut().filter(|(_, claim)| claim.candidate.site.is_none()) {
+            if self.catalog.files.contains_key(name) {
+                continue;
+            }
+            let Some(text) = self.catalog.memory.last_good.get(name) else { continue };
+            let source = Source { name: format!("the last good policy of {name}").into(), text: text.clone() };
+            let copy = compile_for_hosts(self.catalog, name, &Ok(source), self.log, self.now).site;
+            claim.copy = copy.filter(|copy| owners.conflict(copy).is_none());
+            if let Some(copy) = &claim.copy {
+                owners.add(copy);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Policy files on the disk: which files of a directory are policies, and what stands in them. The server and the
+//! offline commands read them here. The main types are [`PolicyText`] and [`Unreadable`]. This file must not know the
+//! policy language.
+
+use crate::yaml::{Diagnostic, Source};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// A policy is written by hand; a larger file is a mistake.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The text of a policy file, or why there is none.
+pub type PolicyText = Result<Source, Unreadable>;
+
+/// Why a policy file has no text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}")]
+pub struct Unreadable {
+    /// The file.
+    pub path: String,
+    /// What is wrong.
+    pub why: Unread,
+}
+
+/// What is wrong with a file that has no text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    /// It is a pipe, a socket or a device.
+    #[error("is not a file")]
+    NotAFile,
+    /// The operating system refuses.
+    #[error("cannot be read: {0}")]
+    Io(String),
+    /// It is larger than any policy.
+    #[error("the file is larger than 4 MiB")]
+    TooLarge,
+    /// It is in another encoding.
+    #[error("the file is not UTF-8 (byte {0})")]
+    NotUtf8(usize),
+    /// Another file has the same name with another ending.
+    #[error("{0} has the same site name")]
+    DuplicateSite(String),
+}
+
+impl Unreadable {
+    /// The finding that says so.
+    pub fn diagnostic(&self) -> Diagnostic {
+        let id = match self.why {
+            Unread::NotAFile | Unread::Io(_) => "unreadable",
+            Unread::TooLarge => "too-large",
+            Unread::NotUtf8(_) => "not-utf8",
+            Unread::DuplicateSite(_) => return duplicate_site(&self.why),
+        };
+        Diagnostic::whole_file(id, self.why.to_string())
+    }
+}
+
+fn duplicate_site(why: &Unread) -> Diagnostic {
+    let help = "the site name is the file name: rename one of them";
+    Diagnostic::whole_file("duplicate-site", why.to_string()).help(help)
+}
+
+/// The finding for the later of two files with the same site name.
+pub fn same_site_name(other: &str) -> Diagnostic {
+    duplicate_site(&Unread::DuplicateSite(other.to_owned()))
+}
+
+/// The policy files directly inside a directory, in the order of their names: `*.yaml` and `*.yml` without hidden files.
+///
+/// # Errors
+/// The directory cannot be read as a whole: an entry that cannot be read might be a policy.
+pub fn policy_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_policy = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let is_named = path.file_stem().and_then(|stem| stem.to_str()).is_some_and(|stem| !stem.starts_with('.'));
+        // Kubernetes mounts a ConfigMap as links; what a link leads to counts.
+        if is_policy && is_named && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The policies of a directory by site name. A file without a text is among them, so that its site stays.
+///
+/// # Errors
+/// As for [`policy_files`].
+pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
+    let mut found: BTreeMap<String, (String, PolicyText)> = BTreeMap::new();
+    for path in policy_files(directory)? {
+        let site = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path.display().to_string();
+        let text = match found.get(&site) {
+            Some((other, _)) => Err(Unreadable { path: name.clone(), why: Unread::DuplicateSite(other.clone()) }),
+            None => read(&path),
+        };
+        found.insert(site, (name, text));
+    }
+    Ok(found.into_iter().map(|(site, (_, text))| (site, text)).collect())
+}
+
+/// Reads one policy file.
+///
+/// # Errors
+/// See [`Unread`].
+pub fn read(path: &Path) -> PolicyText {
+    let name = path.display().to_string();
+    let unreadable = |why: Unread| Unreadable { path: name.clone(), why };
+    // Opening a pipe waits until another process writes into it.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(unreadable(Unread::NotAFile));
+    }
+    let mut bytes = Vec::new();
+    let opened = fs::File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    opened.map_err(|error| unreadable(Unread::Io(error.to_string())))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(unreadable(Unread::TooLarge));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { name: name.into(), text: text.into() }),
+        Err(error) => Err(unreadable(Unread::NotUtf8(error.utf8_error().valid_up_to()))),
+    }
+}

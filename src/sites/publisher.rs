@@ -1,0 +1,233 @@
+//! What is published: the snapshot that requests see, and the log of what each host published. The main type is
+//! [`Publisher`]. This file must not know policy files.
+//!
+//! A publication (a 503 for robots.txt too) and a change of how crawlers are told apart are committed before they take
+//! effect. Otherwise the next start, after a crash, would call a crawler a violator that obeys what it was served.
+//! - `Published`: the catalog is in force. A commit that fails moves it to `Deferred`.
+//! - `Deferred`: what was in force stays in force, and pauses of pages begin and end at once. A commit that succeeds
+//!   moves it to `Published`; it is tried again every second, and succeeds after some 20 seconds at the latest.
+
+use super::default_sites::name_in_log;
+use super::log_facts::{changes, remembered_log, remembered_versions};
+use super::pauses::Pauses;
+use crate::crawlers::Registry;
+use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
+use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::policy::{Site, SiteEntry, Snapshot, Version};
+use crate::state::{self, Fact, Remembered, StateError, StateStore};
+use crate::time::Timestamp;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A copy may be sent slowly while another version takes its place.
+const SLOWEST_ANSWER: Duration = Duration::from_secs(3_600);
+
+/// No crawler uses a copy for longer, nor does the log remember more.
+const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+
+/// What is published, and the store that is told before.
+pub struct Publisher {
+    store: StateStore,
+    registry: &'static Registry,
+    /// What the store knows.
+    log: PublicationLog,
+    /// What the end of the previous run adds to that, until the store knows it too.
+    corrected: Option<PublicationLog>,
+    versions: VersionStore,
+    /// The sites in force, without the history of their hosts.
+    entries: Vec<SiteEntry>,
+    generation: u64,
+    forget_at: Option<Timestamp>,
+    next_switch: Option<Timestamp>,
+    deferred: Option<StateError>,
+}
+
+impl Publisher {
+    /// With what an earlier process published.
+    pub fn new(store: StateStore, remembered: &Remembered, registry: &'static Registry, now: Timestamp) -> Publisher {
+        let log = remembered_log(&remembered.facts, now);
+        let mut corrected = log.clone();
+        // After a gap other tables of crawlers may have been in force.
+        if !remembered.is_continued {
+            corrected.forget_identities();
+        }
+        if remembered.has_lost_facts() {
+            corrected.was_lost(now);
+        }
+        Publisher {
+            store,
+            registry,
+            log,
+            corrected: Some(corrected),
+            versions: remembered_versions(&remembered.facts),
+            entries: Vec::new(),
+            generation: 0,
+            forget_at: None,
+            next_switch: None,
+            deferred: None,
+        }
+    }
+
+    /// What was published on which host.
+    pub fn log(&self) -> &PublicationLog {
+        &self.log
+    }
+
+    /// Why what is new is not in force.
+    pub fn deferred(&self) -> Option<&StateError> {
+        self.deferred.as_ref()
+    }
+
+    /// Whether something changes by the clock: a superseded version can be forgotten, or robots.txt begins or ceases to
+    /// be answered 503.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        self.forget_at.is_some_and(|at| now > at) || self.next_switch.is_some_and(|at| now >= at)
+    }
+
+    /// Publishes these sites, and tells the store other facts of the same change. The snapshot that requests see from
+    /// now on: of these sites, or of those before with the present pauses of pages.
+    pub fn publish(&mut self, sites: Vec<SiteEntry>, pauses: &Pauses, others: Vec<Fact>, now: Timestamp) -> Snapshot {
+        let mut log = self.log.clone();
+        let is_publication = record(&mut log, self.registry, &sites, now);
+        if let Some(corrected) = &self.corrected {
+            log = corrected.clone();
+            record(&mut log, self.registry, &sites, now);
+        }
+        self.store.prune(Timestamp(now.0.saturating_sub_unsigned(REMEMBERED.as_secs())));
+        let mut facts = changes(&self.log, &log, now);
+        facts.extend(self.new_versions(&sites, now));
+        facts.extend(others.iter().cloned());
+        match if is_publication { self.store.publish(facts) } else { self.commit(facts) } {
+            Ok(()) => {
+                if self.deferred.take().is_some() {
+                    tracing::warn!("the state directory is written; the new policies are in force");
+                }
+                (self.log, self.corrected) = (log, None);
+                for entry in &sites {
+                    let file = &entry.site.robots_txt;
+                    self.versions.insert(file.version, file.body.clone());
+                }
+                self.snapshot(sites, now)
+            }
+            Err(error) => {
+                self.store.put(others);
+                if self.deferred.is_none() {
+                    tracing::error!(
+                        "{error}; the present policies stay in force until it can be written, for some 20 seconds at most"
+                    );
+                }
+                self.deferred = Some(error);
+                let paused = |before: &SiteEntry| before.clone().with_page_pauses(pauses.of(&before.site));
+                let sites = self.entries.iter().map(paused).collect();
+                self.snapshot(sites, now)
+            }
+        }
+    }
+
+    /// Facts that wait for nothing: where they cannot be committed now, the store tries again.
+    fn commit(&self, facts: Vec<Fact>) -> Result<(), StateError> {
+        if !facts.is_empty() && self.store.commit(facts.clone()).is_err() {
+            self.store.put(facts);
+        }
+        Ok(())
+    }
+
+    fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
+        let files = sites.iter().map(|entry| &entry.site.robots_txt);
+        let new = files.filter(|file| !self.versions.contains(file.version));
+        let fact = |file: &crate::policy::site::RobotsTxt| {
+            Fact::set(now, state::Version { id: file.version.to_string(), bytes: file.body.clone() })
+        };
+        new.map(fact).collect()
+    }
+
+    /// The sites with what their hosts published before.
+    fn snapshot(&mut self, mut entries: Vec<SiteEntry>, now: Timestamp) -> Snapshot {
+        self.entries = entries.clone();
+        let horizon = Horizon { longest: longest_cached(&entries, self.registry), now };
+        self.forget_versions(&entries, horizon);
+        let known = self.log.histories(&mut self.versions, self.registry, horizon);
+        for entry in &mut entries {
+            entry.since = self.log.in_force_since(&name_in_log(&entry.site)).unwrap_or(entry.since);
+        }
+        let superseded = |history: &HostHistory| {
+            let known = history.superseded.iter().map(|held| held.superseded_at);
+            known.chain(history.unknown_until).min()
+        };
+        let first = known.iter().filter_map(|(_, history)| superseded(history)).min();
+        self.forget_at = first.map(|first| first.plus(horizon.longest));
+        self.generation += 1;
+        let snapshot = Snapshot::new(entries, self.generation).with_histories(HostHistories::new(known), now);
+        self.next_switch = snapshot.next_switch_of_robots_txt();
+        snapshot
+    }
+
+    /// Drops the bytes of versions that no crawler may use any more.
+    fn forget_versions(&mut self, entries: &[SiteEntry], horizon: Horizon) {
+        let since = self.log.cached_since(horizon.longest, horizon.now);
+        let mut wanted: BTreeSet<Version> = self.log.versions_since(since);
+        wanted.extend(entries.iter().map(|entry| entry.site.robots_txt.version));
+        self.versions.keep_only(&wanted);
+    }
+}
+
+/// Notes in the log what is to be published; says whether that is a change.
+fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], now: Timestamp) -> bool {
+    let names: Vec<String> = entries.iter().map(|entry| name_in_log(&entry.site)).collect();
+    let current = entries.iter().zip(&names).map(|(entry, name)| Current {
+        site: name,
+        hosts: entry.site.policy.hosts.iter().map(|host| &host.value).collect(),
+        published: match entry.robots_txt.is_unavailable() {
+            true => Published::Unavailable,
+            false => Published::Version(entry.site.robots_txt.version),
+        },
+        identities: identities(registry, &entry.site),
+        tells: tells(entry, now),
+    });
+    log.record(&current.collect::<Vec<_>>(), now)
+}
+
+/// A digest of the names by which crawlers are told apart on a site. What a crawler was served under another name
+/// belongs to another.
+fn identities(registry: &Registry, site: &Site) -> u64 {
+    let mut digest = Sha256::new();
+    for crawler in registry.crawlers() {
+        for text in crawler.markers.iter().chain([&crawler.id]).chain(&crawler.shares_cache) {
+            digest.update(text.as_bytes());
+            digest.update([0]);
+        }
+    }
+    for token in site.tokens.tokens() {
+        digest.update(token.as_bytes());
+        digest.update([1]);
+    }
+    for own in &site.policy.crawlers {
+        for text in own.user_agent.iter().chain([&own.token]) {
+            digest.update(text.value.as_bytes());
+            digest.update([2]);
+        }
+    }
+    digest.finalize().iter().take(8).fold(0, |all, byte| all << 8 | u64::from(*byte))
+}
+
+/// Whether a site says something about pages that a 304 would hide, or did lately.
+fn tells(entry: &SiteEntry, now: Timestamp) -> bool {
+    let site = &entry.site;
+    let lately = |moment: Timestamp| now.since(moment) < SiteEntry::TAGS_NEW_FOR;
+    site.html.is_some()
+        || site.tags.strips()
+        || site.tags.identities().next().is_some()
+        || entry.tag_ages.everywhere.is_some_and(lately)
+}
+
+/// The longest that a crawler may use a copy of any of these sites.
+pub fn longest_cached(entries: &[SiteEntry], registry: &Registry) -> Duration {
+    let of_site = |site: &Arc<Site>| {
+        let cached = site.grace.max(registry.longest_robots_cache());
+        cached + site.behind_cache.unwrap_or_default() + SLOWEST_ANSWER
+    };
+    let each = entries.iter().map(|entry| of_site(&entry.site));
+    each.max().unwrap_or_else(|| registry.longest_robots_cache())
+}

@@ -1,0 +1,58 @@
+//! What a reload of the policies came to: the main type is [`ReloadReport`]. This file must not know how they are loaded.
+
+use serde::{Deserialize, Serialize};
+
+/// What a reload came to, per site.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// Sites in the order of their names.
+    pub sites: Vec<SiteReload>,
+    /// What is wrong with the directory itself.
+    pub problem: Option<String>,
+    /// Why new policies are not in force yet, though nothing is wrong with them.
+    #[serde(default)]
+    pub waiting: Option<String>,
+}
+
+impl ReloadReport {
+    /// The report with the reason why new policies are not in force.
+    pub fn with_waiting(self, waiting: Option<String>) -> ReloadReport {
+        ReloadReport { waiting, ..self }
+    }
+
+    /// Whether every file is in force as it stands.
+    pub fn is_whole(&self) -> bool {
+        self.problem.is_none()
+            && self.waiting.is_none()
+            && !self.sites.iter().any(|site| matches!(site.outcome, Outcome::Kept | Outcome::Refused))
+    }
+}
+
+/// One site's outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteReload {
+    /// The site.
+    pub site: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// `file:line:column: error[id]: message`, in the order of the file.
+    pub findings: Vec<String>,
+}
+
+/// What came of a site's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// New.
+    Added,
+    /// As before.
+    Unchanged,
+    /// The new policy is in force.
+    Replaced,
+    /// The file is refused; the old policy stays in force.
+    Kept,
+    /// The file is refused, and there is no old policy: none is in force.
+    Refused,
+    /// The file is gone, and with it the site.
+    Removed,
+}

@@ -1,0 +1,97 @@
+//! Since when each site says what it says about pages: a 304 would hide a new noindex from a crawler that has the page
+//! already. The main type is [`TagHistory`]. This file must not know hosts, nor how facts are written.
+
+use crate::policy::Site;
+use crate::policy::site::{HtmlRules, TagAges, TagPlan};
+use crate::state::{Fact, Facts, TagChange};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// The identity of "the origin's tags are taken away". No digest of a rule is 0 but by an accident, which would only
+/// make pages whole.
+const STRIPPED: u64 = 0;
+
+/// What is known of each site, by its name.
+#[derive(Clone, Debug, Default)]
+pub struct TagHistory(BTreeMap<String, OfSite>);
+
+#[derive(Clone, Debug, Default)]
+struct OfSite {
+    /// Since when each rule of the tag plan is in force, by the rule's identity.
+    rules: BTreeMap<u64, Timestamp>,
+    /// When the tags of every page changed last.
+    everywhere: Option<Timestamp>,
+}
+
+impl TagHistory {
+    /// What an earlier process kept.
+    pub fn remembered(facts: &Facts) -> TagHistory {
+        let mut history = TagHistory::default();
+        for (_, record) in &facts.tag_changes {
+            let site = history.0.entry(record.site.clone()).or_default();
+            match u64::from_str_radix(&record.rule, 16) {
+                Ok(rule) => drop(site.rules.insert(rule, record.since)),
+                Err(_) => site.everywhere = Some(record.since),
+            }
+        }
+        history
+    }
+
+    /// Notes what a site says from now on, and says since when it says each part of it.
+    pub fn follow(&mut self, site: &Site, now: Timestamp) -> TagAges {
+        let of_site = self.0.entry(site.name.clone()).or_default();
+        let before = std::mem::take(&mut of_site.rules);
+        let since = |identity: u64| before.get(&identity).copied().unwrap_or(now);
+        let rules: Vec<u64> = site.tags.identities().collect();
+        // A 304 also hides, on every page, what is written into pages and that the origin's tags are taken away.
+        let html = HtmlRules::identity(&site.policy.html);
+        let everywhere = [(html, site.html.is_some()), (STRIPPED, site.tags.strips())];
+        let everywhere: Vec<u64> = everywhere.into_iter().filter(|(_, said)| *said).map(|(part, _)| part).collect();
+        let identities = rules.iter().chain(&everywhere);
+        let known: BTreeMap<u64, Timestamp> = identities.map(|identity| (*identity, since(*identity))).collect();
+        // Where a rule only says something else, the new rule is for the same pages and is new. For which pages a rule
+        // was that is gone, is not known any more.
+        let goes_on = |gone: u64| {
+            let mut new = known.keys().filter(|identity| !before.contains_key(identity));
+            new.any(|identity| TagPlan::are_for_the_same(*identity, gone))
+        };
+        let gone = before.keys().any(|identity| !known.contains_key(identity) && !goes_on(*identity));
+        if gone || everywhere.iter().any(|identity| !before.contains_key(identity)) {
+            of_site.everywhere = Some(now);
+        }
+        let ages = TagAges { since: rules.into_iter().map(since).collect(), everywhere: of_site.everywhere };
+        of_site.rules = known;
+        ages
+    }
+
+    /// Forgets a site that is gone.
+    pub fn forget(&mut self, site: &str) {
+        self.0.remove(site);
+    }
+
+    /// The facts that are new or gone, compared with an earlier state.
+    pub fn changes(&self, before: &TagHistory, now: Timestamp) -> Vec<Fact> {
+        let (mut known, mut facts) = (before.records(), Vec::new());
+        for ((site, rule), since) in self.records() {
+            if known.remove(&(site, rule.clone())) != Some(since) {
+                facts.push(Fact::set(now, TagChange { site: site.to_owned(), rule, since }));
+            }
+        }
+        let gone = known.into_iter().map(|((site, rule), since)| TagChange { site: site.to_owned(), rule, since });
+        facts.extend(gone.map(|record| Fact::removed(now, record)));
+        facts
+    }
+
+    fn records(&self) -> BTreeMap<(&str, String), Timestamp> {
+        let mut records = BTreeMap::new();
+        for (site, known) in &self.0 {
+            for (rule, since) in &known.rules {
+                records.insert((site.as_str(), format!("{rule:016x}")), *since);
+            }
+            if let Some(since) = known.everywhere {
+                records.insert((site.as_str(), String::new()), since);
+            }
+        }
+        records
+    }
+}
