@@ -3,7 +3,7 @@
 
 use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
-use crawlgate::ledger::{Ledger, LedgerOptions};
+use crawlgate::ledger::Ledger;
 use crawlgate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Scratch, decide_for, load};
@@ -38,7 +38,7 @@ fn requests(criterion: &mut Criterion) {
     let history = HostHistory { superseded: vec![held(1), held(2)], ..HostHistory::new(long_ago) };
     let histories = HostHistories::new(vec![(None, Arc::new(history))]);
     let snapshot = Snapshot::new(vec![entry.clone()], 0).with_histories(histories, now);
-    let ledger = Ledger::open(LedgerOptions::default(), &snapshot, clock.moment());
+    let ledger = Ledger::in_memory(Vec::new(), &snapshot, clock.moment());
     let known: Vec<_> =
         registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref()).take(20).collect();
     for host in 0..500 {

@@ -184,7 +184,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         .collect();
     add_seen_before(&mut counts, &visits, &snapshot, registry);
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
-    let (moment, standings) = (operations.moment(), operations.standings());
+    let (moment, list_health) = (operations.moment(), operations.list_health());
     let wanted =
         |counts: &CrawlerCounts| query.selects("site", &counts.site) && query.selects("crawler", &counts.crawler);
     let crawlers = counts.into_iter().filter(wanted).map(|counts| {
@@ -196,7 +196,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         let holds = site.map(|site| held(asked, site, claim, visits, moment));
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
-        let networks = standings.iter().find(is_its).map(|list| NetworksOfCrawler {
+        let networks = list_health.iter().find(is_its).map(|list| NetworksOfCrawler {
             last_verified: list.verified,
             last_impostor: list.accused,
             suspended: list.suspended,
@@ -285,7 +285,7 @@ fn held(
         let current = entry.site.robots_txt.version;
         HeldOnHost {
             host: visits.host.clone(),
-            watched_since: visits.watched_since,
+            watched_since: visits.observed_since,
             watched: holdings.watched,
             last_fetch: last(visits),
             in_force: holdings.fetched && visits.versions.iter().any(|visit| visit.version == current),

@@ -147,20 +147,19 @@ impl Operations {
     /// How things stand.
     pub fn status(&self) -> Status {
         let mut status = self.judge.sites.status(self.now());
-        status.warnings.extend(self.judge.ledger.problem());
         status.warnings.extend(self.judge.behaviours.traps.problem());
         status.warnings.extend(self.judge.events.problem());
-        for standing in self.standings().into_iter().filter(|standing| standing.suspended) {
-            if let Some(site) = status.sites.iter_mut().find(|site| site.site == standing.site) {
-                site.suspended.push(standing.crawler);
+        for list in self.list_health().into_iter().filter(|list| list.suspended) {
+            if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
+                site.suspended.push(list.crawler);
             }
         }
         status
     }
 
     /// How it stands with the lists of networks that had anything to say.
-    pub(super) fn standings(&self) -> Vec<ListHealth> {
-        self.judge.ledger.standings(self.now())
+    pub(super) fn list_health(&self) -> Vec<ListHealth> {
+        self.judge.ledger.list_health(self.now())
     }
 
     /// Now, by both measures.
@@ -213,8 +212,8 @@ impl Operations {
         self.judge.metrics.warnings(status.warnings.len());
         self.judge.metrics.trapped(self.judge.behaviours.traps.in_force(self.moment().lived));
         self.judge.metrics.events(self.judge.events.left_out(), self.judge.events.dropped());
-        let standings = self.standings().into_iter();
-        let suspended = standings.map(|standing| (standing.site, standing.crawler, standing.suspended));
+        let list_health = self.list_health().into_iter();
+        let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
         self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;

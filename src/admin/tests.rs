@@ -2,7 +2,7 @@ use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;
 use crate::judge::Judge;
-use crate::ledger::{Ledger, LedgerOptions};
+use crate::ledger::Ledger;
 use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::state::StateStore;
@@ -26,7 +26,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
     let live =
         SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
-    let ledger = Arc::new(Ledger::open(LedgerOptions::default(), &live.snapshot(), clock.moment()));
+    let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
     Operations::new(Arc::new(Judge {
         sites: live,
         registry: Registry::builtin(),

@@ -122,8 +122,8 @@ impl Judge {
         let Claimant { entry, claim, .. } = claimant;
         let identity = identity_by_policy(&entry.site, facts, claim, request.address_may_accuse);
         match traces {
-            Traces::Left => self.ledger.weigh(self.registry, entry, claim, identity, facts.now),
-            Traces::None => self.ledger.weigh_unseen(self.registry, entry, claim, identity, facts.now),
+            Traces::Left => self.ledger.check_identity(self.registry, entry, claim, identity, facts.now),
+            Traces::None => self.ledger.peek_identity(self.registry, entry, claim, identity, facts.now),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::clock::Moment;
-use crate::ledger::LedgerOptions;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
 use crate::time::Timestamp;
@@ -44,8 +43,7 @@ fn judge(directory: &Path, policy: &str) -> Judge {
     };
     let registry = Registry::builtin();
     let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
-    let options = LedgerOptions { new_hosts: vec!["shop.example".into()], ..LedgerOptions::default() };
-    let ledger = Arc::new(Ledger::open(options, &sites.snapshot(), clock.moment()));
+    let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
     Judge {
         sites,
         registry,

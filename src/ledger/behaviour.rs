@@ -1,10 +1,10 @@
 //! What the ledger remembers of clients, asked for one request: their crawl rate, whether they requested a trap, and
 //! whether they were served the version in force. [`Behaviours`] asks the three tables; it knows no rule.
 
-use super::holdings::RobotsCache;
+use super::cached_versions::RobotsCache;
+use super::clock_steps::TOLERANCE;
+use super::observations::{Key, key};
 use super::proven_fetches::{ProvenFetches, Showing};
-use super::visits::{Key, key};
-use super::watch::TOLERANCE;
 use super::{CrawlRate, RateKey, Traps};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
@@ -41,9 +41,18 @@ impl<'a> Subject<'a> {
     fn rate_key(&self) -> RateKey<'a> {
         let (crawler, facts) = (self.crawler.unwrap_or("other"), &self.case.facts);
         // A host that is no valid name counts as one with all others that are none.
-        let place = key(&self.site.name, facts.host).unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
+        let place = place(&self.site.name, facts.host).unwrap_or_else(|| Key::from_slice(self.site.name.as_bytes()));
         RateKey { place, crawler, identity: facts.identity, address: facts.client }
     }
+}
+
+/// The site and the host. The usual ports are one host, and may belong to different sites.
+pub fn place(site: &str, host: &[u8]) -> Option<Key> {
+    let host = key(host)?;
+    let mut place = Key::from_slice(site.as_bytes());
+    place.push(0);
+    place.extend_from_slice(&host);
+    Some(place)
 }
 
 /// Bots that no list knows are told apart by what they call themselves: one that comes from the same address as another
@@ -69,7 +78,7 @@ fn of_the_one_in_force<T>(
     if !told_apart || site.crawler_rules(claim).crawl_delay.is_none() {
         return None;
     }
-    let key = key(&site.name, host)?;
+    let key = place(&site.name, host)?;
     let crawler = RobotsCache::of(claim, registry, entry).name;
     Some(ask(Showing { key: &key, crawler, version: site.robots_txt.version }))
 }

@@ -1,4 +1,3 @@
-use super::visits::key;
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
@@ -91,7 +90,7 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
 fn each_host_has_its_own_pace_however_it_is_written() {
     let (pace, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
     let ask = |host: &str| {
-        let place = key("shop", host.as_bytes()).expect("a host");
+        let place = super::behaviour::place("shop", host.as_bytes()).expect("a host");
         let party = RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address: None };
         pace.ask(party, delay, now).is_none()
     };
@@ -100,7 +99,7 @@ fn each_host_has_its_own_pace_however_it_is_written() {
 }
 
 fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> RateKey<'a> {
-    let place = key(site, b"shop.example").expect("a host");
+    let place = super::behaviour::place(site, b"shop.example").expect("a host");
     RateKey { place, crawler, identity, address: Some(address(from)) }
 }
 
@@ -149,7 +148,7 @@ fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_l
     let (pace, delay) = (CrawlRate::default(), Duration::from_secs(1_000_000));
     let from = |number: u64| {
         let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
-        let place = key("shop", b"shop.example").expect("a host");
+        let place = super::behaviour::place("shop", b"shop.example").expect("a host");
         RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address }
     };
     for number in 0..1_000_000_u64 {

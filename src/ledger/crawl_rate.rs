@@ -4,8 +4,8 @@
 //! Knows hashes and moments; knows no request.
 
 use super::bounded::{Bounded, Ends};
+use super::observations::Key;
 use super::traps::network;
-use super::visits::Key;
 use crate::verdict::Identity;
 use std::net::IpAddr;
 use std::time::Duration;

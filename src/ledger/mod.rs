@@ -1,32 +1,33 @@
-//! The ledger: which robots.txt was served to whom on which host, and what a crawler may therefore hold; and how
-//! crawlers behaviour themselves from request to request: their pace, and who stepped into a trap.
+//! The ledger: which robots.txt was served to which crawler on which host, and what a crawler may therefore have cached;
+//! and what clients did from request to request: crawl rate and traps.
 //!
-//! `keeping` is what others call; `visits` is the table of what was served; `holdings` is the definition that judges by
-//! it; `watch` says since when a host is seen without a gap; `store` keeps it all through a restart. `proofs` says what
-//! the lists of networks are worth. `behaviour` asks `pace`, `traps` and `shown` for one request; their tables are
-//! `bounded`. The request path reads tables under locks that nobody holds for long, and never waits for a file.
+//! - [`Ledger`] is what other rooms call. `observations` is its table of hosts, `host` one of them, `stored` the same as
+//!   facts of the state store. `cached_versions` judges by it, and `clock_steps` notices a clock that was set.
+//! - `network_list_health` says what the lists of networks are worth.
+//! - [`Behaviours`] asks `crawl_rate`, `traps` and `proven_fetches` for one request; their tables are `bounded`.
 //!
-//! Knows sites, claims and addresses; must not know how a request came or what is done with it. Every table is bounded,
-//! and no clock is read here: `now` is an argument.
+//! The request path reads tables under locks that are held briefly, and never waits for a file. Every table is bounded.
+//! The room knows sites, claims and addresses; it must not know how a request came, nor read a clock.
 
 mod behaviour;
 mod bounded;
+mod cached_versions;
+mod clock_steps;
 mod crawl_rate;
-mod holdings;
-mod keeping;
+mod host;
+mod ledger;
 mod network_list_health;
+mod observations;
 mod proven_fetches;
-mod store;
+mod stored;
 mod traps;
-mod visits;
-mod watch;
 
 pub use behaviour::Behaviours;
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
-pub use keeping::{CrawlerVisits, Ledger, LedgerOptions};
+pub use host::Visit;
+pub use ledger::{CrawlerVisits, Ledger};
 pub use network_list_health::ListHealth;
 pub use traps::{Mark, Traps};
-pub use visits::Visit;
 
 #[cfg(test)]
 mod behaviour_tests;

@@ -1,18 +1,16 @@
-//! What the lists of networks are worth. One that never once verified the crawler it describes proves nothing: as long
-//! as no visit was verified, nobody is called an impostor by it.
-//!
-//! Per site and crawler of its policy that has networks: when a visit was last verified, and when one last was not. A
-//! request reads and writes numbers in a table that is replaced whole when policies change: it takes no lock. Kept in a
-//! file beside the table of visits.
+//! How well the lists of networks describe their crawlers: [`NetworkListHealth`]. A list that verified no visit for a
+//! week proves nothing, and no request is called an impostor's by it. For each site and crawler with networks the table
+//! has the time of the last visit that the list verified, and of the last one that it did not. A request reads and writes
+//! numbers in a table that is replaced whole when policies change: it takes no lock.
 
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
 use crate::policy::site::Site;
+use crate::state::{Fact, ListProof, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, claim_label};
 use arc_swap::ArcSwap;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,8 +30,10 @@ struct Proof {
     list: String,
     verified: AtomicI64,
     accused: AtomicI64,
-    /// Whether it was told that the finding is suspended.
+    /// Whether the log says that the finding is suspended.
     told: AtomicBool,
+    /// Whether the state store does not know the moments yet.
+    is_unstored: AtomicBool,
 }
 
 /// By site and crawler.
@@ -54,66 +54,28 @@ pub struct ListHealth {
     pub suspended: bool,
 }
 
-#[derive(Default, Serialize, Deserialize)]
-struct Written {
-    crawlers: Vec<WrittenProof>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct WrittenProof {
-    site: String,
-    crawler: String,
-    list: String,
-    verified: Option<Timestamp>,
-    accused: Option<Timestamp>,
-}
-
 /// All of them.
 #[derive(Debug, Default)]
 pub struct NetworkListHealth {
     table: ArcSwap<Table>,
-    changed: AtomicBool,
+    store: Option<StateStore>,
 }
 
 impl NetworkListHealth {
-    /// What was remembered. Lists that no policy has go with the next [`NetworkListHealth::settle`].
-    ///
-    /// # Errors
-    /// The file cannot be understood.
-    pub fn read(bytes: &[u8], now: Timestamp) -> Result<NetworkListHealth, serde_json::Error> {
+    /// What the state store remembers. Lists that no policy has go with the next [`NetworkListHealth::settle`].
+    pub fn remembered(proofs: &[(Timestamp, ListProof)], store: StateStore) -> NetworkListHealth {
         let mut table = Table::new();
-        for proof in serde_json::from_slice::<Written>(bytes)?.crawlers {
-            // A moment to come is one of a clock that was set back since.
-            let at = |moment: Option<Timestamp>| moment.map_or(NEVER, |moment| moment.min(now).0).into();
+        for (_, proof) in proofs {
+            let at = |moment: Option<Timestamp>| moment.map_or(NEVER, |moment| moment.0).into();
             let (verified, accused) = (at(proof.verified), at(proof.accused));
-            let known = Proof { list: proof.list, verified, accused, told: false.into() };
-            table.entry(proof.site).or_default().insert(proof.crawler, Arc::new(known));
+            let known = Proof { verified, accused, ..Proof::new(proof.list.clone()) };
+            table.entry(proof.site.clone()).or_default().insert(proof.crawler.clone(), Arc::new(known));
         }
-        Ok(NetworkListHealth { table: ArcSwap::from_pointee(table), changed: false.into() })
-    }
-
-    /// As it is written, if something changed since this was last asked.
-    pub fn take_changed(&self) -> Option<Vec<u8>> {
-        if !self.changed.swap(false, Ordering::AcqRel) {
-            return None;
-        }
-        let mut written = Written::default();
-        self.each(|site, crawler, proof| {
-            let (site, crawler, list) = (site.to_owned(), crawler.to_owned(), proof.list.clone());
-            let (verified, accused) = (moment(&proof.verified), moment(&proof.accused));
-            written.crawlers.push(WrittenProof { site, crawler, list, verified, accused });
-        });
-        written.crawlers.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
-        serde_json::to_vec(&written).ok()
-    }
-
-    /// It is to be written again.
-    pub fn set_changed(&self) {
-        self.changed.store(true, Ordering::Release);
+        NetworkListHealth { table: ArcSwap::from_pointee(table), store: Some(store) }
     }
 
     /// Knows the lists of these policies and no other.
-    pub fn settle(&self, snapshot: &Snapshot, registry: &Registry) {
+    pub fn settle(&self, snapshot: &Snapshot, registry: &Registry, now: Timestamp) {
         let before = self.table.load();
         let mut table = Table::new();
         for entry in snapshot.sites().iter().filter(|entry| entry.site.lists_addresses()) {
@@ -121,42 +83,54 @@ impl NetworkListHealth {
             let known = before.get(&site.name);
             let proofs = site.listed_addresses().filter_map(|(claim, networks)| {
                 let crawler = claim_label(claim, registry, Some(site))?;
-                let list = fingerprint(networks);
-                let proof = known.and_then(|known| known.get(crawler)).filter(|proof| proof.list == list);
-                Some((crawler.to_owned(), proof.cloned().unwrap_or_else(|| Arc::new(Proof::new(list)))))
+                let (list, known) = (fingerprint(networks), known.and_then(|known| known.get(crawler)));
+                let proof = match known {
+                    Some(known) if known.list == list => known.clone(),
+                    known => {
+                        let proof = Proof::new(list);
+                        proof.is_unstored.store(known.is_some(), Ordering::Relaxed);
+                        Arc::new(proof)
+                    }
+                };
+                Some((crawler.to_owned(), proof))
             });
             table.insert(site.name.clone(), proofs.collect());
         }
-        let is_as_before = |(site, proofs): (&String, &HashMap<String, Arc<Proof>>)| {
-            before.get(site).is_some_and(|known| {
-                let same = |(crawler, proof)| known.get(crawler).is_some_and(|known| Arc::ptr_eq(known, proof));
-                known.len() == proofs.len() && proofs.iter().all(same)
-            })
-        };
-        if table.len() != before.len() || !table.iter().all(is_as_before) {
-            self.table.store(Arc::new(table));
-            self.set_changed();
+        let has = |site: &str, crawler: &str| table.get(site).is_some_and(|proofs| proofs.contains_key(crawler));
+        let mut gone = Vec::new();
+        self.each(|site, crawler, proof| {
+            if !has(site, crawler) {
+                gone.push(Fact::removed(now, record(site, crawler, proof)));
+            }
+        });
+        self.put(gone);
+        self.table.store(Arc::new(table));
+    }
+
+    fn put(&self, facts: Vec<Fact>) {
+        if let Some(store) = self.store.as_ref().filter(|_| !facts.is_empty()) {
+            store.put(facts);
         }
     }
 
     /// What is proven of a request, given what the policy's networks say of its address.
-    pub fn weigh(&self, site: &Site, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
+    pub fn check(&self, site: &Site, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
         self.with(site, crawler, |proof| {
             let last = match identity {
                 Identity::Verified => proof.map(|proof| &proof.verified),
                 Identity::Impostor => proof.map(|proof| &proof.accused),
                 Identity::Unverified | Identity::Suspended => None,
             };
-            if last.is_some_and(|last| note(last, now)) {
-                self.set_changed();
+            if let Some(proof) = proof.filter(|_| last.is_some_and(|last| note(last, now))) {
+                proof.is_unstored.store(true, Ordering::Release);
             }
-            weighed(identity, proof, now)
+            as_proven(identity, proof, now)
         })
     }
 
-    /// The same without a trace.
-    pub fn look(&self, site: &Site, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
-        self.with(site, crawler, |proof| weighed(identity, proof, now))
+    /// The same for explanations: changes nothing.
+    pub fn peek(&self, site: &Site, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
+        self.with(site, crawler, |proof| as_proven(identity, proof, now))
     }
 
     fn with<T>(&self, site: &Site, crawler: &str, look: impl FnOnce(Option<&Proof>) -> T) -> T {
@@ -165,7 +139,7 @@ impl NetworkListHealth {
     }
 
     /// Those of which something is known, by site and crawler.
-    pub fn standings(&self, now: Timestamp) -> Vec<ListHealth> {
+    pub fn report(&self, now: Timestamp) -> Vec<ListHealth> {
         let mut all = Vec::new();
         self.each(|site, crawler, proof| {
             let (verified, accused) = (moment(&proof.verified), moment(&proof.accused));
@@ -178,12 +152,16 @@ impl NetworkListHealth {
         all
     }
 
-    /// Says in the log, once, what is suspended and what is not any more.
+    /// Says in the log, once, what is suspended and what is not any more; tells the state store what changed.
     pub fn tell(&self, now: Timestamp) {
+        let mut facts = Vec::new();
         self.each(|site, crawler, proof| {
-            // Of a clock that was set back: it is not to count for longer than it would have.
+            // A moment that lies ahead is one of a clock that was set back. It must not count for longer than others.
             for last in [&proof.verified, &proof.accused] {
                 last.fetch_min(now.0, Ordering::Relaxed);
+            }
+            if proof.is_unstored.swap(false, Ordering::AcqRel) {
+                facts.push(Fact::set(now, record(site, crawler, proof)));
             }
             let suspended = proof.is_suspended(now);
             match (suspended, proof.told.swap(suspended, Ordering::Relaxed)) {
@@ -203,6 +181,7 @@ impl NetworkListHealth {
                 _ => {}
             }
         });
+        self.put(facts);
     }
 
     fn each(&self, mut look: impl FnMut(&str, &str, &Proof)) {
@@ -214,7 +193,8 @@ impl NetworkListHealth {
 
 impl Proof {
     fn new(list: String) -> Proof {
-        Proof { list, verified: NEVER.into(), accused: NEVER.into(), told: false.into() }
+        let (verified, accused) = (NEVER.into(), NEVER.into());
+        Proof { list, verified, accused, told: false.into(), is_unstored: false.into() }
     }
 
     /// Whether the list has proven that it describes the crawler.
@@ -227,7 +207,12 @@ impl Proof {
     }
 }
 
-fn weighed(identity: Identity, proof: Option<&Proof>, now: Timestamp) -> Identity {
+fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {
+    let (site, crawler, list) = (site.to_owned(), crawler.to_owned(), proof.list.clone());
+    ListProof { site, crawler, list, verified: moment(&proof.verified), accused: moment(&proof.accused) }
+}
+
+fn as_proven(identity: Identity, proof: Option<&Proof>, now: Timestamp) -> Identity {
     match identity {
         Identity::Impostor if !proof.is_some_and(|proof| proof.stands(now)) => Identity::Suspended,
         _ => identity,

@@ -1,24 +1,25 @@
 //! The ledger against the definition, computed from the whole history; against crawlers that keep to the rules; its
 //! bounds; its files.
 
-mod crash;
 mod moved;
 mod network_list_health;
 mod odd;
-mod unwritten;
+mod restart;
 
-use super::keeping::{Ledger, LedgerOptions};
-use super::visits::{ANYONE, Bounds, Host, Visits, key};
+use super::Ledger;
+use super::host::{ANYONE, Host, Owner};
+use super::observations::{Bounds, Observations, key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot, Version};
+use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
-use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 const HOUR: i64 = 3_600;
@@ -66,6 +67,7 @@ struct World {
     entry: SiteEntry,
     history: HostHistory,
     ledger: Ledger,
+    disk: Disk,
     now: i64,
     /// How far the clock on the wall is from what it was at first.
     set: i64,
@@ -83,10 +85,10 @@ fn with_history(snapshot: Snapshot, history: &HostHistory) -> Snapshot {
 impl World {
     fn new(state: Option<&Path>, version: usize, now: i64) -> World {
         let entry = SiteEntry::new(SITES[version].clone(), Timestamp(now));
-        let ledger = open(None, &Snapshot::default(), now, 0);
-        let mut world = World { entry, history: new_history(Timestamp(now)), ledger, now, set: 0 };
-        world.ledger = open(state, &world.snapshot(), now, 0);
-        world
+        let history = new_history(Timestamp(now));
+        let snapshot = with_history(Snapshot::new(vec![entry.clone()], 0), &history);
+        let (ledger, disk) = Disk::open(state, &snapshot, moment(now, 0));
+        World { entry, history, ledger, disk, now, set: 0 }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -94,7 +96,25 @@ impl World {
     }
 
     fn moment(&self) -> Moment {
-        moment(self.now, self.set)
+        self.disk.show(moment(self.now, self.set))
+    }
+
+    /// A second of the ledger's thread, after which everything is on the disk.
+    fn tick(&self) {
+        self.ledger.tick(&self.snapshot(), self.moment());
+        self.disk.write(self.moment());
+    }
+
+    /// The end of a run, in order or by a crash.
+    fn end(&mut self, in_order: bool) {
+        let moment = self.moment();
+        self.disk.end(&mut self.ledger, in_order, moment);
+    }
+
+    /// The start of the next one.
+    fn start(&mut self) {
+        let (snapshot, moment) = (self.snapshot(), self.moment());
+        self.ledger = self.disk.start(&snapshot, moment);
     }
 
     fn wall(&self) -> Timestamp {
@@ -147,14 +167,53 @@ fn moment(now: i64, set: i64) -> Moment {
     Moment { now: Timestamp(now + set), lived: Duration::from_secs(now as u64) }
 }
 
-fn open(state: Option<&Path>, snapshot: &Snapshot, now: i64, set: i64) -> Ledger {
-    let options = LedgerOptions {
-        state: state.map(Path::to_owned),
-        new_hosts: Vec::new(),
-        versions_missing: false,
-        ..LedgerOptions::default()
-    };
-    Ledger::open(options, snapshot, moment(now, set))
+/// The state store of a ledger, by a clock that the test sets.
+struct Disk {
+    directory: Option<PathBuf>,
+    store: StateStore,
+    shown: Arc<Mutex<Moment>>,
+}
+
+impl Disk {
+    fn open(directory: Option<&Path>, snapshot: &Snapshot, moment: Moment) -> (Ledger, Disk) {
+        let shown = Arc::new(Mutex::new(moment));
+        let store = StateStore::open(None, Arc::new(move || moment)).expect("in memory").0;
+        let mut disk = Disk { directory: directory.map(Path::to_owned), store, shown };
+        (disk.start(snapshot, moment), disk)
+    }
+
+    /// What time it is for the store.
+    fn show(&self, moment: Moment) -> Moment {
+        *self.shown.lock().expect("shown") = moment;
+        moment
+    }
+
+    fn start(&mut self, snapshot: &Snapshot, moment: Moment) -> Ledger {
+        self.show(moment);
+        let shown = self.shown.clone();
+        let now = Arc::new(move || *shown.lock().expect("shown"));
+        let (store, remembered) = StateStore::open(self.directory.as_deref(), now).expect("a state directory");
+        let (ledger, facts) = Ledger::open(store.clone(), &remembered, Vec::new(), snapshot, moment);
+        store.begin(facts).expect("begun");
+        self.store = store;
+        ledger
+    }
+
+    fn write(&self, moment: Moment) {
+        self.show(moment);
+        self.store.commit(Vec::new()).expect("committed");
+    }
+
+    /// The state directory is given up with the last share of the store.
+    fn end(&mut self, ledger: &mut Ledger, in_order: bool, moment: Moment) {
+        self.show(moment);
+        if in_order {
+            ledger.close(moment.now);
+            self.store.close().expect("closed");
+        }
+        *ledger = Ledger::in_memory(Vec::new(), &Snapshot::default(), moment);
+        self.store = StateStore::open(None, Arc::new(move || moment)).expect("in memory").0;
+    }
 }
 
 /// One thing that happens; `Pass` is in minutes.
@@ -291,7 +350,7 @@ proptest! {
                     history.seen.push((host, world.now));
                     prop_assert_eq!(said, expected, "event {} of {:?}", number, events);
                 }
-                Event::Tick => world.ledger.tick(&world.snapshot(), world.moment()),
+                Event::Tick => world.tick(),
                 _ => {}
             }
         }
@@ -324,14 +383,14 @@ proptest! {
         for _ in 0..8 {
             world.now += 6 * HOUR;
             world.ask(4, 0, "/");
-            world.ledger.tick(&world.snapshot(), world.moment());
+            world.tick();
         }
         for event in &events {
             match *event {
                 Event::Pass(minutes) => {
                     // The thread that ticks is not the one that is late.
                     world.now += minutes * 60;
-                    world.ledger.tick(&world.snapshot(), world.moment());
+                    world.tick();
                 }
                 Event::Publish(version) => world.publish(version),
                 Event::Fetch(crawler, host) => {
@@ -347,9 +406,7 @@ proptest! {
                     prop_assert!(!(allowed && kind == Kind::Violation), "{:?}", events);
                 }
                 Event::Restart { down, in_order, version } => {
-                    if in_order {
-                        world.ledger.close(world.wall());
-                    }
+                    world.end(in_order);
                     if down > 60 {
                         // Somebody else serves meanwhile, something else.
                         for copies in crawlers.iter_mut().flatten() {
@@ -360,16 +417,17 @@ proptest! {
                     if let Some(version) = version {
                         world.publish(version);
                     }
-                    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                    world.start();
                 }
                 Event::LoseState => {
-                    std::fs::remove_dir_all(directory.path().join("ledger")).expect("removed");
+                    world.end(true);
+                    std::fs::remove_file(directory.path().join("state.db")).expect("removed");
                     let now = world.wall();
                     (world.entry.since, world.history) = (now, new_history(now));
-                    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                    world.start();
                 }
                 Event::SetClock(seconds) => world.set += seconds,
-                Event::Tick => world.ledger.tick(&world.snapshot(), world.moment()),
+                Event::Tick => world.tick(),
             }
         }
     }
@@ -409,82 +467,55 @@ proptest! {
 
 #[test]
 fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
-    let visits = Visits::new(Bounds { hosts: 1_600, crawlers: 3_200 });
+    let table = Observations::new(Bounds { hosts: 1_600, crawlers: 3_200 }, None);
     let version = Version([0; 8]);
     let now = |number: i64| Timestamp(number);
-    let named = key("shop", b"shop.example").expect("a key");
+    let named = key(b"shop.example").expect("a key");
     let serve = |key: &[u8], named: bool, at: Timestamp| {
-        visits.change(key, || Host::new(at, at, named, None), |host| host.crawler_mut("bingbot").add(version, at));
+        table.serve(key, ["bingbot", ANYONE], version, at, || Host::new(&Owner::default(), at, at, named));
     };
     serve(&named, true, now(0));
     for number in 0..200_000 {
         let host = format!("host-{number}.example");
-        serve(&key("shop", host.as_bytes()).expect("a key"), false, now(number));
+        serve(&key(host.as_bytes()).expect("a key"), false, now(number));
     }
     let (mut hosts, mut oldest) = (0, i64::MAX);
-    visits.each(|key, host| {
+    table.each(|key, host| {
         hosts += 1;
         oldest = oldest.min(if key == &named[..] { i64::MAX } else { host.seen().0 });
     });
     assert!((800..=1_600).contains(&hosts), "{hosts}");
     assert!(oldest > 190_000, "{oldest}");
-    assert!(visits.look(&named, |host| host.is_some()), "a host that the policy names is forgotten last");
-    assert!(
-        key("shop", &[b'a'; 256]).is_none() && key("shop", b"a b").is_none() && key("shop", "é".as_bytes()).is_none()
-    );
-    assert_eq!(key("shop", b"Shop.Example.:443"), key("shop", b"shop.example"));
-    assert_ne!(key("shop", b"shop.example:8443"), key("shop", b"shop.example"));
+    assert!(table.look(&named, |host| host.is_some()), "a host that the policy names is forgotten last");
+    assert!(key(&[b'a'; 256]).is_none() && key(b"a b").is_none() && key("é".as_bytes()).is_none());
+    assert_eq!(key(b"Shop.Example.:443"), key(b"shop.example"));
+    assert_ne!(key(b"shop.example:8443"), key(b"shop.example"));
 }
 
 #[test]
-fn a_file_that_is_garbage_is_set_aside_and_said() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let world = World::new(Some(directory.path()), 1, 1_000 * DAY);
-    world.ask(0, 0, "/");
-    world.ledger.close(world.wall());
-    let file = directory.path().join("ledger/visits.json");
-    for garbage in ["{ torn", "{\"hosts\":[{\"site\":\"shop\"}]}", ""] {
-        std::fs::write(&file, garbage).expect("written");
-        let ledger = open(Some(directory.path()), &world.snapshot(), world.now + 2 * DAY, 0);
-        assert!(ledger.problem().is_some_and(|said| said.contains("set aside")), "{garbage}");
-        assert!(!file.exists());
-    }
-}
-
-#[test]
-fn a_state_that_cannot_be_written_is_said_and_stops_nobody() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let world = World::new(Some(directory.path()), 1, 1_000 * DAY);
-    std::fs::remove_dir_all(directory.path().join("ledger")).expect("removed");
-    std::fs::write(directory.path().join("ledger"), "in the way").expect("written");
+fn a_host_without_a_site_keeps_its_visits_for_a_month() {
+    let mut world = settled(None);
     world.fetch(0, 0);
-    world.ledger.tick(&world.snapshot(), world.moment());
-    assert!(world.ledger.problem().is_some_and(|said| said.contains("cannot be written")));
-    std::fs::remove_file(directory.path().join("ledger")).expect("removed");
-    std::fs::create_dir(directory.path().join("ledger")).expect("made");
-    world.ledger.close(world.wall());
-    assert_eq!(world.ledger.problem(), None, "it is tried again");
-    let again = open(Some(directory.path()), &world.snapshot(), world.now + 1, 0);
-    assert_eq!(again.visits("shop"), world.ledger.visits("shop"));
-    assert_eq!(again.visits("shop").len(), 1);
-    assert!(again.visits("shop").iter().all(|visits| visits.crawler != ANYONE && visits.crawler == "bingbot"));
+    let settle = |world: &mut World, days: i64, generation: u64, has_site: bool| {
+        world.now += days * DAY;
+        let sites = if has_site { vec![world.entry.clone()] } else { Vec::new() };
+        world.ledger.settle(&with_history(Snapshot::new(sites, generation), &world.history), world.wall());
+        world.ledger.visits("shop").len()
+    };
+    assert_eq!(settle(&mut world, 0, 1, false), 0);
+    assert_eq!(settle(&mut world, 30, 2, false), 0);
+    assert_eq!(settle(&mut world, 0, 3, true), 1);
+    assert_eq!(world.ask(0, 0, "/always/").0, Kind::Unproven, "it was not observed meanwhile");
+    assert_eq!(settle(&mut world, 0, 4, false), 0);
+    assert_eq!(settle(&mut world, 32, 5, false), 0);
+    assert_eq!(settle(&mut world, 0, 6, true), 0);
 }
 
 #[test]
-fn the_hosts_of_a_site_that_is_gone_are_forgotten() {
-    let world = World::new(None, 1, 1_000 * DAY);
-    world.fetch(0, 0);
-    world.ledger.tick(&world.snapshot(), world.moment());
-    assert_eq!(world.ledger.visits("shop").len(), 1);
-    world.ledger.tick(&Snapshot::new(Vec::new(), 1), world.moment());
-    assert!(world.ledger.visits("shop").is_empty());
-}
-
-#[test]
-fn hosts_that_are_new_with_us_are_watched_since_ever() {
+fn new_hosts_are_observed_from_the_beginning() {
     let world = World::new(None, 15, 1_000 * DAY);
-    let options = LedgerOptions { state: None, new_hosts: vec!["a.example".into()], ..LedgerOptions::default() };
-    let world = World { ledger: Ledger::open(options, &world.snapshot(), world.moment()), ..world };
+    let ledger = Ledger::in_memory(vec!["a.example".into()], &world.snapshot(), world.moment());
+    let world = World { ledger, ..world };
     assert_eq!(world.ask(0, 0, "/p1/"), (Kind::Violation, true));
     assert_eq!(world.ask(0, 1, "/p1/"), (Kind::Unproven, false));
     world.fetch(0, 0);
@@ -520,7 +551,7 @@ fn settled(state: Option<&Path>) -> World {
     let mut world = World::new(state, 0, 1_000 * DAY);
     for _ in 0..9 {
         world.ask(4, 0, "/");
-        world.ledger.tick(&world.snapshot(), world.moment());
+        world.tick();
         world.now += 6 * HOUR;
     }
     world
@@ -531,16 +562,13 @@ fn a_visit_that_a_crash_lost_is_counted_for_whoever_made_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = settled(Some(directory.path()));
     world.ask(4, 0, "/");
-    // The files are written when it is time.
-    let stamp = directory.path().join("ledger/alive.json");
-    while !std::fs::read_to_string(&stamp).is_ok_and(|text| text.contains(&world.wall().0.to_string())) {
-        world.ledger.tick(&world.snapshot(), world.moment());
-    }
+    world.tick();
     world.now += 1;
     world.fetch(0, 0);
     // Nothing is written any more.
+    world.end(false);
     world.now += 5;
-    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, 0);
+    world.start();
     world.publish(15);
     assert_eq!(world.ask(0, 0, "/p1/").0, Kind::StaleCopy);
     for _ in 0..3 {
@@ -561,7 +589,7 @@ fn a_clock_that_is_set_makes_nobody_a_violator() {
             world.publish(15);
             world.set += set;
             if noticed {
-                world.ledger.tick(&world.snapshot(), world.moment());
+                world.tick();
             }
             let kind = world.ask(0, 0, "/p1/").0;
             assert!([Kind::StaleCopy, Kind::Unproven].contains(&kind), "{kind:?} after {set} s");

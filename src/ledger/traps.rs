@@ -3,7 +3,7 @@
 //! knows sites, names and addresses; it must not know rules, nor how marks are stored.
 
 use super::bounded::{Bounded, Ends};
-use super::watch::{TOLERANCE, Watch};
+use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::clock::Moment;
 use crate::state::{AsWritten, Fact, MarkedClient, StateStore, StoreHealth};
 use crate::time::{Timestamp, rfc3339};
@@ -93,7 +93,7 @@ struct Shared {
 /// What the store was told.
 struct Kept {
     store: StateStore,
-    watch: Watch,
+    clock: ClockSteps,
     /// Each mark, by site, crawler and address.
     marks: Mutex<HashMap<(String, String, IpAddr), Mark>>,
 }
@@ -107,7 +107,7 @@ impl Traps {
     pub fn remembered(clients: &[(Timestamp, MarkedClient)], store: StateStore, moment: Moment) -> Traps {
         let marks: Vec<Mark> = clients.iter().filter_map(|(_, client)| Mark::of(client)).collect();
         let known = marks.iter().map(|mark| (mark.key(), mark.clone())).collect();
-        let kept = Kept { store, watch: Watch::new(moment), marks: Mutex::new(known) };
+        let kept = Kept { store, clock: ClockSteps::new(moment), marks: Mutex::new(known) };
         let traps = Traps(Arc::new(Shared { kept: Some(kept), ..Shared::default() }));
         for mark in marks.into_iter().map(|mark| Counted::remembered(mark, moment)) {
             if mark.is_in_force(moment.lived) {
@@ -249,7 +249,7 @@ impl Shared {
         let Some(kept) = &self.kept else { return };
         self.clear_away(moment.lived);
         // What the store was told is by the clock as it was.
-        let was_set = kept.watch.settle(moment).is_some();
+        let was_set = kept.clock.settle(moment).is_some();
         if !self.changed.swap(false, Ordering::Acquire) && !was_set {
             return;
         }

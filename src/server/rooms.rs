@@ -9,7 +9,7 @@ use crate::admin::Operations;
 use crate::clock::{Clock, Moment};
 use crate::crawlers::Registry;
 use crate::judge::Judge;
-use crate::ledger::{Behaviours, Ledger, LedgerOptions, Traps};
+use crate::ledger::{Behaviours, Ledger, Traps};
 use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
 use crate::sites::{SiteManager, SiteOptions};
@@ -37,14 +37,15 @@ impl Rooms {
         let copies = StoredCopies::read(&remembered.facts.origin_copies, moment.now);
         let sites = open_sites(settings, (&store, &remembered), registry, &copies, moment)?;
         let robots = OriginRobots::new(sites.clone(), &settings.origins, copies, store.clone(), moment.now);
-        let ledger = open_ledger(settings, &sites, moment);
+        let new_hosts = settings.new_hosts.clone();
+        let (ledger, facts) = Ledger::open(store.clone(), &remembered, new_hosts, &sites.snapshot(), moment);
         let traps = open_traps(settings, &store, &remembered, moment);
         // If the first commit fails, `status` reports it, and the store retries every second.
-        let _ = store.begin(Vec::new());
+        let _ = store.begin(facts);
         let judge = Arc::new(Judge {
             sites,
             registry,
-            ledger,
+            ledger: Arc::new(ledger),
             behaviours: Arc::new(Behaviours::with(traps.clone())),
             clock,
             metrics: Metrics::new(),
@@ -97,15 +98,6 @@ fn open_sites(
         origins: origin_robots::known(copies).before(&settings.origins),
     };
     Ok(SiteManager::start(options, state, registry, moment.now)?)
-}
-
-fn open_ledger(settings: &Settings, sites: &SiteManager, moment: Moment) -> Arc<Ledger> {
-    let options = LedgerOptions {
-        state: settings.state.clone(),
-        new_hosts: settings.new_hosts.clone(),
-        ..LedgerOptions::default()
-    };
-    Arc::new(Ledger::open(options, &sites.snapshot(), moment))
 }
 
 /// The clients that requested traps. Without a state directory they are forgotten with the process.

@@ -19,7 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
 const JOURNAL_BYTES: u32 = 16 * 1024 * 1024;
 
-/// The removal of a mark is remembered for so many seconds: clients choose how many marks there are.
+/// Tables in which clients choose how many records come and go.
+const OF_CLIENTS: [&str; 3] = ["marked_clients", "observations", "served"];
+/// The removal of such a record is remembered for so many seconds.
 const RELEASED_FOR: i64 = 60;
 
 /// The last commit, in the same transaction as the facts before it.
@@ -30,13 +32,15 @@ const RUN: &str = "CREATE TABLE IF NOT EXISTS run (
   incomplete INTEGER NOT NULL
 ) STRICT";
 /// What may be deleted is found by its time.
-const INDEXES: [&str; 6] = [
+const INDEXES: [&str; 8] = [
     "CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed)",
     "CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until)",
     "CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered)",
     "CREATE INDEX IF NOT EXISTS host_tenures_by_end ON host_tenures (until)",
     "CREATE INDEX IF NOT EXISTS served_by_time ON served (changed)",
     "CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1",
+    "CREATE INDEX IF NOT EXISTS forgotten_hosts ON observations (changed) WHERE removed = 1",
+    "CREATE INDEX IF NOT EXISTS forgotten_visits ON served (changed) WHERE removed = 1",
 ];
 const SET_RUN: &str = "INSERT INTO run (one, committed, clean, incomplete) VALUES (1, ?1, ?2, ?3) ON CONFLICT (one) DO \
                        UPDATE SET committed = ?1, clean = ?2, incomplete = ?3";
@@ -168,7 +172,9 @@ impl Database {
         }
         write_facts(&transaction, &batch.facts, now)?;
         let long_ago = now.0.saturating_sub(RELEASED_FOR);
-        transaction.execute("DELETE FROM marked_clients WHERE removed = 1 AND changed < ?1", [long_ago])?;
+        for table in OF_CLIENTS {
+            transaction.execute(&format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"), [long_ago])?;
+        }
         if let Some(before) = batch.prune {
             prune(&transaction, before)?;
         }

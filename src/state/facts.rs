@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub enum ServedAs {
     /// A version, by its id.
     Version(String),
-    /// The answer 503: the crawler may keep using an older copy.
+    /// The answer 503: crawlers may keep using an older copy.
     Unavailable,
     /// Something that the bound of the list cut off.
     Forgotten,
@@ -187,8 +187,8 @@ records! {
         values {
             /// The site that owned the host.
             site: String,
-            /// Since when.
-            since: Timestamp,
+            /// Since when. It lies ahead where a cache that is gone may still hand out what it has.
+            since: AsWritten,
             /// When a crawler last asked for the host.
             seen: Timestamp,
             /// Whether a policy names the host.

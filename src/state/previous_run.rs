@@ -48,7 +48,7 @@ impl PreviousRun {
     }
 
     /// When it ended, or was last known to run.
-    pub(super) fn end(self) -> Option<Timestamp> {
+    pub fn end(self) -> Option<Timestamp> {
         match self {
             PreviousRun::Clean { at } => Some(at),
             PreviousRun::Crashed { last_commit } => Some(last_commit),

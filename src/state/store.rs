@@ -72,7 +72,8 @@ pub enum StateError {
 pub struct Remembered {
     /// How the previous run ended.
     pub previous_run: PreviousRun,
-    /// Whether hosts stay observed. Otherwise `facts` holds no observation.
+    /// Whether hosts stay observed. Otherwise of an observation counts alone what delays the next one: see
+    /// [`super::Observation::since`]. The first commit of this run deletes the stored observations.
     pub is_continued: bool,
     /// The facts.
     pub facts: Facts,
@@ -150,7 +151,7 @@ impl StateStore {
                     // A run after the one that ended in order could not open the file.
                     remembered.previous_run = PreviousRun::Crashed { last_commit: at };
                 }
-                remembered.keep_what_counts(moment.now);
+                remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
                 let store = StateStore::on_disk(directory, database, lock, &remembered, now, moment)?;
                 Ok((store, remembered))
             }
@@ -210,7 +211,7 @@ impl StateStore {
             Err(_) => (Facts::default(), None),
         };
         let mut remembered = Remembered { facts, ..Remembered::nothing() };
-        remembered.keep_what_counts(moment.now);
+        remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
         let store = StateStore(Arc::new(Handle { kind: Kind::Memory { why, left, _lock: lock }, now }));
         tracing::error!("{}", store.health());
         (store, remembered)
@@ -353,14 +354,6 @@ impl Remembered {
     /// Whether an earlier run may have known facts that are not here: its file was damaged, or it could not write all.
     pub fn has_lost_facts(&self) -> bool {
         self.set_aside.is_some() || self.previous_run == PreviousRun::Unknown && self.facts != Facts::default()
-    }
-
-    /// After a gap nothing of an observation is left.
-    fn keep_what_counts(&mut self, now: Timestamp) {
-        self.is_continued = self.previous_run.is_continued_at(now);
-        if !self.is_continued {
-            self.facts.observations.clear();
-        }
     }
 }
 

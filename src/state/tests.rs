@@ -59,8 +59,8 @@ impl Hands {
 }
 
 fn observation(host: &str, since: i64) -> Observation {
-    let (site, since) = ("shop".to_owned(), Timestamp(since));
-    Observation { host: host.into(), site, since, seen: since, named: true, behind_cache: None }
+    let (site, seen) = ("shop".to_owned(), Timestamp(since));
+    Observation { host: host.into(), site, since: AsWritten(seen), seen, named: true, behind_cache: None }
 }
 
 fn served(crawler: &str) -> Served {
@@ -172,20 +172,20 @@ fn a_run_that_vanished_leaves_its_last_commit_and_no_later_fact() {
 }
 
 #[test]
-fn after_a_gap_no_observation_is_left_for_this_start_or_the_next() {
+fn after_a_gap_no_observation_outlasts_the_first_commit() {
     let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
     let (store, _) = hands.run(directory.path());
     store.commit(vec![Fact::set(Timestamp(START), observation("shop.example", START))]).expect("committed");
     drop(store);
     hands.pass(21);
     let (store, remembered) = hands.open(directory.path());
-    assert!(!remembered.is_continued && remembered.facts.observations.is_empty());
+    assert!(!remembered.is_continued && remembered.facts.observations.len() == 1);
     // This start ends before it has begun: the next must not take its commits for those of an observing run.
     store.commit(vec![Fact::set(Timestamp(START + 21), policy("new"))]).expect("committed");
     drop(store);
     let (store, remembered) = hands.open(directory.path());
     assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START) });
-    assert!(!remembered.is_continued && remembered.facts.observations.is_empty());
+    assert!(!remembered.is_continued && remembered.facts.observations.len() == 1);
     store.begin(Vec::new()).expect("begun");
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
@@ -246,7 +246,7 @@ fn a_crash_while_nothing_could_be_written_leaves_the_time_of_the_last_commit() {
     drop(store);
     let (_store, remembered) = hands.open(directory.path());
     assert_eq!(remembered.previous_run, PreviousRun::Crashed { last_commit: Timestamp(START) });
-    assert!(!remembered.is_continued && remembered.facts.observations.is_empty());
+    assert!(!remembered.is_continued);
     assert!(remembered.facts.last_good_policies.is_empty());
 }
 
@@ -347,7 +347,7 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
     assert!(matches!(store.health(), StoreHealth::InMemory { why: InMemory::Unusable { .. } }));
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
     assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START), policy("good"))]);
-    assert!(remembered.facts.observations.is_empty());
+    assert!(!remembered.is_continued);
     // A start within a minute that can use the directory would continue the run before.
     assert!(store.begin(Vec::new()).is_err() && store.publish(Vec::new()).is_err());
     hands.pass(61);

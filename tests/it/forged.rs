@@ -113,12 +113,7 @@ fn a_list_that_verified_nobody_calls_nobody_an_impostor_and_says_so() {
     assert_eq!((&told["suspended"], told["last_verified"].is_string()), (&false.into(), true), "{told}");
 
     // Through a restart, and for seven days.
-    let file = gate.path("state/ledger/verified.json");
-    let is_proven = || {
-        let written: Value = serde_json::from_str(&read(&file)).ok()?;
-        (!written["crawlers"][0]["verified"].is_null()).then_some(())
-    };
-    eventually("the proof on disk", is_proven);
+    gate.wait_until_stored();
     gate.restart("KILL", |_| ());
     assert_eq!(from(&gate, "203.0.113.2", "PartnerBot/1", "/").status, 410);
     gate.live_through(7 * 86_400 + 60);

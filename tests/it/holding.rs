@@ -470,8 +470,7 @@ fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and
     assert_eq!((&holds["in_force"], &holds["versions"]), (&false.into(), &serde_json::json!([former])), "{crawlers}");
 
     // And it is remembered who fetched what, whoever comes after a restart.
-    let ledger = gate.path("state/ledger/visits.json");
-    eventually("the visit on disk", || read(&ledger).contains("gptbot").then_some(()));
+    gate.wait_until_stored();
     let gate = gate.killed_and_started_again();
     let crawlers = api(&gate, "/api/crawlers?site=shop&crawler=gptbot");
     let crawler = &crawlers["crawlers"][0];

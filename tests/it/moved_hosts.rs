@@ -1,7 +1,7 @@
 //! A host that goes to another site and comes back: what crawlers were given there, the first site's ledger does not
 //! know.
 
-use crate::support::{BINGBOT, Gate, Origin, Setup, eventually, read};
+use crate::support::{BINGBOT, Gate, Origin, Setup, eventually};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
@@ -83,11 +83,7 @@ fn a_move_is_not_forgotten_by_a_kill_9_right_after_it() {
     assert_eq!(kind(&gate, "/a/"), "unproven");
     // A restart alone ends no watch.
     let mut gate = watched(&origin);
-    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs() + 25 * HOUR as u64;
-    eventually("the ledger on disk", || {
-        let stamp: serde_json::Value = serde_json::from_str(&read(&gate.path("state/ledger/alive.json"))).ok()?;
-        (stamp["at"].as_u64()? + 60 > clock).then_some(())
-    });
+    gate.wait_until_stored();
     gate.restart("KILL", |_| ());
     assert_eq!(kind(&gate, "/never/"), "violation");
 }

@@ -1,4 +1,4 @@
-//! What the lists of networks are worth: an impostor is called one only where the list has verified somebody lately.
+//! A list of networks accuses only where it verified a visit lately.
 
 use super::super::network_list_health::NetworkListHealth;
 use super::*;
@@ -21,6 +21,7 @@ const WEEK: i64 = 7 * DAY;
 
 struct Lists {
     ledger: Ledger,
+    disk: Disk,
     snapshot: Snapshot,
     now: i64,
 }
@@ -28,25 +29,32 @@ struct Lists {
 impl Lists {
     fn new(state: Option<&Path>) -> Lists {
         let snapshot = snapshot(LIST, 0);
-        Lists { ledger: open(state, &snapshot, 1_000 * DAY, 0), snapshot, now: 1_000 * DAY }
+        let (ledger, disk) = Disk::open(state, &snapshot, moment(1_000 * DAY, 0));
+        Lists { ledger, disk, snapshot, now: 1_000 * DAY }
     }
 
-    fn weigh(&self, user_agent: &str, identity: Identity) -> Identity {
+    fn check(&self, user_agent: &str, identity: Identity) -> Identity {
         let entry = &self.snapshot.sites()[0];
         let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &entry.site.tokens);
         let now = Timestamp(self.now);
-        let looked = self.ledger.weigh_unseen(Registry::builtin(), entry, claim, identity, now);
-        let weighed = self.ledger.weigh(Registry::builtin(), entry, claim, identity, now);
-        assert_eq!(looked, weighed, "what an explanation says is what happens");
-        weighed
+        let peeked = self.ledger.peek_identity(Registry::builtin(), entry, claim, identity, now);
+        let checked = self.ledger.check_identity(Registry::builtin(), entry, claim, identity, now);
+        assert_eq!(peeked, checked, "what an explanation says is what happens");
+        checked
     }
 
     fn impostor(&self) -> Identity {
-        self.weigh("PartnerBot/1", Identity::Impostor)
+        self.check("PartnerBot/1", Identity::Impostor)
     }
 
     fn verified(&self) {
-        assert_eq!(self.weigh("PartnerBot/1", Identity::Verified), Identity::Verified);
+        assert_eq!(self.check("PartnerBot/1", Identity::Verified), Identity::Verified);
+    }
+
+    fn start_again(&mut self, later: i64) {
+        self.disk.end(&mut self.ledger, true, moment(self.now, 0));
+        self.now += later;
+        self.ledger = self.disk.start(&self.snapshot, moment(self.now, 0));
     }
 
     fn settle(&mut self, snapshot: Snapshot) {
@@ -59,18 +67,18 @@ impl Lists {
 fn a_list_that_verified_nobody_accuses_nobody() {
     let mut lists = Lists::new(None);
     assert_eq!(lists.impostor(), Identity::Suspended);
-    let [standing] = &lists.ledger.standings(Timestamp(lists.now))[..] else { panic!("one of them") };
-    assert!(standing.suspended && standing.verified.is_none() && standing.crawler == "PartnerBot");
-    assert_eq!(lists.weigh("bingbot/2.0", Identity::Verified), Identity::Verified);
+    let [list] = &lists.ledger.list_health(Timestamp(lists.now))[..] else { panic!("one of them") };
+    assert!(list.suspended && list.verified.is_none() && list.crawler == "PartnerBot");
+    assert_eq!(lists.check("bingbot/2.0", Identity::Verified), Identity::Verified);
     assert_eq!(lists.impostor(), Identity::Suspended, "each list speaks for itself");
     lists.verified();
     assert_eq!(lists.impostor(), Identity::Impostor);
     lists.now += WEEK;
     assert_eq!(lists.impostor(), Identity::Impostor, "within seven days");
-    assert!(lists.ledger.standings(Timestamp(lists.now)).iter().all(|standing| !standing.suspended));
+    assert!(lists.ledger.list_health(Timestamp(lists.now)).iter().all(|list| !list.suspended));
     lists.now += 1;
     assert_eq!(lists.impostor(), Identity::Suspended, "by now the operator may have other addresses");
-    assert_eq!(lists.weigh("PartnerBot/1", Identity::Unverified), Identity::Unverified);
+    assert_eq!(lists.check("PartnerBot/1", Identity::Unverified), Identity::Unverified);
 }
 
 #[test]
@@ -90,39 +98,39 @@ fn what_is_proven_outlasts_a_restart_and_a_clock_that_is_set_back_does_not_prolo
     let directory = tempfile::tempdir().expect("a directory");
     let mut lists = Lists::new(Some(directory.path()));
     lists.verified();
-    lists.ledger.tick(&lists.snapshot, moment(lists.now, 0));
-    lists.now += 2 * DAY;
-    lists.ledger = open(Some(directory.path()), &lists.snapshot, lists.now, 0);
+    lists.start_again(2 * DAY);
     assert_eq!(lists.impostor(), Identity::Impostor);
     // Set back by a year, with the process and without.
     lists.now -= 365 * DAY;
     lists.ledger.tick(&lists.snapshot, moment(lists.now, 0));
     lists.now += WEEK + 1;
     assert_eq!(lists.impostor(), Identity::Suspended);
-    lists.now -= WEEK + 1;
-    lists.ledger = open(Some(directory.path()), &lists.snapshot, lists.now, 0);
+    lists.verified();
+    lists.start_again(-365 * DAY);
+    assert_eq!(lists.impostor(), Identity::Impostor);
     lists.now += WEEK + 1;
     assert_eq!(lists.impostor(), Identity::Suspended);
-    let file = directory.path().join("ledger/verified.json");
-    std::fs::write(&file, "{ torn").expect("written");
-    let ledger = open(Some(directory.path()), &lists.snapshot, lists.now, 0);
-    assert!(ledger.problem().is_some_and(|said| said.contains("set aside")));
-    assert!(ledger.standings(Timestamp(lists.now)).is_empty());
+    // A list that no policy has any more is forgotten.
+    lists.verified();
+    lists.settle(Snapshot::new(Vec::new(), 1));
+    lists.start_again(1);
+    lists.settle(snapshot(LIST, 2));
+    assert_eq!(lists.impostor(), Identity::Suspended);
 }
 
 /// Who says that it is somebody of the list writes nothing but two numbers.
 #[test]
 fn the_table_grows_with_the_policies_only() {
-    let proofs = NetworkListHealth::default();
+    let lists = NetworkListHealth::default();
     let site = entry(LIST).site;
     for number in 0..10_000 {
-        let said = proofs.weigh(&site, &format!("Bot{number}"), Identity::Impostor, Timestamp(number));
+        let said = lists.check(&site, &format!("Bot{number}"), Identity::Impostor, Timestamp(number));
         assert_eq!(said, Identity::Suspended, "it is not known yet");
     }
-    assert!(proofs.standings(Timestamp(10_000)).is_empty());
-    proofs.settle(&Snapshot::new(vec![entry(LIST)], 0), Registry::builtin());
-    proofs.weigh(&site, "PartnerBot", Identity::Impostor, Timestamp(10_000));
-    assert_eq!(proofs.standings(Timestamp(10_000)).len(), 1);
-    proofs.settle(&Snapshot::default(), Registry::builtin());
-    assert!(proofs.standings(Timestamp(10_000)).is_empty());
+    assert!(lists.report(Timestamp(10_000)).is_empty());
+    lists.settle(&Snapshot::new(vec![entry(LIST)], 0), Registry::builtin(), Timestamp(10_000));
+    lists.check(&site, "PartnerBot", Identity::Impostor, Timestamp(10_000));
+    assert_eq!(lists.report(Timestamp(10_000)).len(), 1);
+    lists.settle(&Snapshot::default(), Registry::builtin(), Timestamp(10_000));
+    assert!(lists.report(Timestamp(10_000)).is_empty());
 }

@@ -39,15 +39,14 @@ impl World {
         for _ in 0..hours {
             self.now += HOUR;
             self.ask(4, 0, "/");
-            self.ledger.tick(&self.snapshot(), self.moment());
+            self.tick();
         }
     }
 
-    pub(super) fn start_again(&mut self, directory: &Path, in_order: bool) {
-        if in_order {
-            self.ledger.close(self.wall());
-        }
-        self.ledger = open(Some(directory), &self.snapshot(), self.now, self.set);
+    /// Ends at once, and starts again.
+    pub(super) fn start_again(&mut self, in_order: bool) {
+        self.end(in_order);
+        self.start();
     }
 }
 
@@ -66,9 +65,9 @@ fn a_copy_of_a_cache_that_is_gone_is_held_for_its_time() {
         let mut world = behind_a_cache(Some(directory.path()));
         // bingbot has the open version from the cache, and nobody here knows. Then the owner does without it.
         if restart {
-            world.ledger.close(world.wall());
+            world.end(true);
             world.entry.site = BEHIND[0][0].clone();
-            world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, 0);
+            world.start();
         }
         world.reload(0, 1);
         world.live(20);
@@ -90,12 +89,12 @@ fn a_clock_that_is_set_ends_the_time_of_a_cache_that_is_gone_no_sooner() {
         world.live(48);
         world.reload(0, 1);
         if restart {
-            world.ledger.close(world.wall());
+            world.end(true);
             world.set = set;
-            world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, set);
+            world.start();
         } else {
             world.set = set;
-            world.ledger.tick(&world.snapshot(), world.moment());
+            world.tick();
         }
         world.live(29);
         assert_ne!(world.ask(0, 0, "/p1/").0, Kind::Violation, "set by {set}, restart: {restart}");
@@ -183,14 +182,14 @@ fn a_bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
         let housebot = Registry::builtin().identify(b"HouseBot/1.0");
         assert_eq!(housebot, Claim::Other);
         world.ledger.served(Registry::builtin(), &world.entry, b"a.example", housebot, world.wall());
-        world.start_again(directory.path(), true);
+        world.start_again(true);
         // Its name comes, goes, and comes again, with a restart each time.
         for token in ["HouseBot", "OtherBot", "HouseBot"] {
             world.now += 5 * HOUR;
             world.publish_site(names(token));
             world.history.identity_epoch = world.wall();
-            world.ledger.tick(&world.snapshot(), world.moment());
-            world.start_again(directory.path(), in_order);
+            world.tick();
+            world.start_again(in_order);
             world.ask(4, 0, "/");
         }
         let claim = Registry::builtin().identify_with(b"HouseBot/1.0", &world.entry.site.tokens);
@@ -213,13 +212,15 @@ fn a_clock_that_is_set_back_to_the_second_of_a_change_takes_no_copy_away() {
             world.publish(15);
             let changed = world.wall();
             world.live(5);
-            world.ledger.close(world.wall());
+            if restart {
+                world.end(true);
+            }
             // To the second in which the version changed, or one beside it.
             world.set -= world.wall().0 - changed.0 + offset;
             if restart {
-                world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                world.start();
             } else {
-                world.ledger.tick(&world.snapshot(), world.moment());
+                world.tick();
             }
             // It fetched 15 hours ago, whatever the clock says.
             for _ in 0..9 {
@@ -293,7 +294,7 @@ proptest! {
             match *event {
                 Odd::Pass(minutes) => {
                     world.now += minutes * 60;
-                    world.ledger.tick(&world.snapshot(), world.moment());
+                    world.tick();
                 }
                 Odd::Reload { behind: before_us, version: new } => {
                     (behind, version) = (before_us, new);
@@ -322,17 +323,13 @@ proptest! {
                     prop_assert!(!(allowed && kind == Kind::Violation), "{:?} {:?}", first, events);
                 }
                 Odd::Restart { in_order, reload } => {
-                    if in_order {
-                        world.ledger.close(world.wall());
-                    }
+                    world.end(in_order);
                     world.now += 3;
                     if let Some((before_us, new)) = reload {
                         (behind, version) = (before_us, new);
-                        let before = std::mem::replace(&mut world.ledger, open(None, &Snapshot::default(), 0, 0));
                         world.reload(behind, version);
-                        drop(before);
                     }
-                    world.ledger = open(Some(directory.path()), &world.snapshot(), world.now, world.set);
+                    world.start();
                 }
                 Odd::SetClock(seconds) => world.set += seconds,
                 Odd::Away(minutes) => {

@@ -281,12 +281,6 @@ impl Gate {
         file.query_row("SELECT committed FROM run", [], |row| row.get(0)).ok()
     }
 
-    /// Waits until everything that happened so far is in the state directory.
-    pub fn wait_until_stored(&self) {
-        let before = eventually("a commit", || self.last_commit());
-        eventually("the next commit", || self.last_commit().filter(|at| *at != before));
-    }
-
     /// The process.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -2,6 +2,7 @@
 
 use super::{Gate, Setup, eventually, read};
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 impl Setup {
     /// With a clock that [`Gate::live_through`] and [`Gate::set_clock`] move.
@@ -25,16 +26,34 @@ impl Gate {
 
     /// The same while nobody serves.
     pub fn write_clock(&self, lived: i64, set: i64) -> (i64, i64) {
-        let text = read(&self.path("clock"));
-        let numbers: Vec<i64> = text
-            .split_whitespace()
-            .filter_map(|word| word.strip_suffix('s').and_then(|number| number.parse().ok()))
-            .collect();
-        let (lived, set) = (numbers[0] + lived, numbers[1] + set);
+        let (lived_before, set_before) = self.shifts();
+        let (lived, set) = (lived_before + lived, set_before + set);
         let new = self.path("new-clock");
         fs::write(&new, format!("lived {lived}s set {set}s")).expect("a clock");
         fs::rename(new, self.path("clock")).expect("the clock in its place");
         (lived, set)
+    }
+
+    /// By how many seconds the clock was moved; not at all without a clock of its own.
+    fn shifts(&self) -> (i64, i64) {
+        let text = read(&self.path("clock"));
+        let numbers = text.split_whitespace().filter_map(|word| word.strip_suffix('s')?.parse().ok());
+        let numbers: Vec<i64> = numbers.collect();
+        if let [lived, set] = numbers[..] { (lived, set) } else { (0, 0) }
+    }
+
+    /// The time by its clock, in seconds since 1970.
+    pub fn now(&self) -> i64 {
+        let (lived, set) = self.shifts();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        i64::try_from(since.as_secs()).expect("before the end of time") + lived + set
+    }
+
+    /// Waits until everything that happened is in the state store. What is told to the store once a second is there
+    /// after two.
+    pub fn wait_until_stored(&self) {
+        let now = self.now();
+        eventually("a commit of the state store", || self.last_commit().filter(|at| *at > now + 2));
     }
 
     fn move_clock(&mut self, lived: i64, set: i64) {

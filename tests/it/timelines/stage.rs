@@ -5,7 +5,6 @@ use super::cast::*;
 use crate::support::{Gate, Origin, Response, Setup, eventually, read};
 use std::collections::HashMap;
 use std::io::Read;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What happens.
 pub enum Event {
@@ -212,7 +211,7 @@ impl Stage {
                 let text = rules.policy(&self.hosts.join(", "), self.more);
                 self.restart(signal, seconds, |gate| gate.write_policy("shop", &text));
             }
-            Written => self.wait_until_written(),
+            Written => self.gate.wait_until_stored(),
             Crash(seconds) => self.gate.restart("KILL", |gate| {
                 gate.write_clock(seconds, 0);
             }),
@@ -249,30 +248,12 @@ impl Stage {
 
     fn restart(&mut self, signal: &str, seconds: i64, meanwhile: impl FnOnce(&Gate)) {
         if signal == "KILL" {
-            self.wait_until_written();
+            self.gate.wait_until_stored();
         }
         self.gate.restart(signal, |gate| {
             gate.write_clock(seconds, 0);
             meanwhile(gate);
         });
-    }
-
-    /// Everything up to now is on disk: a request at this moment is followed by a stamp of this moment or later. Marks
-    /// are written as often.
-    fn wait_until_written(&self) {
-        let now = self.now();
-        eventually("the ledger is written", || {
-            let stamp: serde_json::Value =
-                serde_json::from_str(&read(&self.gate.path("state/ledger/alive.json"))).ok()?;
-            (stamp["at"].as_i64()? > now).then_some(())
-        });
-    }
-
-    fn now(&self) -> i64 {
-        let clock = read(&self.gate.path("clock"));
-        let shift: i64 = clock.split_whitespace().filter_map(|word| word.strip_suffix('s')?.parse::<i64>().ok()).sum();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        i64::try_from(since.as_secs()).expect("before the end of time") + shift
     }
 
     /// The answer; returns when the request is over for crawlgate too.

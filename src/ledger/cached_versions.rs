@@ -1,7 +1,7 @@
 //! Which superseded versions a crawler may have cached, from the history of the host and from what was served to the
 //! crawler there. [`RobotsCache`] names the cache of a crawler. Pure: this file must not know clocks or locks.
 
-use super::visits::{ANYONE, Host, Visit};
+use super::host::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{HostHistory, SiteEntry};
 use crate::time::Timestamp;
@@ -44,7 +44,7 @@ impl<'a> RobotsCache<'a> {
 }
 
 /// What a crawler may have cached. `is_steady` says whether the clock runs as before.
-pub fn holdings<'a>(
+pub fn cached_versions<'a>(
     claimant: Claimant<'a>,
     cache: RobotsCache<'_>,
     host: Option<&Host>,

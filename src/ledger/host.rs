@@ -1,0 +1,239 @@
+//! What the ledger knows of one host: since when crawlgate observes it, and which versions it served there to which
+//! crawler. The main types are [`Host`], [`Served`] and [`Visit`]. This file must not know the table of all hosts.
+
+use super::bounded::Prehashed;
+use crate::policy::Version;
+use crate::time::Timestamp;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Versions remembered for one crawler on one host. A host's history has no more.
+const MAX_VERSIONS: usize = 64;
+/// The moment of a request is noted at most once in so many seconds.
+const COARSE: i64 = 60;
+/// Observation lasts through any shorter silence.
+const SILENCE: Duration = Duration::from_secs(3_600);
+const NO_CACHE: i64 = -1;
+
+/// The name under which stands what was served to all clients together: the name of no crawler.
+pub const ANYONE: &str = "*";
+
+/// One version that was served, and when last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Which bytes.
+    pub version: Version,
+    /// When the whole of it, or a 304 for it, was last written.
+    pub at: Timestamp,
+}
+
+/// What was served to one crawler on one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Each version once.
+    pub versions: SmallVec<[Visit; 2]>,
+    /// When the last of those versions was served that there was no room for.
+    pub lost: Option<Timestamp>,
+}
+
+/// What one more visit changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Whether the version, or a later moment, is new.
+    pub is_news: bool,
+    /// The version that there was no more room for.
+    pub dropped: Option<Version>,
+}
+
+impl Served {
+    /// Notes that a version was served.
+    pub fn add(&mut self, version: Version, at: Timestamp) -> Added {
+        let mut added = Added { is_news: true, dropped: None };
+        match self.versions.iter_mut().find(|visit| visit.version == version) {
+            // A clock that was set back must not make a copy older.
+            Some(visit) => {
+                added.is_news = at > visit.at;
+                visit.at = visit.at.max(at);
+            }
+            None => self.versions.push(Visit { version, at }),
+        }
+        if self.versions.len() > MAX_VERSIONS
+            && let Some((oldest, visit)) = self.versions.iter().copied().enumerate().min_by_key(|(_, visit)| visit.at)
+        {
+            self.versions.swap_remove(oldest);
+            self.lost = self.lost.max(Some(visit.at));
+            added.dropped = Some(visit.version);
+        }
+        added
+    }
+
+    /// Takes moments that lie ahead for now: they are those of a clock that was set back since.
+    fn bound(&mut self, now: Timestamp) {
+        for moment in self.versions.iter_mut().map(|visit| &mut visit.at).chain(&mut self.lost) {
+            *moment = now.min(*moment);
+        }
+    }
+}
+
+/// The sites that a host belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The name of the site. Where the usual ports belong to different sites: the names for no port, 80 and 443, with
+    /// `/` between them, which is in no name. Empty for a host without a site.
+    pub sites: String,
+    /// For how long a cache in front of crawlgate keeps answers.
+    pub cache: Option<Duration>,
+}
+
+impl Owner {
+    /// Whether no site has the host.
+    pub fn is_none(&self) -> bool {
+        self.sites.split('/').all(str::is_empty)
+    }
+}
+
+/// One host.
+#[derive(Debug, Default)]
+pub struct Host {
+    owner: Box<str>,
+    since: AtomicI64,
+    seen: AtomicI64,
+    /// Whether a policy names the host: such hosts are few, and forgotten last.
+    named: bool,
+    /// For how many seconds a cache in front of crawlgate keeps answers; [`NO_CACHE`] without one.
+    cache: AtomicI64,
+    /// Whether the state store knows the host.
+    is_stored: AtomicBool,
+    /// What any crawler may have been served without a record of it: around a crash.
+    pub everyone: Served,
+    /// By the hash of the name. Names are those of the registry and of policies. Two with one hash would share.
+    crawlers: HashMap<u64, (Box<str>, Served), Prehashed>,
+}
+
+/// FNV-1a, and a turn: tables take the upper bits as well as the lower.
+fn hash_of(name: &str) -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, fold).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn seconds(time: Option<Duration>) -> i64 {
+    time.map_or(NO_CACHE, |time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+}
+
+impl Host {
+    /// A host that is observed since a moment.
+    pub fn new(owner: &Owner, since: Timestamp, seen: Timestamp, named: bool) -> Host {
+        let (since, seen) = (since.0.into(), seen.0.into());
+        Host { owner: (*owner.sites).into(), since, seen, named, cache: seconds(owner.cache).into(), ..Host::default() }
+    }
+
+    /// The sites that the host belongs to: see [`Owner::sites`].
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Whether the host belongs to a site.
+    pub fn is_of(&self, site: &str) -> bool {
+        *self.owner == *site || self.owner.contains('/') && self.owner.split('/').any(|owner| owner == site)
+    }
+
+    /// Notes the owner. Observation begins anew where it is another, and where a cache is gone that may hand out for a
+    /// while what crawlgate served before. Says whether anything changed.
+    pub fn settle(&mut self, owner: &Owner, now: Timestamp) -> bool {
+        let is_other = *self.owner != *owner.sites;
+        if is_other {
+            self.owner = (*owner.sites).into();
+            self.since.fetch_max(now.0, Ordering::Relaxed);
+        }
+        let cache = if owner.is_none() { self.cache.load(Ordering::Relaxed) } else { seconds(owner.cache) };
+        let before = self.cache.swap(cache, Ordering::Relaxed);
+        if before > cache {
+            self.since.fetch_max(now.0.saturating_add(before), Ordering::Relaxed);
+        }
+        is_other || before != cache
+    }
+
+    /// Whether [`Host::settle`] would change nothing.
+    pub fn is_settled(&self, owner: &Owner) -> bool {
+        *self.owner == *owner.sites && (owner.is_none() || self.cache.load(Ordering::Relaxed) == seconds(owner.cache))
+    }
+
+    /// For how long a cache in front of crawlgate keeps answers.
+    pub fn cache(&self) -> Option<Duration> {
+        u64::try_from(self.cache.load(Ordering::Relaxed)).ok().map(Duration::from_secs)
+    }
+
+    /// Since when the host is observed.
+    pub fn since(&self) -> Timestamp {
+        Timestamp(self.since.load(Ordering::Relaxed))
+    }
+
+    /// When a crawler last asked for the host; up to a minute later in truth.
+    pub fn seen(&self) -> Timestamp {
+        Timestamp(self.seen.load(Ordering::Relaxed))
+    }
+
+    /// Whether a policy names the host.
+    pub fn named(&self) -> bool {
+        self.named
+    }
+
+    /// Whether the state store knows the host.
+    pub fn is_stored(&self) -> bool {
+        self.is_stored.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the state store knows the host; says whether it did before.
+    pub fn set_stored(&self) -> bool {
+        self.is_stored.swap(true, Ordering::Relaxed)
+    }
+
+    /// What was served to a crawler.
+    pub fn crawler(&self, name: &str) -> Option<&Served> {
+        self.crawlers.get(&hash_of(name)).map(|(_, served)| served)
+    }
+
+    /// The same, to be changed; empty when the crawler is new.
+    pub fn crawler_mut(&mut self, name: &str) -> &mut Served {
+        &mut self.crawlers.entry(hash_of(name)).or_insert_with(|| (name.into(), Served::default())).1
+    }
+
+    /// What was served to each crawler, by name.
+    pub fn crawlers(&self) -> impl Iterator<Item = (&str, &Served)> {
+        self.crawlers.values().map(|(name, served)| (&**name, served))
+    }
+
+    /// For how many crawlers something is remembered.
+    pub fn count(&self) -> usize {
+        self.crawlers.len()
+    }
+
+    /// Whether no crawler came for so long that the host may have pointed elsewhere meanwhile. A host that is announced
+    /// to crawlgate before its DNS record changes is seen once and then not for days.
+    pub fn is_forsaken(&self, silence: Duration, now: Timestamp) -> bool {
+        now.since(self.seen()) > silence.max(SILENCE)
+    }
+
+    /// Notes a request. Says whether that is worth storing.
+    pub fn touch(&self, silence: Duration, now: Timestamp) -> bool {
+        if self.is_forsaken(silence, now) {
+            self.since.fetch_max(now.0, Ordering::Relaxed);
+        } else if now.0.saturating_sub(self.seen().0).abs() < COARSE {
+            return false;
+        }
+        self.seen.store(now.0, Ordering::Relaxed);
+        true
+    }
+
+    /// Begins the observation anew. One that is yet to begin, when the time of a cache is over, begins as much later as
+    /// the clock was set by.
+    pub fn begin_anew(&mut self, now: Timestamp, set_by: i64) {
+        let since = self.since().0.saturating_add(set_by).max(now.0);
+        self.since.store(since, Ordering::Relaxed);
+        self.seen.fetch_min(now.0, Ordering::Relaxed);
+        self.everyone.bound(now);
+        self.crawlers.values_mut().for_each(|(_, served)| served.bound(now));
+    }
+}

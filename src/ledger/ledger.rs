@@ -1,0 +1,272 @@
+//! [`Ledger`]: what other rooms ask and tell. A request asks what its crawler may have cached, an answer tells what was
+//! served, and once a second the ledger looks at the clock and the sites. What changes goes to the state store, which
+//! writes it about once a second. Must not know how a request came.
+
+use super::cached_versions::{RobotsCache, cached_versions};
+use super::clock_steps::ClockSteps;
+use super::host::{ANYONE, Host, Owner, Visit};
+use super::network_list_health::{ListHealth, NetworkListHealth};
+use super::observations::{Bounds, Observations, key};
+use super::stored::hosts_from;
+use crate::clock::Moment;
+use crate::crawlers::{Claim, Registry};
+use crate::policy::site::name_and_port;
+use crate::policy::{SiteEntry, Snapshot, Version};
+use crate::state::{Fact, Remembered, StateStore};
+use crate::time::Timestamp;
+use crate::verdict::{Claimant, Holdings, Identity, claim_label};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was served to which crawler, and since when which host is observed.
+#[derive(Debug)]
+pub struct Ledger {
+    observations: Observations,
+    clock: ClockSteps,
+    /// Hosts that no crawler can have asked for before crawlgate was there, like those of the demo: observed from the
+    /// beginning.
+    new_hosts: Vec<String>,
+    list_health: NetworkListHealth,
+    /// Of the snapshot whose hosts were last looked at.
+    generation: AtomicU64,
+}
+
+/// What one crawler was served on one host: for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrawlerVisits {
+    /// The host, with its port where that is not a usual one.
+    pub host: String,
+    /// Since when the host is observed without a gap.
+    pub observed_since: Timestamp,
+    /// The crawler's id, the name of the cache that it shares, a token of the policy, or `other`.
+    pub crawler: String,
+    /// Each version with the last time, the latest last.
+    pub versions: Vec<Visit>,
+}
+
+impl Ledger {
+    /// A ledger that forgets everything when the process ends.
+    pub fn in_memory(new_hosts: Vec<String>, snapshot: &Snapshot, moment: Moment) -> Ledger {
+        let observations = Observations::new(Bounds::default(), None);
+        Ledger::with(observations, NetworkListHealth::default(), new_hosts, snapshot, moment)
+    }
+
+    /// A ledger that goes on from what the state store remembers. Returns as well what follows from the end of the
+    /// previous run, for [`StateStore::begin`]:
+    /// - After a gap all observations begin now.
+    /// - After a crash every crawler may have been served what was published then.
+    pub fn open(
+        store: StateStore,
+        remembered: &Remembered,
+        new_hosts: Vec<String>,
+        snapshot: &Snapshot,
+        moment: Moment,
+    ) -> (Ledger, Vec<Fact>) {
+        let (now, previous) = (moment.now, remembered.previous_run);
+        let list_health = NetworkListHealth::remembered(&remembered.facts.list_proofs, store.clone());
+        let observations = Observations::new(Bounds::default(), Some(store));
+        for (name, host) in hosts_from(&remembered.facts, now) {
+            if let Some(key) = key(name.as_bytes()) {
+                observations.add(&key, now, || host);
+            }
+        }
+        if !remembered.is_continued {
+            // Only a clock that was set back says something else about the moments that lie ahead.
+            let set_by = previous.end().map_or(0, |end| now.0.saturating_sub(end.0).min(0));
+            observations.begin_anew(now, set_by);
+        }
+        if let Some(since) = previous.unknown_since() {
+            observations.serve_everyone(|host| published_since(snapshot, host, since), now);
+        }
+        let ledger = Ledger::with(observations, list_health, new_hosts, snapshot, moment);
+        let facts = ledger.observations.facts(now);
+        (ledger, facts)
+    }
+
+    fn with(
+        observations: Observations,
+        list_health: NetworkListHealth,
+        new_hosts: Vec<String>,
+        snapshot: &Snapshot,
+        moment: Moment,
+    ) -> Ledger {
+        let (clock, generation) = (ClockSteps::new(moment), AtomicU64::new(snapshot.generation));
+        let ledger = Ledger { observations, clock, new_hosts, list_health, generation };
+        ledger.settle(snapshot, moment.now);
+        ledger
+    }
+
+    /// What the claimant may have cached. Counts as a request to the host. Never waits for a file.
+    pub fn holdings<'a>(
+        &self,
+        registry: &Registry,
+        claimant: Claimant<'a>,
+        host: &[u8],
+        moment: Moment,
+    ) -> Holdings<'a> {
+        let entry = claimant.entry;
+        if claimant.claim == Claim::Nobody {
+            return Holdings::default();
+        }
+        let Some(key) = key(host) else { return Holdings::of_anyone(claimant, moment.now) };
+        let cache = RobotsCache::of(claimant.claim, registry, entry);
+        let is_steady = self.clock.is_steady(moment);
+        let look =
+            |host: Option<&Host>| (cached_versions(claimant, cache, host, moment.now, is_steady), host.is_some());
+        let (cached, is_known) = self.observations.touch(&key, entry.site.grace, moment.now, look);
+        if is_known {
+            return cached;
+        }
+        self.observations.add(&key, moment.now, || self.new_host(entry, host, moment.now));
+        self.observations.look(&key, |host| cached_versions(claimant, cache, host, moment.now, is_steady))
+    }
+
+    /// The same for explanations: changes nothing.
+    pub fn peek<'a>(
+        &self,
+        registry: &Registry,
+        claimant: Claimant<'a>,
+        host_name: &[u8],
+        moment: Moment,
+    ) -> Holdings<'a> {
+        let entry = claimant.entry;
+        let Some(key) = key(host_name) else { return Holdings::of_anyone(claimant, moment.now) };
+        let cache = RobotsCache::of(claimant.claim, registry, entry);
+        let is_steady = self.clock.is_steady(moment);
+        self.observations.look(&key, |host| match host {
+            Some(host) => cached_versions(claimant, cache, Some(host), moment.now, is_steady),
+            None => {
+                let host = self.new_host(entry, host_name, moment.now);
+                cached_versions(claimant, cache, Some(&host), moment.now, is_steady)
+            }
+        })
+    }
+
+    /// The version of the entry was served whole, or a 304 for it.
+    pub fn served(&self, registry: &Registry, entry: &SiteEntry, host: &[u8], claim: Claim, now: Timestamp) {
+        let Some(key) = key(host) else { return };
+        let names = [RobotsCache::of(claim, registry, entry).name, ANYONE];
+        let new = || self.new_host(entry, host, now);
+        self.observations.serve(&key, names, entry.site.robots_txt.version, now, new);
+        self.observations.touch(&key, entry.site.grace, now, |_| ());
+    }
+
+    /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks proved.
+    pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
+        if let Some(set_by) = self.clock.settle(moment) {
+            tracing::warn!(
+                "the clock was set, or the machine slept; crawlgate calls no crawler a violator until it has observed \
+                 each host for a while"
+            );
+            self.observations.begin_anew(moment.now, set_by);
+        }
+        let other = self.generation.load(Ordering::Relaxed) != snapshot.generation;
+        // A request that began under the previous policies may have added a host that moved meanwhile.
+        if self.observations.take_grown() || other {
+            self.settle(snapshot, moment.now);
+        }
+        self.list_health.tell(moment.now);
+    }
+
+    /// Goes by these policies from now on. To be called after each change of them and before the next. The observation of
+    /// a host that moved to another site, or to none, begins anew.
+    pub fn settle(&self, snapshot: &Snapshot, now: Timestamp) {
+        // Two threads come here, and the one with the older policies may be the later.
+        if self.generation.fetch_max(snapshot.generation, Ordering::Relaxed) > snapshot.generation {
+            return;
+        }
+        self.list_health.settle(snapshot, Registry::builtin(), now);
+        self.observations.settle(|host| owner_of(snapshot, host), now);
+    }
+
+    /// Tells the state store the rest, for an end in order.
+    pub fn close(&self, now: Timestamp) {
+        self.observations.close(now);
+        self.list_health.tell(now);
+    }
+
+    /// What is proven of a request, given what the policy's networks say of its address. Neither locks nor waits.
+    pub fn check_identity(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        claim: Claim,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Identity {
+        match claim_label(claim, registry, Some(&entry.site)) {
+            Some(crawler) => self.list_health.check(&entry.site, crawler, identity, now),
+            None => identity,
+        }
+    }
+
+    /// The same for explanations: changes nothing.
+    pub fn peek_identity(
+        &self,
+        registry: &Registry,
+        entry: &SiteEntry,
+        claim: Claim,
+        identity: Identity,
+        now: Timestamp,
+    ) -> Identity {
+        let crawler = claim_label(claim, registry, Some(&entry.site)).unwrap_or_default();
+        self.list_health.peek(&entry.site, crawler, identity, now)
+    }
+
+    /// The lists of networks that proved or accused anything.
+    pub fn list_health(&self, now: Timestamp) -> Vec<ListHealth> {
+        self.list_health.report(now)
+    }
+
+    /// The name under which a crawler stands in [`Ledger::visits`].
+    pub fn name<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
+        RobotsCache::of(claim, registry, entry).name
+    }
+
+    /// What was served to crawlers on the hosts of a site, by host and name.
+    pub fn visits(&self, site: &str) -> Vec<CrawlerVisits> {
+        let mut all = Vec::new();
+        self.observations.each(|key, host| {
+            for (crawler, served) in host.crawlers().filter(|(crawler, _)| *crawler != ANYONE && host.is_of(site)) {
+                let mut versions = served.versions.to_vec();
+                versions.sort_by_key(|visit| (visit.at, visit.version.0));
+                let (host_name, observed_since) = (String::from_utf8_lossy(key).into_owned(), host.since());
+                all.push(CrawlerVisits { host: host_name, observed_since, crawler: crawler.to_owned(), versions });
+            }
+        });
+        all.sort_by(|one, other| (&one.host, &one.crawler).cmp(&(&other.host, &other.crawler)));
+        all
+    }
+
+    fn new_host(&self, entry: &SiteEntry, host: &[u8], now: Timestamp) -> Host {
+        let (name, _) = name_and_port(host);
+        let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
+        let named = entry.site.policy.hosts.iter().any(|host| !host.value.wildcard && is(&host.value.name));
+        let since = if self.new_hosts.iter().any(|new| is(new)) { Timestamp(0) } else { now };
+        let owner = Owner { sites: entry.site.name.clone(), cache: entry.site.behind_cache };
+        Host::new(&owner, since, now, named)
+    }
+}
+
+/// The site of a host. The usual ports are one host here, and a policy may name one of them.
+fn owner_of(snapshot: &Snapshot, host: &[u8]) -> Owner {
+    let entry = |host: &[u8]| snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
+    let own = entry(host);
+    let (_, port) = name_and_port(host);
+    let usual = [b":80".as_slice(), b":443"].map(|usual| match port {
+        None => entry(&[host, usual].concat()),
+        Some(_) => own,
+    });
+    let all = [own, usual[0], usual[1]];
+    let cache = all.iter().flatten().filter_map(|entry| entry.site.behind_cache).max();
+    let names = all.map(|entry| entry.map_or("", |entry| entry.site.name.as_str()));
+    let sites = if names.iter().all(|name| *name == names[0]) { names[0].to_owned() } else { names.join("/") };
+    Owner { sites, cache }
+}
+
+/// The versions that were published on a host at a moment or later.
+fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Version> {
+    let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= since);
+    let current = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
+    let current = current.map(|entry| entry.site.robots_txt.version);
+    superseded.map(|held| held.former.version).chain(current).collect()
+}

@@ -1,0 +1,287 @@
+//! The table of hosts: [`Observations`]. It is bounded: hosts that no crawler asked for longest are forgotten first, and
+//! a forgotten host counts as never observed. What changes goes to the state store in the same moment, under the lock of
+//! the host: so the store's commits never say more than the store has. This file must not know sites.
+//!
+//! A host is at first known to the table alone. It becomes known to the store when a crawler comes again after a minute,
+//! or at the end: clients can make up any number of hosts.
+
+use super::bounded::{Prehashed, SHARDS};
+use super::host::{Host, Owner};
+use super::stored::{facts_of, observation, removal_of, visit_facts};
+use crate::policy::Version;
+use crate::state::{Fact, StateStore};
+use crate::time::Timestamp;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+/// A name has at most 253 characters (RFC 1035 section 2.3.4).
+const MAX_HOST: usize = 255;
+/// A host without a site is forgotten after this time. No history reaches further back.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(31 * 86_400);
+
+/// How much the table holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub hosts: usize,
+    /// Crawlers on all hosts together.
+    pub crawlers: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { hosts: 8_192, crawlers: 65_536 }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// By the keyed hash of the key, which no client can foresee.
+    hosts: HashMap<u64, (Box<[u8]>, Host), Prehashed>,
+    crawlers: usize,
+}
+
+/// A host as it is compared: name, and port where it is not a usual one.
+pub type Key = SmallVec<[u8; 128]>;
+
+/// The whole table.
+#[derive(Debug)]
+pub struct Observations {
+    shards: Box<[RwLock<Shard>]>,
+    hasher: RandomState,
+    bounds: Bounds,
+    /// Whether there are hosts that were not there before.
+    has_grown: AtomicBool,
+    store: Option<StateStore>,
+    /// The latest moment of any fact: see [`Observations::fact_time`].
+    latest: AtomicI64,
+}
+
+impl Observations {
+    /// An empty table. Without a store nothing outlasts the process.
+    pub fn new(bounds: Bounds, store: Option<StateStore>) -> Observations {
+        let shards = (0..SHARDS).map(|_| RwLock::default()).collect();
+        let bounds = Bounds { hosts: bounds.hosts.div_ceil(SHARDS), crawlers: bounds.crawlers.div_ceil(SHARDS) };
+        let (hasher, has_grown, latest) = (RandomState::new(), AtomicBool::new(false), AtomicI64::new(i64::MIN));
+        Observations { shards, hasher, bounds, has_grown, store, latest }
+    }
+
+    /// Looks at a host. The lock is held for that long: `look` must not wait for anything.
+    pub fn look<T>(&self, key: &[u8], look: impl FnOnce(Option<&Host>) -> T) -> T {
+        let hash = self.hasher.hash_one(key);
+        let shard = read(self.shard(hash));
+        look(shard.hosts.get(&hash).filter(|(known, _)| **known == *key).map(|(_, host)| host))
+    }
+
+    /// The same for a request to the host.
+    pub fn touch<T>(&self, key: &[u8], silence: Duration, now: Timestamp, look: impl FnOnce(Option<&Host>) -> T) -> T {
+        self.look(key, |host| {
+            let looked = look(host);
+            if let Some(host) = host.filter(|host| host.touch(silence, now)) {
+                self.put(|| match host.set_stored() {
+                    true => vec![Fact::set(self.fact_time(now), observation(&text(key), host))],
+                    false => facts_of(&text(key), host, self.fact_time(now)),
+                });
+            }
+            looked
+        })
+    }
+
+    /// Notes that a version was served under each of these names.
+    pub fn serve(&self, key: &[u8], names: [&str; 2], version: Version, now: Timestamp, new: impl FnOnce() -> Host) {
+        self.change(key, now, new, |host| {
+            for name in names {
+                let added = host.crawler_mut(name).add(version, now);
+                if host.is_stored() && (added.is_news || added.dropped.is_some()) {
+                    let served = host.crawler(name);
+                    self.put(|| {
+                        served.map(|served| visit_facts(&text(key), name, version, added, served)).unwrap_or_default()
+                    });
+                }
+            }
+        });
+    }
+
+    /// Puts a host into the table if it is not there.
+    pub fn add(&self, key: &[u8], now: Timestamp, new: impl FnOnce() -> Host) {
+        self.change(key, now, new, |_| {});
+    }
+
+    fn change(&self, key: &[u8], now: Timestamp, new: impl FnOnce() -> Host, change: impl FnOnce(&mut Host)) {
+        let hash = self.hasher.hash_one(key);
+        let mut shard = write(self.shard(hash));
+        if shard.hosts.get(&hash).is_none_or(|(known, _)| **known != *key) {
+            let host = new();
+            let gone = shard.make_room(self.bounds);
+            shard.crawlers += host.count();
+            let other = shard.hosts.insert(hash, (key.into(), host));
+            shard.crawlers -= other.as_ref().map_or(0, |(_, other)| other.count());
+            self.remove(gone.into_iter().chain(other), now);
+            self.has_grown.store(true, Ordering::Release);
+        }
+        let Some((_, host)) = shard.hosts.get_mut(&hash) else { return };
+        let before = host.count();
+        change(host);
+        let more = host.count() - before;
+        shard.crawlers += more;
+    }
+
+    fn remove(&self, hosts: impl IntoIterator<Item = (Box<[u8]>, Host)>, now: Timestamp) {
+        for (key, host) in hosts.into_iter().filter(|(_, host)| host.is_stored()) {
+            self.put(|| removal_of(&text(&key), &host, self.fact_time(now)));
+        }
+    }
+
+    /// Begins every observation anew; see [`Host::begin_anew`].
+    pub fn begin_anew(&self, now: Timestamp, set_by: i64) {
+        for shard in &self.shards {
+            for (key, host) in write(shard).hosts.values_mut() {
+                host.begin_anew(now, set_by);
+                if host.is_stored() {
+                    self.put(|| facts_of(&text(key), host, self.fact_time(now)));
+                }
+            }
+        }
+    }
+
+    /// Gives each host its owner, and forgets hosts that have been without one for a month.
+    pub fn settle(&self, owner_of: impl Fn(&[u8]) -> Owner, now: Timestamp) {
+        let is_over = |host: &Host, owner: &Owner| owner.is_none() && now.since(host.seen()) > FORGOTTEN_AFTER;
+        for shard in &self.shards {
+            // Requests wait for changes alone, and those are rare.
+            let looked = |(hash, (key, host)): (&u64, &(Box<[u8]>, Host))| {
+                let owner = owner_of(key);
+                (!host.is_settled(&owner) || is_over(host, &owner)).then_some((*hash, owner))
+            };
+            let changes: Vec<(u64, Owner)> = read(shard).hosts.iter().filter_map(looked).collect();
+            if changes.is_empty() {
+                continue;
+            }
+            let mut shard = write(shard);
+            for (hash, owner) in changes {
+                let Some((key, host)) = shard.hosts.get_mut(&hash) else { continue };
+                let has_changed = host.settle(&owner, now);
+                if is_over(host, &owner) {
+                    let gone = shard.hosts.remove(&hash);
+                    shard.crawlers -= gone.as_ref().map_or(0, |(_, gone)| gone.count());
+                    self.remove(gone, now);
+                } else if has_changed && host.is_stored() {
+                    self.put(|| vec![Fact::set(self.fact_time(now), observation(&text(key), host))]);
+                }
+            }
+        }
+    }
+
+    /// Notes what every crawler may have been served on each host.
+    pub fn serve_everyone(&self, versions_of: impl Fn(&[u8]) -> Vec<Version>, now: Timestamp) {
+        for shard in &self.shards {
+            for (key, host) in write(shard).hosts.values_mut() {
+                for version in versions_of(key) {
+                    host.everyone.add(version, now);
+                }
+            }
+        }
+    }
+
+    /// Every host with its key. One part of the table after the other is locked against changes.
+    pub fn each(&self, mut look: impl FnMut(&[u8], &Host)) {
+        for shard in &self.shards {
+            read(shard).hosts.values().for_each(|(key, host)| look(key, host));
+        }
+    }
+
+    /// Everything that the state store must know. From now on it knows every host.
+    pub fn facts(&self, now: Timestamp) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        self.each(|key, host| {
+            host.set_stored();
+            facts.extend(facts_of(&text(key), host, self.fact_time(now)));
+        });
+        facts
+    }
+
+    /// Tells the state store of the hosts that it does not know yet.
+    pub fn close(&self, now: Timestamp) {
+        self.each(|key, host| {
+            if !host.set_stored() {
+                self.put(|| facts_of(&text(key), host, self.fact_time(now)));
+            }
+        });
+    }
+
+    /// Whether there are more hosts than when this was last asked.
+    pub fn take_grown(&self) -> bool {
+        self.has_grown.swap(false, Ordering::AcqRel)
+    }
+
+    fn put(&self, facts: impl FnOnce() -> Vec<Fact>) {
+        if let Some(store) = &self.store {
+            store.put(facts());
+        }
+    }
+
+    /// The moment of a fact that replaces what is known, whatever the clock says: the store would not replace it by one
+    /// that seems older. It takes moments that lie ahead for the moment of writing.
+    fn fact_time(&self, now: Timestamp) -> Timestamp {
+        Timestamp(self.latest.fetch_max(now.0, Ordering::Relaxed).max(now.0))
+    }
+
+    /// By bits that the table inside does not begin with.
+    fn shard(&self, hash: u64) -> &RwLock<Shard> {
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+}
+
+impl Shard {
+    /// Forgets an eighth of the hosts when there is no room for another: those that no crawler asked for longest, hosts
+    /// that no policy names before the others.
+    fn make_room(&mut self, bounds: Bounds) -> Vec<(Box<[u8]>, Host)> {
+        if self.hosts.len() < bounds.hosts && self.crawlers < bounds.crawlers {
+            return Vec::new();
+        }
+        let mut order: Vec<(bool, Timestamp, u64)> =
+            self.hosts.iter().map(|(hash, (_, host))| (host.named(), host.seen(), *hash)).collect();
+        order.sort_unstable();
+        let oldest = order.iter().take(self.hosts.len().div_ceil(8));
+        let gone: Vec<_> = oldest.filter_map(|(.., hash)| self.hosts.remove(hash)).collect();
+        self.crawlers -= gone.iter().map(|(_, host)| host.count()).sum::<usize>();
+        gone
+    }
+}
+
+/// The key of a host; none for what is no name of a host.
+pub fn key(host: &[u8]) -> Option<Key> {
+    let (name, port) = crate::policy::site::name_and_port(host);
+    if name.len() > MAX_HOST || !name.iter().all(u8::is_ascii_graphic) {
+        return None;
+    }
+    let mut key = Key::new();
+    // An IPv6 address keeps its brackets, or its end would be read as a port when it comes back from the store.
+    let [open, close] = if name.contains(&b':') { ["[", "]"] } else { [""; 2] };
+    for part in [open.as_bytes(), name, close.as_bytes()] {
+        key.extend_from_slice(part);
+    }
+    key.make_ascii_lowercase();
+    // robots.txt is for a scheme, a host and a port (RFC 9309 section 2.3); the usual ports are one host.
+    if let Some(port) = port.filter(|port| ![80, 443].contains(port)) {
+        key.push(b':');
+        key.extend_from_slice(port.to_string().as_bytes());
+    }
+    Some(key)
+}
+
+fn text(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}
+
+// A panic could leave one visit more or less behind: better a table than none.
+fn read(shard: &RwLock<Shard>) -> RwLockReadGuard<'_, Shard> {
+    shard.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write(shard: &RwLock<Shard>) -> RwLockWriteGuard<'_, Shard> {
+    shard.write().unwrap_or_else(PoisonError::into_inner)
+}
