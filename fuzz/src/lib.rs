@@ -233,7 +233,7 @@ pub fn policy(data: &[u8]) {
     let (site, findings) = load("site", &source, Registry::builtin());
     assert_eq!(site.is_none(), findings.has_errors(), "{:?}", findings.items);
     for finding in &findings.items {
-        let spans = finding.span.iter().chain(finding.related.iter().map(|(span, _)| span));
+        let spans = finding.span.iter().chain(finding.related.iter().map(|related| &related.span));
         for span in spans {
             assert!(span.start <= span.end && span.end <= text.len(), "{span:?} of {}", text.len());
         }

@@ -10,7 +10,7 @@ use crate::policy::lint::{FileLints, lint_file};
 use crate::policy::model::EnforcementFields;
 use crate::robots::File;
 use crate::sites::RetireStatus;
-use crate::yaml::{Diagnostic, Severity, Source, Span};
+use crate::yaml::{Diagnostic, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -171,38 +171,7 @@ struct SiteReport<'a> {
 struct Finding<'a> {
     file: &'a str,
     #[serde(flatten)]
-    place: Option<Place>,
-    severity: Severity,
-    id: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    label: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    related: Vec<Related<'a>>,
-}
-
-#[derive(Serialize)]
-struct Place {
-    line: u32,
-    column: u32,
-    /// Byte offsets into the file, for editors.
-    start: usize,
-    end: usize,
-}
-
-#[derive(Serialize)]
-struct Related<'a> {
-    #[serde(flatten)]
-    place: Place,
-    label: &'a str,
-}
-
-impl From<Span> for Place {
-    fn from(span: Span) -> Place {
-        Place { line: span.line, column: span.column, start: span.start, end: span.end }
-    }
+    finding: &'a Diagnostic,
 }
 
 fn report<'a>(
@@ -217,7 +186,9 @@ fn report<'a>(
     Report {
         sites: loaded.iter().filter_map(|file| file.site.as_deref()).map(|site| site_report(site, origins)).collect(),
         findings: files
-            .flat_map(|(source, diagnostics)| diagnostics.items.iter().map(move |item| finding(item, source)))
+            .flat_map(|(source, diagnostics)| {
+                diagnostics.items.iter().map(|finding| Finding { file: &source.name, finding })
+            })
             .collect(),
         errors,
         warnings,
@@ -236,18 +207,5 @@ fn site_report<'a>(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
         bytes: site.robots_txt.body.len(),
         origin_robots: origins.assumption(site),
         robots_txt: String::from_utf8_lossy(&site.robots_txt.body).into_owned(),
-    }
-}
-
-fn finding<'a>(item: &'a Diagnostic, source: &'a Source) -> Finding<'a> {
-    Finding {
-        file: &source.name,
-        place: item.span.map(Place::from),
-        severity: item.severity,
-        id: item.id,
-        message: &item.message,
-        label: item.label.as_deref(),
-        help: item.help.as_deref(),
-        related: item.related.iter().map(|(span, label)| Related { place: (*span).into(), label }).collect(),
     }
 }

@@ -89,8 +89,12 @@ impl Publisher {
     /// Publishes these sites, and tells the store other facts of the same change. The snapshot that requests see from
     /// now on: of these sites, or of those before with the present pauses of pages.
     pub fn publish(&mut self, sites: Vec<SiteEntry>, pauses: &Pauses, others: Vec<Fact>, now: Timestamp) -> Snapshot {
-        let mut log = self.corrected.as_ref().unwrap_or(&self.log).clone();
+        let mut log = self.log.clone();
         let is_publication = record(&mut log, self.registry, &sites, now);
+        if let Some(corrected) = &self.corrected {
+            log = corrected.clone();
+            record(&mut log, self.registry, &sites, now);
+        }
         self.store.prune(Timestamp(now.0.saturating_sub_unsigned(REMEMBERED.as_secs())));
         let mut facts = changes(&self.log, &log, now);
         facts.extend(self.new_versions(&sites, now));

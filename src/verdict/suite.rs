@@ -7,7 +7,7 @@ use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
 use super::{Facts, Holdings};
 use crate::crawlers::Registry;
-use crate::policy::model::{HeldByTest, Policy, PolicyTest};
+use crate::policy::model::{HeldByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::planned_pause;
 use crate::policy::site::{Former, Held};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -113,10 +113,10 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     let Some(claimant) = Claimant::named(snapshot, registry, &facts) else {
         return report_unclaimed(registry, &facts, &response);
     };
-    facts.identity = match test.identity.as_deref() {
-        Some("verified") => Identity::Verified,
-        Some("impostor") => Identity::Impostor,
-        Some(_) => Identity::Unverified,
+    facts.identity = match test.identity {
+        Some(IdentityByTest::Verified) => Identity::Verified,
+        Some(IdentityByTest::Impostor) => Identity::Impostor,
+        Some(IdentityByTest::Unverified) => Identity::Unverified,
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let former;

@@ -27,8 +27,17 @@ impl Severity {
     }
 }
 
+/// Another place that matters, with a word about it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct Related {
+    #[serde(flatten)]
+    pub span: Span,
+    pub label: String,
+}
+
 /// One finding.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
@@ -37,12 +46,16 @@ pub struct Diagnostic {
     /// One sentence without a full stop, naming what is wrong.
     pub message: String,
     /// Where; the whole file when absent.
+    #[serde(flatten)]
     pub span: Option<Span>,
     /// A few words under the marked place.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Other places that matter, with a word each.
-    pub related: Vec<(Span, String)>,
+    /// Other places that matter.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Related>,
     /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
@@ -84,7 +97,7 @@ impl Diagnostic {
 
     /// Points at another place.
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Diagnostic {
-        self.related.push((span, label.into()));
+        self.related.push(Related { span, label: label.into() });
         self
     }
 
@@ -115,8 +128,8 @@ impl Diagnostic {
                 let related = self
                     .related
                     .iter()
-                    .map(|(span, label)| (span, label.chars().map(harmless).collect::<String>()))
-                    .map(|(span, label)| AnnotationKind::Context.span(range(*span)).label(label));
+                    .map(|related| (related.span, related.label.chars().map(harmless).collect::<String>()))
+                    .map(|(span, label)| AnnotationKind::Context.span(range(span)).label(label));
                 title.element(Snippet::source(&text).path(&*source.name).annotation(primary).annotations(related))
             }
             None => title.element(annotate_snippets::Origin::path(&*source.name)),
@@ -140,7 +153,7 @@ impl Diagnostic {
 
     /// The same with what is said beside it, and what to do.
     pub fn with_help(&self, source: &Source) -> String {
-        let beside = self.related.iter().map(|(_, label)| label).chain(&self.label).chain(&self.help);
+        let beside = self.related.iter().map(|related| &related.label).chain(&self.label).chain(&self.help);
         let beside: Vec<String> = beside.map(|text| shortened(&on_one_line(text))).collect();
         match beside.is_empty() {
             true => self.one_line(source),

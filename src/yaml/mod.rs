@@ -9,7 +9,7 @@ mod place;
 mod tree;
 
 pub use decode::{Decoder, Fields, nearest, parse_duration};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity};
+pub use diagnostic::{Diagnostic, Diagnostics, Related, Severity};
 pub use place::{Located, Source, Span};
 pub use tree::{Document, Mapping, Node, Value};
 

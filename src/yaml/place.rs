@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// Where something stands, as byte offsets and as a person counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct Span {
     /// First byte.
     pub start: usize,

@@ -1,17 +1,14 @@
-//! A state directory that cannot be written for a while, under the real binary: it runs on, and whoever was served what
-//! is not known afterwards is no violator.
+//! A state directory that cannot be written or read, under the real binary: crawlgate runs on, and an obedient crawler
+//! is never called a violator.
 
-use crate::support::{BINGBOT, Gate, Origin, Setup, eventually, read};
+use crate::support::{BINGBOT, GPTBOT, Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const HOST: &str = "shop.example";
-const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
-
-/// What the next start relies on, and what each of them was before it could not be written any more.
-const FILES: [&str; 4] = ["versions", "state.json", "last-good", "ledger/visits.json"];
+const HOUR: i64 = 3_600;
 
 fn policy(closed: &str) -> String {
     format!(
@@ -19,29 +16,25 @@ fn policy(closed: &str) -> String {
     )
 }
 
-/// A host that was watched for more than a day.
-fn watched(origin: &Origin) -> Gate {
-    let setup = Setup::before(origin.address).policy("shop", &policy("/cart/, /new/"));
-    let mut gate = setup.settings("logs: { access: access.log }").with_clock().start();
+/// A host with this rule.
+fn setup(origin: &Origin, closed: &str) -> Setup {
+    let setup = Setup::before(origin.address).policy("shop", &policy(closed));
+    setup.settings("logs: { access: access.log }").with_clock()
+}
+
+/// A host that was observed for more than a day.
+fn observed(setup: Setup) -> Gate {
+    let mut gate = setup.start();
     for _ in 0..6 {
         assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
-        gate.live_through(5 * 3_600);
+        gate.live_through(5 * HOUR);
     }
     assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
-    wait_until_written(&gate);
+    gate.wait_until_stored();
     gate
 }
 
-fn wait_until_written(gate: &Gate) {
-    let stamp = || {
-        let stamp: Value = serde_json::from_str(&read(&gate.path("state/ledger/alive.json"))).ok()?;
-        stamp["at"].as_i64()
-    };
-    let before = eventually("a stamp", stamp);
-    eventually("the next stamp", || stamp().filter(|at| *at > before));
-}
-
-/// What the access log calls a request. Those of requests before it may be written late.
+/// What the access log calls a request. Lines of earlier requests may be written late.
 fn kind(gate: &Gate, agent: &str, path: &str) -> String {
     let kinds = || -> Vec<String> {
         let log = read(&gate.path("access.log"));
@@ -54,152 +47,170 @@ fn kind(gate: &Gate, agent: &str, path: &str) -> String {
     eventually("a line of the access log", || kinds().into_iter().nth(before))
 }
 
-fn publish(gate: &Gate, closed: &str) {
-    gate.write_policy("shop", &policy(closed));
-    assert!(gate.command(&["reload"]).status.success(), "the proxy runs on");
+fn robots_txt(gate: &Gate, agent: &str) -> String {
+    gate.get(HOST, "/robots.txt", &format!("User-Agent: {agent}\r\n")).text().to_owned()
 }
 
-fn warnings(gate: &Gate) -> String {
-    let status: Value = serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON");
-    status["warnings"].to_string()
+fn status(gate: &Gate) -> Value {
+    serde_json::from_slice(&gate.command(&["status", "--json"]).stdout).expect("JSON")
 }
 
-fn away(path: &Path) -> PathBuf {
-    path.with_extension("away")
+fn warnings(gate: &Gate) -> usize {
+    status(gate)["warnings"].as_array().expect("a list").len()
 }
 
-/// Puts something in the way of each, so that nothing can be written there. What is in the way of a file cannot be
-/// removed like one.
-fn block(gate: &Gate, files: &[&str]) {
-    for file in files {
-        let path = gate.path("state").join(file);
-        fs::rename(&path, away(&path)).expect("it is there");
-        if away(&path).is_dir() { fs::write(&path, "in the way") } else { fs::create_dir(&path) }.expect("in the way");
-    }
-}
+/// A process under this does not die when a file grows beyond its limit: writing fails, as on a full disk.
+const MAY_FILL: [&str; 4] = ["sh", "-c", "trap '' XFSZ; exec \"$@\"", "sh"];
 
-fn unblock(gate: &Gate, files: &[&str]) {
-    for file in files {
-        let path = gate.path("state").join(file);
-        if path.is_dir() { fs::remove_dir(&path) } else { fs::remove_file(&path) }.expect("in the way");
-        fs::rename(away(&path), &path).expect("as it was");
-    }
-}
-
-fn robots_txt(gate: &Gate) -> String {
-    gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).text().to_owned()
+/// From now on no file can be written, or all can be again.
+fn limit_files(gate: &Gate, limit: &str) {
+    let pid = gate.pid().to_string();
+    let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={limit}:unlimited")]).status();
+    assert!(set.expect("prlimit").success());
 }
 
 #[test]
-fn an_obedient_crawler_is_no_violator_after_a_time_in_which_nothing_could_be_written() {
+fn policy_waits_while_the_disk_is_full_and_no_obedient_crawler_is_accused() {
     let origin = Origin::plain();
-    for signal in ["KILL", "TERM"] {
-        let mut gate = watched(&origin);
-        block(&gate, &FILES);
-        publish(&gate, "/cart/");
-        assert_eq!(gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).status, 200);
-        publish(&gate, "/cart/, /new/, /more/");
-        assert!(warnings(&gate).contains("state.json: cannot be written"));
-        assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy", "its copy opens it");
-        eventually("the stamp is taken away", || (!gate.path("state/ledger/alive.json").exists()).then_some(()));
-        gate.restart(signal, |gate| {
-            unblock(gate, &FILES);
-            gate.write_clock(3, 0);
-        });
-        assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven", "{signal}: what it was served nobody knows");
-        for _ in 0..5 {
-            gate.live_through(5 * 3_600);
-            assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
-        }
-        assert_eq!(kind(&gate, BINGBOT, "/new/"), "violation", "{signal}: it holds no copy any more");
-    }
-}
-
-#[test]
-fn what_could_not_be_written_is_written_when_there_is_room_again_and_the_watch_goes_on() {
-    let origin = Origin::plain();
-    let mut gate = watched(&origin);
-    block(&gate, &FILES);
-    publish(&gate, "/cart/");
-    assert_eq!(gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n")).status, 200);
-    publish(&gate, "/cart/, /new/, /more/");
-    unblock(&gate, &FILES);
-    eventually("everything is written", || (warnings(&gate) == "[]").then_some(()));
-    wait_until_written(&gate);
+    let mut gate = observed(setup(&origin, "/cart/").under(&MAY_FILL));
+    assert!(!robots_txt(&gate, BINGBOT).contains("/new/"));
+    limit_files(&gate, "0");
+    gate.write_policy("shop", &policy("/cart/, /new/"));
+    assert!(!gate.command(&["reload"]).status.success(), "the new policy is not in force");
+    assert!(!robots_txt(&gate, GPTBOT).contains("/new/"));
+    assert_eq!(warnings(&gate), 2, "why, and what waits: {}", status(&gate)["warnings"]);
+    // The next start will see a gap.
+    gate.live_through(21);
+    eventually("the new policy is in force", || robots_txt(&gate, GPTBOT).contains("/new/").then_some(()));
     gate.restart("KILL", |gate| {
-        gate.write_clock(3, 0);
-    });
-    assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");
-    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation", "every version that it may hold closes it");
-}
-
-/// As where the state directory has another owner, and what is in it has not.
-#[test]
-fn nor_after_one_in_which_only_the_directory_itself_could_not_be_written() {
-    let origin = Origin::plain();
-    for signal in ["KILL", "TERM"] {
-        let files = ["state.json", "complete"];
-        let mut gate = watched(&origin);
-        block(&gate, &files);
-        publish(&gate, "/cart/");
-        assert!(!gate.path("state/ledger/alive.json").exists(), "it is gone before anybody is served the new version");
-        assert!(!robots_txt(&gate).contains("/new/"));
-        publish(&gate, "/cart/, /new/, /more/");
-        // The ledger goes on.
-        let file = gate.path("state/ledger/visits.json");
-        let visits = || read(&file);
-        let before = visits();
-        gate.live_through(3_600);
-        assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");
-        eventually("the visits are written", || (visits() != before).then_some(()));
-        assert!(!gate.path("state/ledger/alive.json").exists());
-        gate.restart(signal, |gate| {
-            unblock(gate, &files);
-            gate.write_clock(3, 0);
-        });
-        let all_held = kind(&gate, BINGBOT, "/new/");
-        assert!(["stale_copy", "unproven"].contains(&all_held.as_str()), "{signal}: {all_held}");
-        assert_eq!(kind(&gate, GOOGLEBOT, "/new/"), "unproven", "{signal}: nobody knows what it was served");
-    }
-}
-
-/// As on a file system that is read-only all of a sudden.
-#[test]
-fn where_not_even_a_file_can_be_taken_away_what_is_new_waits_until_the_next_start_would_not_be_misled() {
-    let origin = Origin::plain();
-    let all = [FILES.as_slice(), &["complete", "ledger/alive.json"]].concat();
-    let mut gate = watched(&origin);
-    block(&gate, &all);
-    gate.write_policy("shop", &policy("/cart/"));
-    let reloaded = gate.command(&["reload"]);
-    assert_eq!(reloaded.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&reloaded.stdout).contains("not in force yet: what is new waits"));
-    assert!(warnings(&gate).contains("what is new waits"));
-    assert!(robots_txt(&gate).contains("/new/"), "what was in force stays");
-    gate.restart("KILL", |gate| {
-        unblock(gate, &all);
-        gate.write_policy("shop", &policy("/cart/, /new/, /more/"));
-        gate.write_clock(3, 0);
-    });
-    assert_eq!(kind(&gate, BINGBOT, "/new/"), "violation", "that is what it was served");
-
-    wait_until_written(&gate);
-    block(&gate, &all);
-    gate.write_policy("shop", &policy("/cart/"));
-    assert_eq!(gate.command(&["reload"]).status.code(), Some(1));
-    gate.live_through(30);
-    eventually("nobody believes the stamp any more", || (!robots_txt(&gate).contains("/new/")).then_some(()));
-    assert!(!warnings(&gate).contains("what is new waits"));
-    publish(&gate, "/cart/, /new/, /more/");
-    gate.restart("KILL", |gate| {
-        unblock(gate, &all);
         gate.write_clock(3, 0);
     });
     assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven");
+    assert_eq!(kind(&gate, GPTBOT, "/"), "allowed");
+    assert_eq!(warnings(&gate), 0);
 }
 
 #[test]
-fn a_second_crawlgate_on_the_same_directory_is_refused_with_the_pid_of_the_first() {
+fn observation_goes_on_when_the_disk_has_room_again() {
+    let origin = Origin::plain();
+    let mut gate = observed(setup(&origin, "/cart/").under(&MAY_FILL));
+    limit_files(&gate, "0");
+    gate.write_policy("shop", &policy("/cart/, /new/"));
+    assert!(!gate.command(&["reload"]).status.success());
+    limit_files(&gate, "unlimited");
+    eventually("the new policy is in force", || robots_txt(&gate, BINGBOT).contains("/new/").then_some(()));
+    gate.wait_until_stored();
+    gate.restart("KILL", |_| {});
+    assert_eq!(kind(&gate, BINGBOT, "/new/"), "violation", "it was served the rule");
+    assert_eq!(warnings(&gate), 0);
+}
+
+#[test]
+fn crawler_that_a_full_disk_hid_is_not_accused_after_a_crash() {
+    let origin = Origin::plain();
+    let mut gate = observed(setup(&origin, "/cart/, /old/").under(&MAY_FILL));
+    gate.write_policy("shop", &policy("/cart/"));
+    assert!(gate.command(&["reload"]).status.success());
+    gate.live_through(30 * HOUR);
+    assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
+    gate.wait_until_stored();
+    limit_files(&gate, "0");
+    // This copy is not in the store: it allows /old/.
+    assert!(!robots_txt(&gate, BINGBOT).contains("/old/"));
+    gate.restart("KILL", |gate| {
+        gate.write_policy("shop", &policy("/cart/, /old/"));
+        gate.write_clock(3, 0);
+    });
+    assert_ne!(kind(&gate, BINGBOT, "/old/"), "violation");
+}
+
+/// Pauses and last good policies are read, and nothing is written.
+#[test]
+fn crawlgate_runs_from_memory_where_the_directory_is_read_only() {
+    let origin = Origin::plain();
+    let mut gate = observed(setup(&origin, "/cart/"));
+    let state = gate.path("state").display().to_string();
+    let mount = format!("mount --bind {state} {state} && mount -o remount,ro,bind {state} && exec \"$@\"");
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let unshare = if is_root { "-m" } else { "-rm" };
+    gate.setup.wrap(&["unshare", unshare, "sh", "-c", &mount, "sh"]);
+    gate.restart("TERM", |gate| gate.write_policy("shop", "robots: [\n"));
+    assert!(robots_txt(&gate, BINGBOT).contains("/cart/"), "the last good policy");
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
+    assert_eq!(warnings(&gate), 1, "{}", status(&gate)["warnings"]);
+    gate.live_through(25 * HOUR);
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation", "it was served the rule a day ago");
+}
+
+#[test]
+fn crawlgate_runs_from_memory_where_another_user_owns_the_directory() {
+    let origin = Origin::plain();
+    let setup = setup(&origin, "/cart/");
+    let state = setup.policies().with_file_name("state");
+    fs::create_dir(&state).expect("a directory");
+    // The superuser may write everywhere, unless it gave that right up.
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
+    let setup = match is_root {
+        true => {
+            std::os::unix::fs::chown(&state, Some(65_534), Some(65_534)).expect("another owner");
+            setup.under(&["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner", "--"])
+        }
+        false => {
+            let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o555);
+            fs::set_permissions(&state, read_only).expect("taken away");
+            setup
+        }
+    };
+    let gate = setup.start();
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
+    assert_eq!(warnings(&gate), 1, "{}", status(&gate)["warnings"]);
+    assert_eq!(fs::read_dir(&state).map(Iterator::count).ok(), Some(0), "nothing was written");
+}
+
+/// Killed at odd moments while versions come and go: a crawler that obeys its copy is never called a violator.
+#[test]
+fn obedient_crawler_is_no_violator_after_kills_in_the_middle_of_commits() {
+    let origin = Origin::plain();
+    let mut gate = observed(setup(&origin, "/a/"));
+    for round in 0..8_u64 {
+        let (open, closed) = if round % 2 == 0 { ("/b/", "/a/") } else { ("/a/", "/b/") };
+        let copy = robots_txt(&gate, BINGBOT);
+        assert!(copy.contains(&format!("Disallow: {closed}")), "round {round}: {copy}");
+        gate.write_policy("shop", &policy(open));
+        std::thread::scope(|scope| {
+            scope.spawn(|| gate.command(&["reload"]));
+            // Fetches go on while the new version is committed.
+            for _ in 0..=round {
+                robots_txt(&gate, GPTBOT);
+            }
+            gate.signal("KILL");
+        });
+        gate.ended();
+        gate.write_clock(2, 0);
+        gate.start_again();
+        let kind = kind(&gate, BINGBOT, &format!("{open}page"));
+        assert!(["stale_copy", "allowed", "unproven"].contains(&kind.as_str()), "round {round}: {kind}");
+        gate.live_through(5 * HOUR);
+    }
+}
+
+#[test]
+fn obedient_crawler_is_no_violator_when_the_clock_is_set_between_runs() {
+    for set in [-2 * 24 * HOUR, 2 * 24 * HOUR] {
+        let origin = Origin::plain();
+        let mut gate = observed(setup(&origin, "/cart/"));
+        assert!(!robots_txt(&gate, BINGBOT).contains("/new/"));
+        gate.wait_until_stored();
+        gate.restart("KILL", |gate| {
+            gate.write_policy("shop", &policy("/cart/, /new/"));
+            gate.write_clock(0, set);
+        });
+        assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven", "set by {set}");
+    }
+}
+
+#[test]
+fn second_crawlgate_on_a_state_directory_is_refused_with_the_pid_of_the_first() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).policy("shop", &policy("/cart/")).start();
     let pid = read(&gate.path("state/lock")).trim().to_owned();
@@ -218,15 +229,34 @@ fn a_second_crawlgate_on_the_same_directory_is_refused_with_the_pid_of_the_first
 }
 
 #[test]
-fn a_damaged_database_is_set_aside_and_crawlgate_starts() {
+fn damaged_database_is_set_aside_and_accuses_nobody_for_a_day() {
     let origin = Origin::plain();
-    let mut gate = Setup::before(origin.address).policy("shop", &policy("/cart/")).start();
+    let mut gate = observed(setup(&origin, "/cart/"));
+    assert!(robots_txt(&gate, BINGBOT).contains("/cart/"));
     gate.restart("TERM", |gate| {
         assert_eq!(read(&gate.path("state/lock")), "", "it ended in order");
         fs::write(gate.path("state/state.db"), "no database at all").expect("written");
     });
-    assert_eq!(gate.get(HOST, "/", "").status, 200);
     let names = fs::read_dir(gate.path("state")).expect("there").map(|entry| entry.expect("a file").file_name());
     let aside = names.filter(|name| name.to_string_lossy().starts_with("state.db.damaged-")).count();
-    assert_eq!((aside, warnings(&gate).as_str()), (1, "[]"));
+    assert_eq!((aside, warnings(&gate)), (1, 1), "{}", status(&gate)["warnings"]);
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
+    gate.live_through(25 * HOUR);
+    assert_eq!(kind(&gate, BYSTANDER, "/cart/"), "violation", "it was observed for a day");
+}
+
+#[test]
+fn run_without_a_state_directory_works_from_memory() {
+    let origin = Origin::plain();
+    let mut gate = setup(&origin, "/cart/").argument("--state").argument("off").start();
+    assert!(!gate.path("state").exists());
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
+    for _ in 0..6 {
+        gate.live_through(5 * HOUR);
+        assert_eq!(kind(&gate, BYSTANDER, "/"), "allowed");
+    }
+    assert!(robots_txt(&gate, BINGBOT).contains("/cart/"));
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation");
+    assert_eq!(gate.command(&["pause", "--for", "1h"]).status.code(), Some(0));
+    assert_eq!(warnings(&gate), 0);
 }

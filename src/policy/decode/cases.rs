@@ -1,11 +1,15 @@
 //! `tests`: cases that must hold before the policy is used.
 
-use super::super::model::{Expectation, HeldByTest, PolicyTest};
+use super::super::model::{Expectation, HeldByTest, IdentityByTest, PolicyTest};
 use crate::indexing::Directives;
 use crate::yaml::{Decoder, Located, Node, Value};
 use std::net::IpAddr;
 
-const IDENTITIES: [&str; 3] = ["unverified", "verified", "impostor"];
+const IDENTITIES: [(&str, IdentityByTest); 3] = [
+    ("unverified", IdentityByTest::Unverified),
+    ("verified", IdentityByTest::Verified),
+    ("impostor", IdentityByTest::Impostor),
+];
 const VERDICTS: [&str; 4] = ["allowed", "disallowed", "not_bound", "not_a_crawler"];
 const KINDS: [&str; 11] = [
     "allowed",
@@ -50,7 +54,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         }
         address.ok().map(|address| address.to_canonical())
     });
-    let identity = fields.take("identity").and_then(|node| one_of(node, &IDENTITIES, "what is proven", decoder));
+    let identity = fields.take("identity").and_then(|node| decoder.word(node, &IDENTITIES, "what is proven"));
     let held = fields.take("held").and_then(|node| held(node, decoder));
     let expected = fields.take("expect");
     let expect = expected.map(|node| expectation(node, decoder)).unwrap_or_default();
@@ -69,7 +73,7 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
         status: status.and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
         at,
         ip,
-        identity: identity.map(|identity| identity.value),
+        identity,
         held,
         expect,
         span: node.span,

@@ -1,7 +1,7 @@
 //! `hosts`: names as people write them, kept as clients send them.
 
 use crate::policy::model::HostPattern;
-use crate::yaml::{Decoder, Located, Node, Value};
+use crate::yaml::{Decoder, Located, Node, Related, Value};
 use std::net::{IpAddr, Ipv6Addr};
 
 pub fn hosts(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<HostPattern>> {
@@ -18,7 +18,7 @@ pub fn hosts(node: &Node, decoder: &mut Decoder<'_>) -> Vec<Located<HostPattern>
                     decoder
                         .error("duplicate-host", written.span, format!("`{}` is named twice", written.value))
                         .related
-                        .push((span, "first here".into()));
+                        .push(Related { span, label: "first here".into() });
                     continue;
                 }
                 hosts.push(Located { value, span: written.span });

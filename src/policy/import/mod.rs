@@ -73,7 +73,7 @@ fn keeps_search_engines_out(text: &str, registry: &'static Registry) -> bool {
     };
     let mut findings = Diagnostics::default();
     lint::lint(&site, registry, &mut findings);
-    findings.items.iter().any(|finding| finding.id == "site-disallowed")
+    findings.items.iter().any(|finding| finding.id == lint::catalogue::SITE_DISALLOWED.id)
 }
 
 /// A line without its comment.

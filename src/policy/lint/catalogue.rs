@@ -27,7 +27,7 @@ impl Lint {
 
 macro_rules! lints {
     ($($name:ident: $severity:ident $id:literal, $about:literal;)*) => {
-        $(pub(super) const $name: Lint = Lint { id: $id, severity: Severity::$severity, about: $about };)*
+        $(pub(in crate::policy) const $name: Lint = Lint { id: $id, severity: Severity::$severity, about: $about };)*
         /// All lints, in the order of `docs/lints.md`.
         pub const LINTS: &[Lint] = &[$($name),*];
     };

@@ -6,7 +6,7 @@
 
 mod agents;
 mod blocked_noindex;
-mod catalogue;
+pub(super) mod catalogue;
 mod described_crawlers;
 mod expression;
 mod extent;

@@ -21,14 +21,23 @@ pub struct PolicyTest {
     pub at: Option<Timestamp>,
     /// Where it comes from.
     pub ip: Option<IpAddr>,
-    /// `unverified`, `verified` or `impostor`; what the policy's networks say of `ip` when absent.
-    pub identity: Option<String>,
+    /// What is proven of the crawler; what the policy's networks say of `ip` when absent.
+    pub identity: Option<IdentityByTest>,
     /// What the crawler holds; not known when absent.
     pub held: Option<HeldByTest>,
     /// What must come of it.
     pub expect: Expectation,
     /// The whole case.
     pub span: Span,
+}
+
+/// What is proven of the crawler of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum IdentityByTest {
+    Unverified,
+    Verified,
+    Impostor,
 }
 
 /// What the crawler of a test holds.

@@ -53,6 +53,7 @@ pub struct Setup {
     settings: String,
     arguments: Vec<String>,
     environment: Vec<(String, PathBuf)>,
+    wrapper: Vec<String>,
 }
 
 impl Setup {
@@ -68,6 +69,7 @@ impl Setup {
             settings: String::new(),
             arguments: Vec::new(),
             environment: Vec::new(),
+            wrapper: Vec::new(),
         }
     }
 
@@ -104,6 +106,17 @@ impl Setup {
         self
     }
 
+    /// Started by another program, which becomes crawlgate in the end.
+    pub fn under(mut self, wrapper: &[&str]) -> Setup {
+        self.wrap(wrapper);
+        self
+    }
+
+    /// The same from the next start on.
+    pub fn wrap(&mut self, wrapper: &[&str]) {
+        self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
+    }
+
     /// On this address.
     pub fn listen(mut self, address: SocketAddr) -> Setup {
         self.listen = address.to_string();
@@ -129,7 +142,10 @@ impl Setup {
             self.settings
         );
         fs::write(&file, text).expect("crawlgate.yaml");
-        Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+        let binary = env!("CARGO_BIN_EXE_crawlgate").to_owned();
+        let mut command = self.wrapper.iter().chain([&binary]);
+        Command::new(command.next().expect("a program"))
+            .args(command)
             .args(["run", "--config"])
             .arg(&file)
             .args(&self.arguments)
@@ -215,6 +231,11 @@ impl Gate {
         self.signal(signal);
         self.ended();
         meanwhile(self);
+        self.start_again();
+    }
+
+    /// Starts it again after it has ended.
+    pub fn start_again(&mut self) {
         (self.child, self.address, self.admin, self.log) = self.setup.launch();
     }
 
@@ -252,6 +273,23 @@ impl Gate {
     pub fn stored_copy(&self, site: &str) -> Option<OriginCopy> {
         let facts = StateStore::read(&self.path("state"), Timestamp(i64::MAX)).expect("a state directory");
         facts.origin_copies.into_iter().find(|(_, copy)| copy.site == site).map(|(_, copy)| copy)
+    }
+
+    /// When the state directory was last written.
+    pub fn last_commit(&self) -> Option<i64> {
+        let file = rusqlite::Connection::open(self.path("state/state.db")).ok()?;
+        file.query_row("SELECT committed FROM run", [], |row| row.get(0)).ok()
+    }
+
+    /// Waits until everything that happened so far is in the state directory.
+    pub fn wait_until_stored(&self) {
+        let before = eventually("a commit", || self.last_commit());
+        eventually("the next commit", || self.last_commit().filter(|at| *at != before));
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// The control socket.
