@@ -90,7 +90,7 @@ fn policy_waits_while_the_disk_is_full_and_no_obedient_crawler_is_accused() {
     gate.restart("KILL", |gate| {
         gate.write_clock(3, 0);
     });
-    assert_eq!(kind(&gate, BINGBOT, "/new/"), "unproven");
+    assert_eq!(kind(&gate, BINGBOT, "/new/"), "stale_copy");
     assert_eq!(kind(&gate, GPTBOT, "/"), "allowed");
     assert_eq!(warnings(&gate), 0);
 }
