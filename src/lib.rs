@@ -17,11 +17,11 @@
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
-//! | 4 | [`sites`] | the policy directory made into the snapshot in force: reload, last good copies, pauses, superseded versions |
+//! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
-//! | 3 | [`state`] | facts in one SQLite file, one thread that writes; today the marks of traps |
-//! | 2 | [`history`] | what was published on which host, and when. The proxy does not use it yet |
+//! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
+//! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |
 //! | 2 | [`verdict`] | `decide`, pure and allocation-free; `explain` beside it |
 //! | 1 | [`policy`] | the language: decoding, checks, lint, compile to a `Snapshot` |
 //! | 1 | [`settings`] | the server's own file, `crawlgate.yaml` |
@@ -31,7 +31,6 @@
 //! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | -1 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
-//! | -1 | [`durable`] | files written whole, so that a crash leaves the one before or the new one; not part of the engine |
 //! | -1 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
@@ -41,6 +40,18 @@
 //! from [`origin`], and `gateway::forward`, `gateway::response` and `gateway::body` have [`forwarding`] write heads and
 //! pages. `gateway::logging` hands the [`judge::Outcome`] to
 //! [`judge::Judge::record`], which counts and records.
+//!
+//! Where to begin with a question:
+//!
+//! | question | file |
+//! |---|---|
+//! | may this crawler still have an older version? | `ledger/cached_versions.rs`, from the [`policy::HostHistory`] that `history/timeline.rs` computes |
+//! | what happens to a policy file with a mistake? | `sites/plan.rs`; the states of a file are in `sites/policy_file.rs` |
+//! | what is stored when, and what does the next start believe? | `sites/publisher.rs` and `state/mod.rs`; `state/previous_run.rs` |
+//! | where does the body of a 403 come from? | `answers/refusal.rs` |
+//! | where would a new kind of request be added? | `Kind` in `verdict/decision.rs`, decided in `verdict/decide.rs` |
+//! | where a new lint? | `policy/lint/catalogue.rs`, then the file of its subject beside it |
+//! | where a new door beside the gateway? | a room on floor 7 that calls [`judge`] and [`answers`], as [`gateway`] does |
 
 #![forbid(unsafe_code)]
 
@@ -61,8 +72,6 @@ pub mod answers;
 pub mod cli;
 #[cfg(feature = "gate")]
 pub mod clock;
-#[cfg(feature = "gate")]
-pub mod durable;
 #[cfg(feature = "gate")]
 pub mod forwarding;
 #[cfg(feature = "proxy")]

@@ -21,7 +21,6 @@ mod facts;
 mod health;
 mod lock;
 mod previous_run;
-mod privacy;
 mod queue;
 mod store;
 #[cfg(test)]
@@ -35,6 +34,5 @@ pub use facts::{
 };
 pub use health::{InMemory, StoreHealth};
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
-pub use privacy::AddressHistory;
 pub use store::{Remembered, StateError, StateStore};
 pub use writer::Now;

@@ -154,17 +154,8 @@ impl Settle<'_> {
         let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
         let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
-        let mut answer = |status: u16, get: fn(&EnforcementFields) -> &Option<AnswerPolicy>| {
-            self.answer(
-                status,
-                [agent, by_purpose, Some(&enforcement.site)].map(|said| said.and_then(|said| get(said).as_ref())),
-            )
-        };
-        let disallowed = answer(403, |fields| &fields.disallowed);
-        let ambiguous = answer(403, |fields| &fields.ambiguous);
-        let too_fast = answer(429, |fields| &fields.too_fast);
-        let impostor = answer(403, |fields| &fields.impostor);
-        let trapped = answer(403, |fields| &fields.trapped);
+        let [disallowed, ambiguous, too_fast, impostor, trapped] =
+            self.answers([agent, by_purpose, Some(&enforcement.site)]);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
         // Who never said that it honours Crawl-delay is only held to it when the owner means it.
@@ -200,6 +191,21 @@ impl Settle<'_> {
             },
             pausable: !matches!(purpose, Purpose::Monitoring | Purpose::Tool),
         }
+    }
+
+    /// The answers to a request that is disallowed, ambiguous, too fast, of an impostor and of a marked client. What is
+    /// said of them stands in `said`, the narrowest first.
+    fn answers(&mut self, said: [Option<&EnforcementFields>; 3]) -> [u16; 5] {
+        let mut answer = |status: u16, get: fn(&EnforcementFields) -> &Option<AnswerPolicy>| {
+            self.answer(status, said.map(|said| said.and_then(|said| get(said).as_ref())))
+        };
+        [
+            answer(403, |fields| &fields.disallowed),
+            answer(403, |fields| &fields.ambiguous),
+            answer(429, |fields| &fields.too_fast),
+            answer(403, |fields| &fields.impostor),
+            answer(403, |fields| &fields.trapped),
+        ]
     }
 
     /// What is said of an answer, the narrowest first: field by field, and the status at last as we have it.
