@@ -6,7 +6,7 @@ use crawlgate::policy::site::{Sent, combine};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::TargetScratch;
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -70,7 +70,7 @@ fn judging(criterion: &mut Criterion) {
                         &snapshot,
                         Registry::builtin(),
                         black_box(&facts(user_agent, target)),
-                        &Holdings::default(),
+                        &CachedVersions::default(),
                         &mut scratch,
                     )
                 });
@@ -97,7 +97,7 @@ fn tagging(criterion: &mut Criterion) {
         &snapshot,
         Registry::builtin(),
         &facts(BROWSER, "/drafts/a.pdf"),
-        &Holdings::default(),
+        &CachedVersions::default(),
         &mut Scratch::default(),
     )
     .expect("a site has the host");

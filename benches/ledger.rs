@@ -6,7 +6,7 @@ use crawlgate::crawlers::Registry;
 use crawlgate::ledger::Ledger;
 use crawlgate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Scratch, decide_for, load};
+use crawlgate::verdict::{Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Scratch, decide_for, load};
 use crawlgate::yaml::Source;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -72,7 +72,12 @@ fn requests(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
-                let case = Case { registry, facts: *facts, claimant, holdings: Holdings::of_anyone(claimant, now) };
+                let case = Case {
+                    registry,
+                    facts: *facts,
+                    claimant,
+                    cached_versions: CachedVersions::of_anyone(claimant, now),
+                };
                 decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
@@ -81,14 +86,14 @@ fn requests(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let facts = black_box(&facts);
                 let claimant = Claimant::of(&snapshot, registry, facts).expect("a site has the host");
-                let holdings = ledger.holdings(registry, claimant, facts.host, moment);
-                let case = Case { registry, facts: *facts, claimant, holdings };
+                let cached_versions = ledger.check(registry, claimant, facts.host, moment);
+                let case = Case { registry, facts: *facts, claimant, cached_versions };
                 decide_for(&case, Behaviour::default(), &mut scratch)
             });
         });
         let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
         group.bench_function(format!("{name}, the ledger alone"), |bencher| {
-            bencher.iter(|| ledger.holdings(registry, claimant, black_box(b"host-77.example"), moment));
+            bencher.iter(|| ledger.check(registry, claimant, black_box(b"host-77.example"), moment));
         });
     }
     group.finish();

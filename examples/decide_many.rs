@@ -4,7 +4,7 @@
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::{SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use std::fmt::Write;
 use std::hint::black_box;
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
             let (snapshot, mut scratch) = (snapshot(rules), Scratch::default());
             let facts = facts(user_agent, "/some/ordinary/article.html?id=7");
             for _ in 0..times {
-                black_box(decide(&snapshot, registry, black_box(&facts), &Holdings::default(), &mut scratch));
+                black_box(decide(&snapshot, registry, black_box(&facts), &CachedVersions::default(), &mut scratch));
             }
         }
         _ => {

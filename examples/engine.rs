@@ -7,7 +7,7 @@
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::{SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 
 const POLICY: &str = "\
@@ -49,7 +49,7 @@ fn main() {
             now,
         };
         let decision =
-            decide(&snapshot, registry, &facts, &Holdings::default(), &mut scratch).expect("a site has the host");
+            decide(&snapshot, registry, &facts, &CachedVersions::default(), &mut scratch).expect("a site has the host");
         let plan = &snapshot.sites()[0].site.tags;
         let tags = plan.tags(&decision.path_rules, 200, Some(b"application/pdf"));
         let lines = tags.map(|tags| tags.lines.join(" | ")).unwrap_or_default();

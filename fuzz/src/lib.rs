@@ -11,7 +11,7 @@ use crawlgate::robots::{
     path_of_url,
 };
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 
 /// Questions asked about one file: enough to meet its rules, few enough to be quick.
@@ -256,7 +256,7 @@ pub fn policy(data: &[u8]) {
                 now: Timestamp(0),
             };
             let decision =
-                decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
+                decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut Scratch::default());
             let Some(decision) = decision else { continue };
             let tags = &snapshot.sites()[0].site.tags;
             for status in [200, 404] {

@@ -281,15 +281,15 @@ fn held(
     let host = |visits: &CrawlerVisits| {
         let host = visits.host.as_bytes();
         let claimant = Claimant { site, entry, history: snapshot.history(host), claim };
-        let holdings = ledger.peek(registry, claimant, host, moment);
+        let cached_versions = ledger.peek(registry, claimant, host, moment);
         let current = entry.site.robots_txt.version;
         HeldOnHost {
             host: visits.host.clone(),
             watched_since: visits.observed_since,
-            watched: holdings.watched,
+            watched: cached_versions.is_observed,
             last_fetch: last(visits),
-            in_force: holdings.fetched && visits.versions.iter().any(|visit| visit.version == current),
-            versions: holdings.former().map(|held| held.former.version.to_string()).collect(),
+            in_force: cached_versions.was_served && visits.versions.iter().any(|visit| visit.version == current),
+            versions: cached_versions.superseded().map(|held| held.former.version.to_string()).collect(),
         }
     };
     hosts.into_iter().take(MAX_HOSTS).map(host).collect()

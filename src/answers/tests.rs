@@ -4,7 +4,7 @@ use super::*;
 use crate::crawlers::Registry;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::{Action, Claimant, Decision, Facts, Holdings, Identity, Scratch, decide, load};
+use crate::verdict::{Action, CachedVersions, Claimant, Decision, Facts, Identity, Scratch, decide, load};
 use crate::yaml::Source;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -42,8 +42,8 @@ impl World {
             now: NOW,
         };
         let claimant = Claimant::of(&self.snapshot, Registry::builtin(), &facts).expect("a site");
-        let holdings = Holdings::of_anyone(claimant, NOW);
-        decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default()).expect("a site")
+        let cached_versions = CachedVersions::of_anyone(claimant, NOW);
+        decide(&self.snapshot, Registry::builtin(), &facts, &cached_versions, &mut Scratch::default()).expect("a site")
     }
 
     fn answer_to(&self, decision: &Decision, method: &Method, headers: &HeaderMap) -> Answer {

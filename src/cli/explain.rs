@@ -7,7 +7,7 @@ use crate::crawlers::Registry;
 use crate::policy::{Former, Held};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, Case, Claimant, Facts, Holdings, Identity, ResponseFacts, explain_for, identity_by_policy,
+    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, ResponseFacts, explain_for, identity_by_policy,
     report_unclaimed,
 };
 use std::io::Write;
@@ -91,17 +91,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => report_unclaimed(registry, &facts, &response),
         Some(claimant) => {
             facts.identity = identity_by_policy(&claimant.entry.site, &facts, claimant.claim, true);
-            let holdings = match arguments.held.as_deref() {
-                None => Holdings::of_anyone(claimant, now),
-                Some(held) => Holdings {
+            let cached_versions = match arguments.held.as_deref() {
+                None => CachedVersions::of_anyone(claimant, now),
+                Some(held) => CachedVersions {
                     versions: former.as_slice(),
-                    held: u64::from(former.is_some()),
-                    watched: true,
-                    fetched: held != "none",
-                    ..Holdings::default()
+                    cached: u64::from(former.is_some()),
+                    is_observed: true,
+                    was_served: held != "none",
+                    ..CachedVersions::default()
                 },
             };
-            explain_for(&Case { registry, facts, claimant, holdings }, Behaviour::default(), &response)
+            explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
         }
     };
     if arguments.json {

@@ -20,8 +20,8 @@ use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
 use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::verdict::{
-    Behaviour, Case, Claimant, Decision, Explanation, Facts, Holdings, Identity, ResponseFacts, Scratch, decide_for,
-    identity_by_policy, report, report_unclaimed,
+    Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, ResponseFacts, Scratch,
+    decide_for, identity_by_policy, report, report_unclaimed,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -74,9 +74,10 @@ impl Judge {
         };
         let case = self.case(request, claimant, facts, Traces::Left);
         let decision = self.decision(request, &case, Traces::Left, scratch);
-        let (identity, Holdings { held, in_force, .. }) = (case.facts.identity, case.holdings);
-        let may_confirm_by_date = in_force && claimant.is_told_by_its_date();
-        Judgement::Judged(Judged { decision, identity, cached: held, may_confirm_by_date, snapshot })
+        let (identity, CachedVersions { cached, has_version_in_force, .. }) =
+            (case.facts.identity, case.cached_versions);
+        let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
+        Judgement::Judged(Judged { decision, identity, cached, may_confirm_by_date, snapshot })
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or
@@ -105,11 +106,11 @@ impl Judge {
         if claim != Claim::Nobody && entry.site.lists_addresses() {
             facts.identity = self.identity(request, claimant, &facts, traces);
         }
-        let holdings = match traces {
-            Traces::Left => self.ledger.holdings(self.registry, claimant, facts.host, request.moment()),
+        let cached_versions = match traces {
+            Traces::Left => self.ledger.check(self.registry, claimant, facts.host, request.moment()),
             Traces::None => self.ledger.peek(self.registry, claimant, facts.host, request.moment()),
         };
-        Case { registry: self.registry, facts, claimant, holdings }
+        Case { registry: self.registry, facts, claimant, cached_versions }
     }
 
     fn identity(

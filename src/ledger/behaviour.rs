@@ -109,7 +109,7 @@ impl Behaviours {
     ) -> Behaviour {
         let Some(subject) = Subject::of(case) else { return Behaviour::default() };
         let trapped = self.is_trapped(&subject, lived);
-        let shown = !case.holdings.watched && self.was_shown(case);
+        let shown = !case.cached_versions.is_observed && self.was_shown(case);
         let delay = if trapped { None } else { crawl_delay(case, shown) };
         Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, shown }
     }

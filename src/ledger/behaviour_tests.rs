@@ -4,7 +4,7 @@ use crate::crawlers::Registry;
 use crate::policy::{Former, Held, HostHistories, HostHistory, SiteEntry, Snapshot};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{Case, Claimant, Decision, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{CachedVersions, Case, Claimant, Decision, Facts, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -352,9 +352,14 @@ impl Timeline {
         let is_cached = |held: &Held| facts.now.since(held.superseded_at) <= DAY;
         let places = self.held.iter().enumerate().filter(|(_, held)| is_cached(held));
         let held = places.fold(0, |bits, (place, _)| bits | 1 << place);
-        let holdings =
-            Holdings { versions: &self.held, held, watched: self.watched, in_force: true, ..Holdings::default() };
-        let case = Case { registry, facts, claimant, holdings };
+        let cached_versions = CachedVersions {
+            versions: &self.held,
+            cached: held,
+            is_observed: self.watched,
+            has_version_in_force: true,
+            ..CachedVersions::default()
+        };
+        let case = Case { registry, facts, claimant, cached_versions };
         let peeked = self.behaviours.peek(&case, now);
         let behaviour = self.behaviours.check(&case, now);
         assert_eq!(peeked, behaviour, "to peek says what checking says");

@@ -5,7 +5,7 @@ use super::host::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{HostHistory, SiteEntry};
 use crate::time::Timestamp;
-use crate::verdict::{Claimant, Holdings, superseded_since};
+use crate::verdict::{CachedVersions, Claimant, superseded_since};
 use std::time::Duration;
 
 /// Bots that no list knows.
@@ -50,40 +50,48 @@ pub fn cached_versions<'a>(
     host: Option<&Host>,
     now: Timestamp,
     is_steady: bool,
-) -> Holdings<'a> {
+) -> CachedVersions<'a> {
     let Claimant { entry, history, .. } = claimant;
     let cached_since = cache.cached_since(entry, history, now);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
     // A copy from the second before the observation began may be used for as long as any.
-    let is_observed =
-        |host: &Host| is_steady && !host.is_forsaken(entry.site.grace, now) && !may_be_cached(host.since());
-    let watched = host.is_some_and(is_observed);
+    let is_observed = host.is_some_and(|host| {
+        let is_unbroken = is_steady && !host.is_forsaken(entry.site.grace, now);
+        is_unbroken && host.is_of(&entry.site.name) && !may_be_cached(host.since())
+    });
     let is_behind_cache = entry.site.behind_cache.is_some();
-    let (mut held, mut forgotten, mut fetched) = (0, false, is_behind_cache);
+    let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);
     // Where a cache answers crawlers, crawlgate cannot know what it served to which of them.
-    if !watched || is_behind_cache {
-        held = superseded_since(claimant, cached_since);
-        forgotten = history.unknown_until.is_some_and(may_be_cached);
+    if !is_observed || is_behind_cache {
+        cached = superseded_since(claimant, cached_since);
+        may_be_unknown = history.unknown_until.is_some_and(may_be_cached);
     }
     // A crawler that was told apart otherwise may have been served in the name of another.
     let name = if may_be_cached(history.identity_epoch) { ANYONE } else { cache.name };
     let current = entry.site.robots_txt.version;
     for served in host.into_iter().flat_map(|host| [host.crawler(name), Some(&host.everyone)]).flatten() {
         for visit in served.versions.iter().filter(|visit| may_be_cached(visit.at)) {
-            fetched = true;
+            was_served = true;
             if visit.version != current {
                 match history.superseded.iter().take(64).position(|held| held.former.version == visit.version) {
-                    Some(place) => held |= 1 << place,
-                    None => forgotten = true,
+                    Some(place) => cached |= 1 << place,
+                    None => may_be_unknown = true,
                 }
             }
         }
-        forgotten |= served.lost.is_some_and(may_be_cached);
+        may_be_unknown |= served.lost.is_some_and(may_be_cached);
     }
     // Bots that no list knows share a name, and behind a cache it is the cache that is served.
     let is_alone = cache.name != OTHER && !is_behind_cache;
     let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
     let is_current = |visit: &Visit| visit.version == current && visit.at >= history.identity_epoch;
-    let in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
-    Holdings { versions: &history.superseded, held, forgotten, fetched, in_force, watched }
+    let has_version_in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
+    CachedVersions {
+        versions: &history.superseded,
+        cached,
+        may_be_unknown,
+        was_served,
+        has_version_in_force,
+        is_observed,
+    }
 }

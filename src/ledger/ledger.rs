@@ -14,7 +14,7 @@ use crate::policy::site::name_and_port;
 use crate::policy::{SiteEntry, Snapshot, Version};
 use crate::state::{Fact, Remembered, StateStore};
 use crate::time::Timestamp;
-use crate::verdict::{Claimant, Holdings, Identity, claim_label};
+use crate::verdict::{CachedVersions, Claimant, Identity, claim_label};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What was served to which crawler, and since when which host is observed.
@@ -96,18 +96,18 @@ impl Ledger {
     }
 
     /// What the claimant may have cached. Counts as a request to the host. Never waits for a file.
-    pub fn holdings<'a>(
+    pub fn check<'a>(
         &self,
         registry: &Registry,
         claimant: Claimant<'a>,
         host: &[u8],
         moment: Moment,
-    ) -> Holdings<'a> {
+    ) -> CachedVersions<'a> {
         let entry = claimant.entry;
         if claimant.claim == Claim::Nobody {
-            return Holdings::default();
+            return CachedVersions::default();
         }
-        let Some(key) = key(host) else { return Holdings::of_anyone(claimant, moment.now) };
+        let Some(key) = key(host) else { return CachedVersions::of_anyone(claimant, moment.now) };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         let is_steady = self.clock.is_steady(moment);
         let look =
@@ -127,9 +127,9 @@ impl Ledger {
         claimant: Claimant<'a>,
         host_name: &[u8],
         moment: Moment,
-    ) -> Holdings<'a> {
+    ) -> CachedVersions<'a> {
         let entry = claimant.entry;
-        let Some(key) = key(host_name) else { return Holdings::of_anyone(claimant, moment.now) };
+        let Some(key) = key(host_name) else { return CachedVersions::of_anyone(claimant, moment.now) };
         let cache = RobotsCache::of(claimant.claim, registry, entry);
         let is_steady = self.clock.is_steady(moment);
         self.observations.look(&key, |host| match host {

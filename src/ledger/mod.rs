@@ -15,6 +15,7 @@ mod cached_versions;
 mod clock_steps;
 mod crawl_rate;
 mod host;
+#[expect(clippy::module_inception, reason = "the room has the name of its main type")]
 mod ledger;
 mod network_list_health;
 mod observations;

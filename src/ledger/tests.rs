@@ -14,7 +14,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot, Version};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{Behaviour, Case, Claimant, Facts, Holdings, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::collections::HashSet;
@@ -156,8 +156,8 @@ impl World {
         };
         let (snapshot, registry) = (self.snapshot(), Registry::builtin());
         let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-        let holdings = self.ledger.holdings(registry, claimant, facts.host, self.moment());
-        let case = Case { registry, facts, claimant, holdings };
+        let cached_versions = self.ledger.check(registry, claimant, facts.host, self.moment());
+        let case = Case { registry, facts, claimant, cached_versions };
         let decision = decide_for(&case, Behaviour::default(), &mut Scratch::default());
         (decision.kind, decision.never_fetched)
     }
@@ -599,13 +599,13 @@ fn a_clock_that_is_set_makes_nobody_a_violator() {
 
 /// Whether a date can say to bingbot that its copy is good.
 fn may_confirm_by_date(world: &World, snapshot: &Snapshot) -> bool {
-    let holdings = peek(world, snapshot, agent(0));
+    let cached_versions = peek(world, snapshot, agent(0));
     let entry = &snapshot.sites()[0];
     let (history, claim) = (snapshot.history(b"a.example"), Claim::Other);
-    holdings.in_force && Claimant { site: 0, entry, history, claim }.is_told_by_its_date()
+    cached_versions.has_version_in_force && Claimant { site: 0, entry, history, claim }.is_told_by_its_date()
 }
 
-fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> Holdings<'a> {
+fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> CachedVersions<'a> {
     let claim = Registry::builtin().identify_with(user_agent.as_bytes(), &snapshot.sites()[0].site.tokens);
     let history = snapshot.history(b"a.example");
     let claimant = Claimant { site: 0, entry: &snapshot.sites()[0], history, claim };
@@ -650,6 +650,6 @@ fn unlisted_bots_share_a_name_and_no_copy() {
     let claim = Registry::builtin().identify(agent(4).as_bytes());
     assert_eq!(claim, Claim::Other);
     let snapshot = world.snapshot();
-    let holdings = peek(&world, &snapshot, agent(4));
-    assert!(holdings.fetched && !holdings.in_force);
+    let cached_versions = peek(&world, &snapshot, agent(4));
+    assert!(cached_versions.was_served && !cached_versions.has_version_in_force);
 }

@@ -5,7 +5,7 @@ use crate::indexing::Directives;
 use crate::policy::retire::RetireStage;
 use crate::policy::site::FrontPage;
 use crate::policy::{SiteEntry, Version};
-use crate::verdict::{Claimant, Facts, Holdings, Identity, Kind, Scratch, decide};
+use crate::verdict::{CachedVersions, Claimant, Facts, Identity, Kind, Scratch, decide};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn stands(live: &SiteManager, now: i64) -> (bool, Kind, Vec<String>) {
         now: Timestamp(now),
     };
     let claimant = Claimant::of(&snapshot, Registry::builtin(), &facts).expect("a site has the host");
-    let held = Holdings::of_anyone(claimant, Timestamp(now));
+    let held = CachedVersions::of_anyone(claimant, Timestamp(now));
     let decision =
         decide(&snapshot, Registry::builtin(), &facts, &held, &mut Scratch::default()).expect("a site has the host");
     let lines = entry.site.tags.tags(&decision.path_rules, 200, Some(b"text/html"));

@@ -2,7 +2,7 @@
 //! claimant with all that is known about the request. Both borrow; neither allocates.
 
 use super::labels::claim_of;
-use super::{Facts, Holdings};
+use super::{CachedVersions, Facts};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{HostHistory, SiteEntry, Snapshot};
 
@@ -62,5 +62,5 @@ pub struct Case<'a> {
     /// The site and the claimed crawler.
     pub claimant: Claimant<'a>,
     /// The versions of robots.txt that the claimant may have cached.
-    pub holdings: Holdings<'a>,
+    pub cached_versions: CachedVersions<'a>,
 }

@@ -4,7 +4,7 @@ use super::behaviour::Behaviour;
 use super::claimant::{Case, Claimant};
 use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
 use super::identity::Identity;
-use super::{Facts, Holdings, Scratch};
+use super::{CachedVersions, Facts, Scratch};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
 use crate::policy::site::{ActivePause, Binding, CrawlerRules, Former, PathSignals, RobotsTxtAnswer, Site, Snapshot};
@@ -20,24 +20,24 @@ const ACME: &[u8] = b"/.well-known/acme-challenge/";
 /// rules the selection grows).
 ///
 /// ```
-/// use crawlgate::{crawlers::Registry, policy::Snapshot, verdict::{decide, Facts, Holdings, Identity, Scratch}};
+/// use crawlgate::{crawlers::Registry, policy::Snapshot, verdict::{decide, Facts, CachedVersions, Identity, Scratch}};
 /// let facts = Facts {
 ///     host: b"shop.example", target: b"/", method: b"GET", user_agent: b"GPTBot/1.2", client: None,
 ///     identity: Identity::Unverified, now: crawlgate::time::Timestamp(0),
 /// };
 /// let snapshot = Snapshot::default();
-/// let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default());
+/// let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut Scratch::default());
 /// assert_eq!(decision, None, "no site claims the host");
 /// ```
 pub fn decide(
     snapshot: &Snapshot,
     registry: &Registry,
     facts: &Facts<'_>,
-    holdings: &Holdings<'_>,
+    cached_versions: &CachedVersions<'_>,
     scratch: &mut Scratch,
 ) -> Option<Decision> {
     let claimant = Claimant::of(snapshot, registry, facts)?;
-    let case = Case { registry, facts: *facts, claimant, holdings: *holdings };
+    let case = Case { registry, facts: *facts, claimant, cached_versions: *cached_versions };
     Some(decide_for(&case, Behaviour::default(), scratch))
 }
 
@@ -62,7 +62,7 @@ pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) 
         claim,
         verdict: ruling.verdict,
         kind,
-        never_fetched: kind == Kind::Violation && ruling.kind == Kind::Violation && !case.holdings.fetched,
+        never_fetched: kind == Kind::Violation && ruling.kind == Kind::Violation && !case.cached_versions.was_served,
         rule: ruling.rule,
         action,
         would,
@@ -121,7 +121,7 @@ impl<'a> Question<'a> {
                     _ if self.rules.never_bound => Kind::NotBound,
                     // A crawler that goes by that version keeps to the letter of the RFC.
                     Cached::Ambiguous => Kind::Ambiguous,
-                    Cached::Disallows if self.case.holdings.watched => Kind::Violation,
+                    Cached::Disallows if self.case.cached_versions.is_observed => Kind::Violation,
                     Cached::Disallows => Kind::Unproven,
                 };
                 (Verdict::Disallowed, kind)
@@ -156,14 +156,14 @@ impl<'a> Question<'a> {
     fn is_trap_hit(&self, ruling: &Ruling) -> bool {
         let against_the_rules = ruling.verdict == Verdict::Disallowed
             && matches!(ruling.kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-        if !against_the_rules || self.rules.exempt || !self.case.holdings.watched || !self.is_enforced() {
+        if !against_the_rules || self.rules.exempt || !self.case.cached_versions.is_observed || !self.is_enforced() {
             return false;
         }
         let traps = &self.site().traps;
         let Some(trap) = traps.find(self.target.sent).and_then(|trap| traps.rules().get(trap)) else {
             return false;
         };
-        self.case.holdings.former().all(|held| match binding_in(self.case, &held.former) {
+        self.case.cached_versions.superseded().all(|held| match binding_in(self.case, &held.former) {
             Binding::Group(group) => held.former.matcher.rules(usize::from(group)).rules().contains(trap),
             Binding::NoRules | Binding::NotBound => false,
         })
@@ -210,7 +210,7 @@ impl<'a> Question<'a> {
                 if let Some(wait) = self.behaviour.too_fast {
                     let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
                     // The crawler may have cached an unknown version with a shorter delay, or with none.
-                    let kind = if self.case.holdings.watched { Kind::TooFast } else { Kind::Unproven };
+                    let kind = if self.case.cached_versions.is_observed { Kind::TooFast } else { Kind::Unproven };
                     finding.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
                 }
             }
@@ -261,10 +261,10 @@ fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
 /// `shown` the version in force, and a request that comes sooner is no violation.
 pub fn crawl_delay(case: &Case<'_>, shown: bool) -> Option<Duration> {
     let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
-    if case.holdings.forgotten || !case.holdings.watched && !shown {
+    if case.cached_versions.may_be_unknown || !case.cached_versions.is_observed && !shown {
         return None;
     }
-    case.holdings.former().try_fold(now, |shortest, held| match binding_in(case, &held.former) {
+    case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.former) {
         Binding::Group(group) => {
             let delay = held.former.delays.get(usize::from(group)).copied().flatten();
             delay.map(|delay| delay.min(shortest))
@@ -323,11 +323,11 @@ enum Cached {
 
 /// The mildest of them. A version whose rules are no longer known counts as one that allows.
 fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> Cached {
-    if case.holdings.forgotten {
+    if case.cached_versions.may_be_unknown {
         return Cached::Allows;
     }
     let mut mildest = Cached::Disallows;
-    for held in case.holdings.former() {
+    for held in case.cached_versions.superseded() {
         match match_rules(&held.former.matcher, binding_in(case, &held.former), target).outcome {
             Outcome::Disallowed => {}
             Outcome::Ambiguous => mildest = Cached::Ambiguous,

@@ -1,4 +1,4 @@
-//! The decision about one request: [`Facts`] and [`Holdings`] in, a [`Decision`] out, by [`decide`]. `explain` makes the
+//! The decision about one request: [`Facts`] and [`CachedVersions`] in, a [`Decision`] out, by [`decide`]. `explain` makes the
 //! same decision and says why. Pure: neither allocates (in `decide`), locks, nor reads a clock. Must not know how facts
 //! are gathered, and what is done with a decision.
 
@@ -49,40 +49,41 @@ pub struct Facts<'a> {
     pub now: Timestamp,
 }
 
-/// What a crawler may hold of a site's robots.txt, besides the version in force: the versions that it was served on
-/// this host within the time that it may go by a copy. The default is what is known without a ledger: nothing.
+/// The versions of robots.txt that a crawler may have cached, besides the one in force. The default is what is known
+/// without a ledger: nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Holdings<'a> {
+pub struct CachedVersions<'a> {
     /// Superseded versions, as the history of the host has them.
     pub versions: &'a [Held],
-    /// Which of them it may hold, a bit each, the first the lowest.
-    pub held: u64,
-    /// It may hold a version whose rules are not known any more: that counts as allowing.
-    pub forgotten: bool,
-    /// Whether it was served any version at all.
-    pub fetched: bool,
-    /// Whether it itself was served the version in force on this host. Never of bots that no list knows, who share a
-    /// name, nor behind a cache.
-    pub in_force: bool,
-    /// Whether the host was watched without a gap for the whole time, so that nothing it holds is unknown.
-    pub watched: bool,
+    /// Which of them the crawler may have cached: a bit each, the first the lowest.
+    pub cached: u64,
+    /// Whether the crawler may have cached a version whose rules are not known any more. That counts as allowing.
+    pub may_be_unknown: bool,
+    /// Whether the crawler was served any version.
+    pub was_served: bool,
+    /// Whether the crawler itself was served the version in force on this host. Never of bots that no list knows, which
+    /// share a name, nor behind a cache.
+    pub has_version_in_force: bool,
+    /// Whether the host was observed without a gap for as long as a copy may be used. Then the crawler has cached nothing
+    /// else.
+    pub is_observed: bool,
 }
 
-impl<'a> Holdings<'a> {
+impl<'a> CachedVersions<'a> {
     /// What any crawler may have cached where it is not known which crawler was served what: every version that was in
     /// force within the time for which a copy may be used.
-    pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> Holdings<'a> {
+    pub fn of_anyone(claimant: Claimant<'a>, now: Timestamp) -> CachedVersions<'a> {
         let Claimant { entry, history, .. } = claimant;
         let window = entry.site.grace + entry.site.behind_cache.unwrap_or_default();
         let cached_since = history.cached_since(window, now);
-        let held = superseded_since(claimant, cached_since);
-        let forgotten = history.unknown_until.is_some_and(|until| until >= cached_since);
-        Holdings { versions: &history.superseded, held, forgotten, ..Holdings::default() }
+        let cached = superseded_since(claimant, cached_since);
+        let may_be_unknown = history.unknown_until.is_some_and(|until| until >= cached_since);
+        CachedVersions { versions: &history.superseded, cached, may_be_unknown, ..CachedVersions::default() }
     }
 
-    /// The superseded versions that it may hold.
-    pub fn former(&self) -> impl Iterator<Item = &'a Held> {
-        chosen(self.versions, self.held)
+    /// The superseded versions that the crawler may have cached.
+    pub fn superseded(&self) -> impl Iterator<Item = &'a Held> {
+        chosen(self.versions, self.cached)
     }
 }
 
@@ -117,7 +118,7 @@ pub struct Scratch {
 }
 
 #[cfg(test)]
-mod holding_tests;
+mod enforcement_tests;
 #[cfg(test)]
 mod tests;
 

@@ -10,7 +10,7 @@ use super::explanation::{
 };
 use super::identity::Identity;
 use super::labels::{claim_label, claim_of, place};
-use super::{Holdings, Scratch};
+use super::{CachedVersions, Scratch};
 use crate::crawlers::{Claim, Registry};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
@@ -27,8 +27,8 @@ pub fn explain(
 ) -> Explanation {
     match Claimant::named(snapshot, registry, facts) {
         Some(claimant) => {
-            let holdings = Holdings::of_anyone(claimant, facts.now);
-            explain_for(&Case { registry, facts: *facts, claimant, holdings }, Behaviour::default(), response)
+            let cached_versions = CachedVersions::of_anyone(claimant, facts.now);
+            explain_for(&Case { registry, facts: *facts, claimant, cached_versions }, Behaviour::default(), response)
         }
         None => report_unclaimed(registry, facts, response),
     }

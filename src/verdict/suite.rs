@@ -5,7 +5,7 @@ use super::claimant::{Case, Claimant};
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
-use super::{Facts, Holdings};
+use super::{CachedVersions, Facts};
 use crate::crawlers::Registry;
 use crate::policy::model::{HeldByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::planned_pause;
@@ -120,18 +120,29 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
     let former;
-    let holdings = match &test.held {
-        None => Holdings::default(),
-        Some(HeldByTest::Nothing) => Holdings { watched: true, ..Holdings::default() },
-        Some(HeldByTest::InForce) => Holdings { watched: true, fetched: true, in_force: true, ..Holdings::default() },
+    let cached_versions = match &test.held {
+        None => CachedVersions::default(),
+        Some(HeldByTest::Nothing) => CachedVersions { is_observed: true, ..CachedVersions::default() },
+        Some(HeldByTest::InForce) => CachedVersions {
+            is_observed: true,
+            was_served: true,
+            has_version_in_force: true,
+            ..CachedVersions::default()
+        },
         Some(HeldByTest::Former(text)) => {
             let body = Arc::from(text.as_bytes());
             let since = facts.now;
             former = [Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: since }];
-            Holdings { versions: &former, held: 1, watched: true, fetched: true, ..Holdings::default() }
+            CachedVersions {
+                versions: &former,
+                cached: 1,
+                is_observed: true,
+                was_served: true,
+                ..CachedVersions::default()
+            }
         }
     };
-    explain_for(&Case { registry, facts, claimant, holdings }, Behaviour::default(), &response)
+    explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
 }
 
 /// What a case expects, held against what came.

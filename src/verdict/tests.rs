@@ -74,8 +74,8 @@ impl World {
             identity: Identity::Unverified,
             now: self.now,
         };
-        let holdings = Holdings::of_anyone(self.claimant(&facts), self.now);
-        decide(&self.snapshot, Registry::builtin(), &facts, &holdings, &mut Scratch::default())
+        let cached_versions = CachedVersions::of_anyone(self.claimant(&facts), self.now);
+        decide(&self.snapshot, Registry::builtin(), &facts, &cached_versions, &mut Scratch::default())
             .expect("a site has the host")
     }
 

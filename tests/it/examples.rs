@@ -5,7 +5,7 @@ use crate::support::{BINGBOT, BROWSER, Connection, GPTBOT, HOST, Origin, Respons
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::{SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{Action, Facts, Holdings, Identity, Scratch, decide, load};
+use crawlgate::verdict::{Action, CachedVersions, Facts, Identity, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use std::fs;
 use std::io::Read;
@@ -189,7 +189,7 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
                 identity: Identity::Unverified,
                 now: Timestamp(0),
             };
-            let decision = decide(&snapshot, registry, &facts, &Holdings::default(), &mut Scratch::default())
+            let decision = decide(&snapshot, registry, &facts, &CachedVersions::default(), &mut Scratch::default())
                 .expect("a site has the host");
             let expected = if matches!(decision.action, Action::Block(_)) { 403 } else { 200 };
             *if expected == 403 { &mut refused } else { &mut passed } += 1;

@@ -7,7 +7,7 @@ use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, Former, Held, SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{
-    Behaviour, Case, Claimant, Facts, Holdings, Identity, Kind, ResponseFacts, Scratch, Verdict, decide, explain,
+    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, ResponseFacts, Scratch, Verdict, decide, explain,
     explain_for,
 };
 use crawlgate::yaml::Source;
@@ -271,7 +271,7 @@ proptest! {
         };
         for (token, target) in &asked {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
-            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             if decision.kind == Kind::Ambiguous {
                 continue;
             }
@@ -342,7 +342,7 @@ proptest! {
         let site = &snapshot.sites()[0].site;
         for (token, target) in asked.iter().chain(&[("GPTBot", "/robots.txt?a".to_owned())]) {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
-            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             if decision.kind == Kind::Ambiguous {
                 continue;
             }
@@ -359,7 +359,7 @@ proptest! {
         for (number, (token, target)) in asked.iter().enumerate() {
             let user_agent = if number == 0 { BROWSER.to_owned() } else { format!("{token}/1.0") };
             let facts = facts(&user_agent, target);
-            let decision = decide(&snapshot, Registry::builtin(), &facts, &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, Registry::builtin(), &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             let response = ResponseFacts { status, content_type: Some("text/html"), origin_tags: &[] };
             let explanation = explain(&snapshot, Registry::builtin(), &facts, &response);
             prop_assert_eq!(explanation.verdict, decision.verdict);
@@ -382,10 +382,10 @@ proptest! {
         for (token, target) in &asked {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let facts = facts(&user_agent, target);
-            let then = decide(&before, registry, &facts, &Holdings::default(), &mut Scratch::default()).expect("a site has the host");
+            let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
-            let holdings = Holdings { versions: &held, held: 1, watched: true, fetched: true, ..Holdings::default() };
-            let decision = decide(&now, registry, &facts, &holdings, &mut Scratch::default()).expect("a site has the host");
+            let cached_versions = CachedVersions { versions: &held, cached: 1, is_observed: true, was_served: true, ..CachedVersions::default() };
+            let decision = decide(&now, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
             // What was ambiguous then is so to who goes by it: the RFC lets it ask.
             let expected = match then.kind {
                 Kind::Allowed => Kind::StaleCopy,
@@ -394,7 +394,7 @@ proptest! {
             };
             prop_assert_eq!(decision.kind, expected, "{} asks for {}\n{}", token, target, String::from_utf8_lossy(&site.robots_txt.body));
             let claimant = Claimant::named(&now, registry, &facts).expect("a site has the host");
-            let case = Case { registry, facts, claimant, holdings };
+            let case = Case { registry, facts, claimant, cached_versions };
             let said = explain_for(&case, Behaviour::default(), &ResponseFacts::default());
             prop_assert_eq!((said.kind, said.never_fetched, said.action.kind), (decision.kind, decision.never_fetched, decision.action.name()));
         }
@@ -407,12 +407,12 @@ proptest! {
         let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
-            let holdings = Holdings { versions: &held, held: bits, forgotten, fetched, in_force: false, watched };
+            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, is_observed: watched };
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
-            let decision = decide(&snapshot, registry, &facts, &holdings, &mut Scratch::default()).expect("a site has the host");
+            let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
             let claimant = Claimant::named(&snapshot, registry, &facts).expect("a site has the host");
-            let case = Case { registry, facts, claimant, holdings };
+            let case = Case { registry, facts, claimant, cached_versions };
             let said = explain_for(&case, Behaviour::default(), &ResponseFacts::default());
             prop_assert_eq!((said.verdict, said.kind, said.never_fetched), (decision.verdict, decision.kind, decision.never_fetched));
             prop_assert_eq!((said.action.kind, said.action.would.is_some()), (decision.action.name(), decision.would.is_some()));

@@ -49,9 +49,10 @@ fn decided(
         identity,
         now: Timestamp(0),
     };
-    let (registry, holdings) = (Registry::builtin(), Holdings { watched: true, ..Holdings::default() });
+    let (registry, cached_versions) =
+        (Registry::builtin(), CachedVersions { is_observed: true, ..CachedVersions::default() });
     let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
-    let case = Case { registry, facts, claimant, holdings };
+    let case = Case { registry, facts, claimant, cached_versions };
     let decision = decide_for(&case, behaviour, &mut Scratch::default());
     let told = explain_for(&case, behaviour, &ResponseFacts::default());
     assert_eq!((told.kind, told.action.kind), (decision.kind, decision.action.name()), "explain says the same");
