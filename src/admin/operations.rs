@@ -147,7 +147,6 @@ impl Operations {
     /// How things stand.
     pub fn status(&self) -> Status {
         let mut status = self.judge.sites.status(self.now());
-        status.warnings.extend(self.judge.behaviours.traps.problem());
         status.warnings.extend(self.judge.events.problem());
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {

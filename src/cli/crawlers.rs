@@ -142,11 +142,12 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Fai
         return print_json(&Identified { claim, crawler });
     }
     let mut out = io::stdout().lock();
-    Ok(match (claim, crawler) {
+    match (claim, crawler) {
         (_, Some(crawler)) => record(&mut out, crawler)?,
         (Claimed::Nobody, None) => writeln!(out, "nobody: the user agent of a browser, an app or a tool")?,
         (_, None) => writeln!(out, "other: the user agent says that it is a bot, and it is not in the registry")?,
-    })
+    }
+    Ok(())
 }
 
 fn table(out: &mut impl Write, crawlers: &[&Crawler]) -> io::Result<()> {

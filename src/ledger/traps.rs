@@ -5,7 +5,7 @@
 use super::bounded::{Bounded, Ends};
 use super::clock_steps::{ClockSteps, TOLERANCE};
 use crate::clock::Moment;
-use crate::state::{AsWritten, Fact, MarkedClient, StateStore, StoreHealth};
+use crate::state::{AsWritten, Fact, MarkedClient, StateStore};
 use crate::time::{Timestamp, rfc3339};
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -186,14 +186,6 @@ impl Traps {
     /// Whether nobody is marked.
     pub fn is_empty(&self) -> bool {
         self.0.marks.is_empty()
-    }
-
-    /// What is wrong with the store, for `status`.
-    pub fn problem(&self) -> Option<String> {
-        match self.0.kept.as_ref()?.store.health() {
-            StoreHealth::Healthy => None,
-            health => Some(health.to_string()),
-        }
     }
 }
 

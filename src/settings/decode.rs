@@ -30,25 +30,23 @@ pub fn read(source: &Source) -> (Option<SettingsFile>, Diagnostics) {
 fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
     later(&mut fields, &["identity", "store"], decoder);
-    let mut said = SettingsFile::default();
-    said.listen = fields.take("listen").map(|node| listen(node, decoder)).unwrap_or_default();
-    said.origins = fields.take("origins").map(|node| origins(node, decoder)).unwrap_or_default();
-    said.policies = fields.take("policies").and_then(|node| path(node, decoder));
-    said.admin = fields.take("admin").and_then(|node| or_off(node, decoder, address));
-    said.control = fields.take("control").and_then(|node| or_off(node, decoder, path));
-    said.state = fields.take("state").and_then(|node| or_off(node, decoder, path));
-    said.trusted_proxies = fields.take("trusted_proxies").map(|node| read_networks(node, decoder));
-    if let Some(node) = fields.take("limits") {
-        said.limits = limits(node, decoder);
-    }
-    if let Some(node) = fields.take("logs") {
-        (said.access, said.events, said.addresses) = logs(node, decoder);
-    }
-    said.threads = fields
-        .take("threads")
-        .and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"))
-        .and_then(|threads| usize::try_from(threads).ok());
-    said.strict = fields.take("strict").and_then(|node| decoder.boolean(node));
+    let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
+    let (access, events, addresses) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
+    let said = SettingsFile {
+        listen: fields.take("listen").map(|node| listen(node, decoder)).unwrap_or_default(),
+        origins: fields.take("origins").map(|node| origins(node, decoder)).unwrap_or_default(),
+        policies: fields.take("policies").and_then(|node| path(node, decoder)),
+        admin: fields.take("admin").and_then(|node| or_off(node, decoder, address)),
+        control: fields.take("control").and_then(|node| or_off(node, decoder, path)),
+        state: fields.take("state").and_then(|node| or_off(node, decoder, path)),
+        trusted_proxies: fields.take("trusted_proxies").map(|node| read_networks(node, decoder)),
+        limits: fields.take("limits").map(|node| limits(node, decoder)).unwrap_or_default(),
+        access,
+        events,
+        addresses,
+        threads: threads.and_then(|threads| usize::try_from(threads).ok()),
+        strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
+    };
     fields.finish(decoder);
     Some(said)
 }

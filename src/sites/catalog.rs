@@ -57,7 +57,7 @@ impl SiteCatalog {
                     self.memory.last_good.insert(name.clone(), source.text.clone());
                 }
                 let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
-                (PolicyFile::Active { entry: self.into_force(site, now) }, outcome)
+                (PolicyFile::Active { entry: self.bring_into_force(site, now) }, outcome)
             }
             FileResult::HostConflict { owner, copy } => {
                 let last_good = self.last_good(before, copy, now);
@@ -75,7 +75,7 @@ impl SiteCatalog {
 
     fn last_good(&mut self, before: Option<LastGood>, copy: Option<Arc<Site>>, now: Timestamp) -> Option<LastGood> {
         match copy {
-            Some(copy) => Some(LastGood { entry: self.into_force(copy, now), is_copy: true }),
+            Some(copy) => Some(LastGood { entry: self.bring_into_force(copy, now), is_copy: true }),
             None => before,
         }
     }
@@ -86,7 +86,7 @@ impl SiteCatalog {
             DefaultSitesChange::Begin(sites) => {
                 for site in sites {
                     let name = site.name.clone();
-                    let entry = self.into_force(site, now);
+                    let entry = self.bring_into_force(site, now);
                     self.default_sites.insert(name, entry);
                 }
             }
@@ -107,7 +107,7 @@ impl SiteCatalog {
     }
 
     /// A site that comes into force, with the past of its tags.
-    fn into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
+    fn bring_into_force(&mut self, site: Arc<Site>, now: Timestamp) -> SiteEntry {
         let takes_name = self.default_sites.contains_key(&site.name);
         self.origins.note(&site, takes_name, now);
         self.memory.pauses.note(&site, now);
@@ -117,7 +117,7 @@ impl SiteCatalog {
 
     fn replace(&mut self, site: Arc<Site>, now: Timestamp) {
         let name = site.name.clone();
-        let entry = self.into_force(site, now);
+        let entry = self.bring_into_force(site, now);
         let in_file = self.files.get_mut(&name).and_then(|file| file.state.entry_mut());
         if let Some(place) = in_file.or_else(|| self.default_sites.get_mut(&name)) {
             *place = entry;

@@ -128,7 +128,7 @@ fn hosts_of_the_settings_are_hosts_of_a_site() {
 }
 
 #[test]
-fn the_first_policy_takes_the_place_of_all_and_what_it_is_for_is_remembered() {
+fn first_policy_replaces_all_default_sites() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
     fs::write(directory.path().join("b.yaml"), "hosts: b.example\npurposes: { training: disallow }\n")
@@ -157,7 +157,7 @@ fn the_first_policy_takes_the_place_of_all_and_what_it_is_for_is_remembered() {
 }
 
 #[test]
-fn a_first_policy_for_every_host_follows_all_of_them_and_has_the_copy_for_every_host() {
+fn first_policy_for_every_host_follows_every_default_site() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
     fs::write(directory.path().join("all.yaml"), "purposes: { training: disallow }\n").expect("a policy");
@@ -175,7 +175,7 @@ fn a_first_policy_for_every_host_follows_all_of_them_and_has_the_copy_for_every_
 /// It was in force on this host a moment ago, whatever name it was asked for by: it stays until the origin says
 /// otherwise.
 #[test]
-fn a_policy_goes_on_with_the_copy_that_was_in_use_on_its_host() {
+fn policy_takes_over_the_copy_of_its_host() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
     // Its file is called like the site of another host.
@@ -186,7 +186,7 @@ fn a_policy_goes_on_with_the_copy_that_was_in_use_on_its_host() {
 }
 
 #[test]
-fn a_refused_file_with_the_name_of_such_a_site_is_told_and_touches_nothing() {
+fn rejected_file_with_the_name_of_a_default_site_changes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let live = told(directory.path());
     fs::write(directory.path().join("origin-a.example.yaml"), "hots: a.example\n").expect("a policy");

@@ -63,7 +63,7 @@ fn policy(hosts: &str, tag: &str) -> String {
 }
 
 #[test]
-fn the_closest_pattern_tells_and_those_that_come_later_go_by_the_wider_one() {
+fn host_moves_with_its_closest_pattern() {
     for cold in [false, true] {
         let mut world = World::start(&[
             ("shop", &policy("\"*.shop.example\", shop.example", "noindex")),
@@ -101,7 +101,7 @@ fn a_port_that_moves_takes_its_name_with_it() {
 }
 
 #[test]
-fn a_site_that_said_something_lately_leaves_it_on_its_hosts() {
+fn host_of_a_site_with_recent_tags_counts_as_moved() {
     let mut world = World::start(&[("shop", &policy("shop.example", "noindex")), ("blog", &policy("b.example", ""))]);
     world.write("shop", &policy("shop.example", ""));
     world.go_on(false, 40 * DAY);
@@ -128,7 +128,7 @@ fn a_retired_path_is_something_that_is_said() {
 }
 
 #[test]
-fn where_the_memory_is_lost_nobody_knows_what_was_said() {
+fn lost_state_makes_every_host_count_as_moved() {
     let mut world = World::start(&[("shop", &policy("shop.example", ""))]);
     world.live = None;
     fs::write(world.path("state/state.db"), "no database").expect("damaged");

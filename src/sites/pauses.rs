@@ -46,7 +46,7 @@ pub enum PauseError {
     /// It would end at once.
     #[error("a pause lasts at least a second; to end one, resume")]
     Empty,
-    /// It is long, and nobody said that this is meant.
+    /// It is long, and the operator did not say that this is meant.
     #[error("a pause of more than 36 hours costs places in search results: say `long` if it is meant")]
     Long,
     /// No policy is in force.

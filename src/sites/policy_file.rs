@@ -118,7 +118,7 @@ pub struct KnownFile {
 /// The findings of a file.
 #[derive(Clone, Debug, Default)]
 pub struct FileReport {
-    /// One line for each finding that needs somebody, at most [`MAX_TOLD`]: for the log and the status.
+    /// One line for each error and warning, at most [`MAX_TOLD`]: for the log and the status.
     pub findings: Vec<String>,
     /// All errors at length, for a start that fails.
     pub rendered: String,

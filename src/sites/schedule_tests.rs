@@ -58,7 +58,7 @@ fn superseded(live: &SiteManager) -> Vec<(Version, Timestamp)> {
 }
 
 #[test]
-fn the_clock_moves_a_path_on_and_holds_the_version_before() {
+fn clock_moves_a_retired_path_to_its_next_stage() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), POLICY);
     let live = start(directory.path(), 0);
@@ -89,7 +89,7 @@ fn the_clock_moves_a_path_on_and_holds_the_version_before() {
 }
 
 #[test]
-fn what_is_in_force_goes_on_while_its_file_is_refused() {
+fn stage_advances_while_the_file_is_rejected() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), POLICY);
     let live = start(directory.path(), 0);
@@ -118,7 +118,7 @@ fn a_reload_keeps_time_and_a_restart_finds_the_stage() {
 }
 
 #[test]
-fn the_front_page_is_as_it_was_sent_last_until_the_policy_changes() {
+fn front_page_tags_count_until_the_policy_changes() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), POLICY);
     let live = start(directory.path(), 0);
@@ -134,7 +134,7 @@ fn the_front_page_is_as_it_was_sent_last_until_the_policy_changes() {
     assert_eq!(status(&live), (true, Some(Timestamp(4))));
     only(&live).site.front_page.saw(&said("unavailable_after: 1970-01-01T00:00:05Z"), Timestamp(4));
     assert_eq!(status(&live), (true, Some(Timestamp(4))), "not after its moment yet");
-    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable, "its moment came while nobody asked");
+    assert!(!live.status(Timestamp(6)).sites.remove(0).indexable, "its moment came without a request");
     write(directory.path(), &format!("{POLICY}indexing: {{ paths: /a, tag: noindex }}\n"));
     live.reload(Timestamp(5));
     assert_eq!(status(&live), (true, None));

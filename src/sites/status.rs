@@ -72,7 +72,7 @@ pub struct SiteStatus {
     /// What is being retired.
     #[serde(default)]
     pub retire: Vec<RetireStatus>,
-    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: nobody is asked.
+    /// Crawlers are to be asked for a licence, and neither the policy nor the origin names one: no crawler is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_for_no_license: bool,
     /// The origin's own robots.txt, where the policy asks for it.

@@ -86,7 +86,7 @@ fn copy(site: &str, rule: &str) -> (String, OriginKnown) {
 }
 
 #[test]
-fn whoever_takes_a_host_over_is_judged_by_what_was_published_there() {
+fn site_inherits_the_history_of_its_hosts() {
     for cold in [false, true] {
         // Another file for the same host.
         let mut world = World::start(&[("shop", &policy("shop.example", "/a"))]);
@@ -100,7 +100,7 @@ fn whoever_takes_a_host_over_is_judged_by_what_was_published_there() {
             world.write("shop", &policy("shop.example", "/b"));
             world.go_on(cold, 10);
             assert_eq!(world.held("shop.example"), ["/a"], "{wide:?}, cold: {cold}");
-            assert!(world.held("blog.example").is_empty(), "nobody else is touched");
+            assert!(world.held("blog.example").is_empty(), "no other host is touched");
             // And goes back among the others.
             world.remove("shop");
             world.go_on(cold, 20);
@@ -116,7 +116,7 @@ fn whoever_takes_a_host_over_is_judged_by_what_was_published_there() {
 }
 
 #[test]
-fn a_host_that_had_no_site_for_a_while_is_remembered() {
+fn host_without_a_site_for_a_while_keeps_its_history() {
     for cold in [false, true] {
         let mut world =
             World::start(&[("shop", &policy("shop.example", "/a")), ("other", &policy("other.example", "/o"))]);
@@ -127,7 +127,7 @@ fn a_host_that_had_no_site_for_a_while_is_remembered() {
         world.go_on(cold, 30);
         assert_eq!(world.held("shop.example"), ["/a"], "cold: {cold}");
 
-        // Not for ever: the longest that anybody keeps a copy is a week.
+        // Not for ever: the longest that a crawler keeps a copy is a week.
         let mut world =
             World::start(&[("shop", &policy("shop.example", "/a")), ("other", &policy("other.example", "/o"))]);
         world.remove("shop");
@@ -140,7 +140,7 @@ fn a_host_that_had_no_site_for_a_while_is_remembered() {
 }
 
 #[test]
-fn the_first_policy_follows_what_was_passed_on_without_one() {
+fn first_policy_follows_the_default_site() {
     for cold in [false, true] {
         let mut world = World::start(&[]);
         let (site, known) = copy("origin", "/a");
@@ -173,7 +173,7 @@ fn a_copy_goes_with_its_host() {
 }
 
 #[test]
-fn a_site_that_goes_to_another_host_leaves_the_copy_behind() {
+fn site_with_another_host_leaves_the_copy_behind() {
     let merged = |hosts: &str| format!("hosts: [{hosts}]\nrobots: {{ groups: [{{ agents: '*', disallow: /p }}] }}\n");
     for cold in [false, true] {
         let mut world = World::start(&[("shop", &merged("a.example"))]);
@@ -183,7 +183,7 @@ fn a_site_that_goes_to_another_host_leaves_the_copy_behind() {
         world.write("shop", &merged("b.example"));
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
-        assert_eq!(world.published("b.example", 10), None, "what a.example has nobody said of b.example, cold: {cold}");
+        assert_eq!(world.published("b.example", 10), None, "the file of a.example says nothing of b.example, cold: {cold}");
     }
 }
 

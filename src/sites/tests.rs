@@ -68,7 +68,7 @@ fn entry(live: &SiteManager) -> SiteEntry {
 }
 
 #[test]
-fn one_site_s_mistake_touches_no_other() {
+fn mistake_of_one_site_touches_no_other() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
     write(root, "a.yaml", &policy("/one"));
@@ -100,7 +100,7 @@ fn one_site_s_mistake_touches_no_other() {
 }
 
 #[test]
-fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
+fn broken_file_at_start_needs_a_last_good_policy() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "a.yaml", &policy("/good"));
     drop(start(directory.path(), Some(state.path()), 0));
@@ -119,7 +119,7 @@ fn a_broken_file_runs_on_its_last_good_copy_and_without_one_does_not_start() {
 }
 
 #[test]
-fn superseded_versions_are_kept_as_long_as_anybody_may_hold_them() {
+fn superseded_version_is_kept_as_long_as_it_may_be_cached() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
@@ -172,7 +172,7 @@ fn since_when_a_version_is_in_force_survives_a_restart() {
 }
 
 #[test]
-fn a_switched_pause_outranks_the_file_survives_a_restart_and_ends() {
+fn switched_pause_outranks_the_file_and_survives_a_restart() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let planned = "pause: { from: 1970-01-01T00:10:00Z, until: 1970-01-01T00:20:00Z, retry_after: 1m }\n";
     write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
@@ -195,7 +195,7 @@ fn a_switched_pause_outranks_the_file_survives_a_restart_and_ends() {
 }
 
 #[test]
-fn a_pause_without_an_end_lasts_twelve_hours_from_when_it_was_first_seen() {
+fn pause_without_an_end_lasts_twelve_hours() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(
         directory.path(),
@@ -209,7 +209,7 @@ fn a_pause_without_an_end_lasts_twelve_hours_from_when_it_was_first_seen() {
 }
 
 #[test]
-fn a_long_pause_has_to_be_meant() {
+fn long_pause_needs_to_be_confirmed() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
@@ -235,9 +235,9 @@ fn files_that_are_no_text_or_too_large_are_findings() {
     assert!(report.sites[1].findings[0].contains("not UTF-8"), "{report:?}");
 }
 
-/// The log and the status are for what needs somebody: notes are left to `check`, and a flood is cut.
+/// The log and the status are for what an operator has to do: notes are left to `check`, and a flood is cut.
 #[test]
-fn what_is_only_worth_knowing_is_not_told() {
+fn reload_reports_no_notes_and_cuts_a_flood() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/private/"));
     let mistakes: String = (0..100).map(|number| format!("mistake{number}: 1\n")).collect();
@@ -309,7 +309,7 @@ fn new_tags_are_new_for_thirty_days_through_restarts() {
 const KEPT: i64 = 7 * DAY + 3_600;
 
 #[test]
-fn pages_are_new_when_what_is_written_into_them_changes() {
+fn changed_html_rules_make_pages_new() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let text = |html: &str| format!("{}html: {html}\n", policy("/one"));
     let new = |live: &SiteManager, now: i64| entry(live).tags_are_new(&Default::default(), Timestamp(now));
@@ -329,7 +329,7 @@ fn pages_are_new_when_what_is_written_into_them_changes() {
 }
 
 #[test]
-fn what_was_superseded_before_a_restart_may_still_be_held() {
+fn superseded_versions_survive_a_restart() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let held = |live: &Arc<SiteManager>| -> Vec<(String, i64, i64)> {
         let first_rule = |body: &[u8]| {
@@ -352,7 +352,7 @@ fn what_was_superseded_before_a_restart_may_still_be_held() {
     write(directory.path(), "a.yaml", &policy("/three"));
     let live = start(directory.path(), Some(state.path()), 300);
     let both = [("/two".to_owned(), 100, 300), ("/one".to_owned(), 0, 100)];
-    assert_eq!((held(&live), history(&live).unknown_until), (both.to_vec(), None), "it changed while nobody ran");
+    assert_eq!((held(&live), history(&live).unknown_until), (both.to_vec(), None), "it changed while no crawlgate ran");
     let one = history(&live).superseded[1].former.version;
     drop(live);
     // What is not the version that it is said to be is none.
@@ -384,7 +384,7 @@ fn a_version_is_on_disk_before_it_is_served() {
 }
 
 #[test]
-fn since_when_crawlers_are_told_apart_survives_a_restart_and_ends_with_another_name() {
+fn identity_epoch_survives_a_restart_and_ends_with_a_new_token() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), Some(state.path()), 10);
@@ -423,7 +423,7 @@ fn a_host_moves_from_one_site_to_another_in_one_reload() {
 }
 
 #[test]
-fn of_two_new_claims_to_a_host_the_later_name_is_refused_and_no_claim_drives_out_what_is_in_force() {
+fn host_stays_with_the_site_in_force_else_the_earlier_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path();
     write(root, "m.yaml", &policy("/m"));
@@ -442,7 +442,7 @@ fn of_two_new_claims_to_a_host_the_later_name_is_refused_and_no_claim_drives_out
 }
 
 #[test]
-fn a_change_that_leaves_robots_txt_as_it_was_makes_no_version() {
+fn change_with_the_same_bytes_makes_no_version() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
@@ -457,7 +457,7 @@ fn a_change_that_leaves_robots_txt_as_it_was_makes_no_version() {
 }
 
 #[test]
-fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
+fn reload_without_changes_drops_expired_versions() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
@@ -471,7 +471,7 @@ fn versions_leave_when_their_grace_time_is_over_though_nothing_changes() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_read_keeps_all_sites_and_is_said() {
+fn unreadable_directory_keeps_all_sites() {
     let directory = tempfile::tempdir().expect("a directory");
     let root = directory.path().join("policies");
     fs::create_dir(&root).expect("a folder");
@@ -491,7 +491,7 @@ fn a_directory_that_cannot_be_read_keeps_all_sites_and_is_said() {
 }
 
 #[test]
-fn what_is_no_file_is_a_finding_and_holds_nothing_up() {
+fn pipe_and_dangling_link_are_findings() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let live = start(directory.path(), None, 0);
@@ -504,7 +504,7 @@ fn what_is_no_file_is_a_finding_and_holds_nothing_up() {
 }
 
 #[test]
-fn a_planned_pause_whose_beginning_is_past_lasts_twelve_hours_from_when_it_came_into_force() {
+fn planned_pause_with_a_past_beginning_begins_when_loaded() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &format!("{}pause: {{ from: 1970-01-02T00:00:00Z }}\n", policy("/one")));
     let live = start(directory.path(), None, 10 * DAY);
@@ -512,7 +512,7 @@ fn a_planned_pause_whose_beginning_is_past_lasts_twelve_hours_from_when_it_came_
 }
 
 #[test]
-fn a_planned_pause_that_is_over_does_not_begin_again_however_long_it_stays_in_the_file() {
+fn planned_pause_that_is_over_does_not_begin_again() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     write(directory.path(), "a.yaml", &format!("{}pause: {{ audience: everyone }}\n", policy("/one")));
     let live = start(directory.path(), Some(state.path()), 0);
@@ -527,7 +527,7 @@ fn a_planned_pause_that_is_over_does_not_begin_again_however_long_it_stays_in_th
 }
 
 #[test]
-fn a_planned_pause_that_was_ended_stays_ended_until_its_end() {
+fn planned_pause_ended_by_hand_stays_ended() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let planned = "pause: { from: 1970-01-01T00:00:00Z, until: 1970-03-15T00:00:00Z }\nacknowledge: long_pause\n";
     write(directory.path(), "a.yaml", &format!("{}{planned}", policy("/one")));
@@ -565,7 +565,7 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 }
 
 #[test]
-fn a_file_that_makes_the_compiler_fail_touches_no_other_site() {
+fn panic_of_the_compiler_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
     let read: compiler::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
@@ -613,7 +613,7 @@ fn copy(text: &str) -> Arc<OriginFile> {
 }
 
 #[test]
-fn without_a_policy_the_origin_s_file_is_observed_until_there_is_one() {
+fn origins_file_is_observed_until_the_first_policy() {
     let directory = tempfile::tempdir().expect("a directory");
     let policies = directory.path().join("policies");
     let mut options = options(&policies);
@@ -679,7 +679,7 @@ fn a_copy_that_is_awaited_again_costs_no_version() {
 }
 
 #[test]
-fn whatever_changes_the_bytes_makes_a_version_that_may_be_held() {
+fn every_change_of_the_bytes_makes_a_version() {
     let (directory, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let retire = "retire: [{ paths: [/old/], noindex_from: 1970-01-01, disallow_after: 20d }]\n";
     let policy = format!("hosts: a.example\n{retire}");
@@ -691,7 +691,7 @@ fn whatever_changes_the_bytes_makes_a_version_that_may_be_held() {
 
     live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
     let first = version(&live);
-    assert_eq!(held(&live), [], "what was never served nobody holds");
+    assert_eq!(held(&live), [], "no crawler has what was never served");
     live.origin_says("a", copy("User-agent: *\nDisallow: /b/\n"), Timestamp(20 * DAY - 9)).expect("fine");
     let second = version(&live);
     assert_eq!(held(&live), [first], "the origin changed its file");

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// Network and overlay file systems notify nobody.
+/// Network and overlay file systems send no notifications.
 const NET: Duration = Duration::from_secs(30);
 
 /// Keeps the watch alive; dropped, it ends.

@@ -36,30 +36,23 @@ impl Lost {
     }
 }
 
-/// Which file lines belong into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Belong {
-    /// The file that has the log's name now.
-    ToName,
-    /// The open file, whatever its name is: the log is about to be opened again.
-    ToOpenFile,
-}
-
 impl LogFile {
     pub(super) fn open(name: &'static str, path: &Path) -> io::Result<LogFile> {
         let (file, torn) = append(path)?;
         Ok(LogFile { name, file, path: path.to_owned(), torn, reopen_problem: None })
     }
 
-    /// Writes whole lines. Lines that belong to an open file that was removed go into a new one: the
-    /// old one has no name by which it could be read.
-    pub(super) fn write_lines(&mut self, lines: &[u8], belong: Belong) -> Result<(), Lost> {
+    /// Writes whole lines into the file that has the log's name.
+    pub(super) fn write_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
         let was_logged = self.reopen_problem.take().is_some();
-        if (belong == Belong::ToName || self.is_removed())
-            && let Err(error) = self.keep_name()
-        {
+        if let Err(error) = self.keep_name() {
             self.write_on(error, was_logged).map_err(Lost::all(lines))?;
         }
+        self.append_lines(lines)
+    }
+
+    /// Appends whole lines to the open file.
+    fn append_lines(&mut self, lines: &[u8]) -> Result<(), Lost> {
         self.end_torn_line().map_err(Lost::all(lines))?;
         self.append(lines).map_err(|(written, error)| {
             let unwritten = &lines[written..];
@@ -76,7 +69,7 @@ impl LogFile {
 
     /// The open file is written, because no file can be created under its name. An error where it was removed.
     fn write_on(&mut self, error: io::Error, was_logged: bool) -> io::Result<()> {
-        if self.is_removed() {
+        if self.file.metadata().is_ok_and(|file| file.nlink() == 0) {
             return Err(error);
         }
         if !was_logged {
@@ -89,10 +82,6 @@ impl LogFile {
         }
         self.reopen_problem = Some(error.to_string());
         Ok(())
-    }
-
-    fn is_removed(&self) -> bool {
-        self.file.metadata().is_ok_and(|file| file.nlink() == 0)
     }
 
     /// Opens the file again if its name is gone or belongs to another file.

@@ -3,9 +3,9 @@
 //! buffer drops lines and counts them, so a request never waits for a disk. Must not know what the lines say.
 //!
 //! A reopening of the file is [`Reopening::None`], then `Requested` by [`LogWriter::reopen`], then `Running` in the
-//! writer, then `None` again.
+//! writer, then `None` again. Lines that wait meanwhile go into the new file.
 
-use super::log_file::{Belong, LogFile, Lost};
+use super::log_file::{LogFile, Lost};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::io::{Stdout, Write};
@@ -61,10 +61,7 @@ enum Problem {
 enum Reopening {
     #[default]
     None,
-    /// The first `before` octets that wait belong into the file that is open.
-    Requested {
-        before: usize,
-    },
+    Requested,
     Running,
 }
 
@@ -87,10 +84,7 @@ struct Queue {
 
 impl Queue {
     fn must_write_now(&self) -> bool {
-        self.hurry
-            || self.closed
-            || self.waiting.len() >= ENOUGH
-            || matches!(self.reopening, Reopening::Requested { .. })
+        self.hurry || self.closed || self.waiting.len() >= ENOUGH || self.reopening == Reopening::Requested
     }
 }
 
@@ -196,9 +190,7 @@ impl LogWriter {
     /// Opens the file again, after it was rotated.
     pub fn reopen(&self) {
         if let Some(shared) = self.shared() {
-            let mut queue = shared.queue();
-            queue.reopening = Reopening::Requested { before: queue.waiting.len() };
-            drop(queue);
+            shared.queue().reopening = Reopening::Requested;
             shared.work.notify_one();
         }
     }
@@ -207,8 +199,8 @@ impl LogWriter {
 /// What the writer takes from the queue at once.
 struct Batch {
     lines: Vec<u8>,
-    /// Whether the file is to be opened again, and behind how many octets.
-    reopen_behind: Option<usize>,
+    /// Whether the file is to be opened again before they are written.
+    reopens: bool,
     closed: bool,
     overflowed: bool,
 }
@@ -249,33 +241,25 @@ impl Writer {
         let mut queue = work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
         lines.clear();
         std::mem::swap(&mut lines, &mut queue.waiting);
-        let reopen_behind = match queue.reopening {
-            Reopening::Requested { before } => {
-                queue.reopening = Reopening::Running;
-                Some(before.min(lines.len()))
-            }
-            Reopening::None | Reopening::Running => None,
-        };
+        let reopens = queue.reopening == Reopening::Requested;
+        if reopens {
+            queue.reopening = Reopening::Running;
+        }
         queue.hurry = false;
-        Batch { lines, reopen_behind, closed: queue.closed, overflowed: std::mem::take(&mut queue.overflowed) }
+        Batch { lines, reopens, closed: queue.closed, overflowed: std::mem::take(&mut queue.overflowed) }
     }
 
     fn write_batch(&mut self, batch: &Batch) -> Option<Problem> {
-        let Some(place) = batch.reopen_behind else { return self.write(&batch.lines, Belong::ToName) };
-        let (before, after) = batch.lines.split_at(place);
-        let problem = self.write(before, Belong::ToOpenFile);
-        if let Err(error) = self.output.reopen() {
+        if batch.reopens
+            && let Err(error) = self.output.reopen()
+        {
             tracing::error!(%error, "cannot open the {} again; crawlgate goes on with the open file", self.shared.name);
         }
-        self.write(after, Belong::ToName).or(problem)
-    }
-
-    fn write(&mut self, lines: &[u8], belong: Belong) -> Option<Problem> {
-        if lines.is_empty() {
+        if batch.lines.is_empty() {
             return None;
         }
         let log = self.shared.name;
-        match self.output.write(lines, belong) {
+        match self.output.write(&batch.lines) {
             Ok(()) => {
                 if self.lost > 0 {
                     tracing::warn!(lost = self.lost, "the {log} can be written again");
@@ -313,10 +297,10 @@ impl Writer {
 }
 
 impl Output {
-    fn write(&mut self, lines: &[u8], belong: Belong) -> Result<(), Lost> {
+    fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
         match self {
             Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()).map_err(Lost::all(lines)),
-            Output::File(file) => file.write_lines(lines, belong),
+            Output::File(file) => file.write_lines(lines),
         }
     }
 

@@ -70,7 +70,7 @@ fn held(text: &str, identity: Identity, user_agent: &str, target: &str) -> (Kind
 }
 
 #[test]
-fn an_impostor_is_refused_whatever_it_asks_for_but_robots_txt_and_a_verified_crawler_is_not() {
+fn impostor_is_refused_everything_but_robots_txt() {
     let text = with("{ mode: enforce, impostor: 404, agents: { Bingbot: { impostor: 410 } } }");
     assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(404)));
     assert_eq!(held(&text, Identity::Impostor, "bingbot/2.0", "/cart/"), (Kind::Impostor, Some(410)));
@@ -82,7 +82,7 @@ fn an_impostor_is_refused_whatever_it_asks_for_but_robots_txt_and_a_verified_cra
 }
 
 #[test]
-fn the_unverified_are_treated_as_they_claim_observed_or_refused() {
+fn unverified_crawler_is_trusted_observed_or_refused() {
     let as_claimed = with("{ mode: enforce }");
     assert_eq!(held(&as_claimed, Identity::Unverified, GOOGLEBOT, "/"), (Kind::Allowed, None));
     let observe = with("{ mode: enforce, unverified: observe }");
@@ -101,7 +101,7 @@ fn the_unverified_are_treated_as_they_claim_observed_or_refused() {
 }
 
 #[test]
-fn the_exempt_are_never_refused_unless_they_are_somebody_else() {
+fn exempt_crawler_is_never_refused_unless_an_impostor() {
     let text = with("{ mode: enforce, exempt: [IntranetBot, Googlebot], unverified: refuse, traps: [/trap/] }");
     for target in ["/", "/cart/", "/x/../cart/", "/trap/"] {
         for user_agent in ["IntranetBot/1.0", GOOGLEBOT] {
@@ -116,7 +116,7 @@ fn the_exempt_are_never_refused_unless_they_are_somebody_else() {
 }
 
 #[test]
-fn every_answer_is_that_of_the_agent_else_of_the_purpose_else_of_the_site_field_by_field() {
+fn answer_fields_come_from_agent_then_purpose_then_site() {
     let text = with(
         "{ mode: observe, disallowed: 401, too_fast: 503, trapped: 404, \
          purposes: { search: { mode: enforce, disallowed: 402, trapped: 410 } }, \
@@ -177,7 +177,7 @@ fn what_weighs_more_comes_first() {
 }
 
 #[test]
-fn traps_stand_in_every_group_and_make_one_where_there_is_none() {
+fn traps_stand_in_every_group_or_make_one() {
     let text = "purposes: { archive: disallow }\nrobots: { origin: replace, groups: [{ agents: [Bingbot], allow: / }] }\n\
                 enforcement: { traps: [/trap/, /pit/] }\n";
     let site = site(text);
@@ -191,7 +191,7 @@ fn traps_stand_in_every_group_and_make_one_where_there_is_none() {
 }
 
 #[test]
-fn a_crawler_of_the_owner_s_own_is_known_by_its_marks_and_follows_its_purpose() {
+fn described_crawler_is_known_by_its_markers() {
     let text = "purposes: { archive: disallow }\nacknowledge: site_disallowed\nrobots: { origin: replace }\nenforcement: { mode: enforce }\ncrawlers:\n\
                 \x20 - { token: OurBot, user_agent: [our-reader, Our Fetcher], purpose: archive, networks: [10.0.0.0/8] }\n\
                 \x20 - { token: Googlebot, purpose: archive, user_agent: [GoogleTest], networks: [203.0.113.0/24] }\n";
@@ -218,7 +218,7 @@ fn a_crawler_of_the_owner_s_own_is_known_by_its_marks_and_follows_its_purpose() 
 }
 
 #[test]
-fn a_correction_changes_what_binds_a_crawler_and_whether_it_keeps_a_delay() {
+fn registry_override_changes_binding_and_crawl_delay() {
     let text = with("{ mode: enforce }");
     let corrected = |more: &str| {
         let site = site(&format!("{text}crawlers: {{ token: Googlebot, {more} }}\n"));
@@ -289,7 +289,7 @@ fn mistakes_are_shown_in_their_places_all_in_one_run() {
 }
 
 #[test]
-fn tests_of_a_policy_may_say_where_a_request_comes_from_and_what_is_proven() {
+fn policy_test_may_name_address_and_identity() {
     let text = |expect: &str| {
         format!(
             "{}crawlers: {{ token: OurBot, networks: 10.0.0.0/8 }}\ntests:\n  - {{ agent: OurBot, path: /, {expect} }}\n",
@@ -305,7 +305,7 @@ fn tests_of_a_policy_may_say_where_a_request_comes_from_and_what_is_proven() {
 }
 
 #[test]
-fn a_licence_is_asked_last_and_is_no_matter_of_traps_paces_or_the_exempt() {
+fn licence_is_asked_after_every_other_refusal() {
     let text = "robots: { origin: replace, license: https://shop.example/l.xml, \
                 groups: [{ agents: \"*\", disallow: /cart/, crawl_delay: 10s }] }\n\
                 tdm: [{ reservation: yes, policy: https://shop.example/tdm.json }]\n\

@@ -76,7 +76,7 @@ mod tests {
     use super::is_private;
 
     #[test]
-    fn addresses_that_prove_nothing_against_anybody() {
+    fn addresses_that_prove_nothing() {
         for address in
             ["127.0.0.1", "10.1.2.3", "192.168.0.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
         {

@@ -113,7 +113,7 @@ fn the_longest_rule_decides_and_an_explicit_allow_stands() {
 }
 
 #[test]
-fn a_url_that_only_resolves_to_something_disallowed_is_ambiguous() {
+fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
     let world =
         World::of(&with("{ agents: '*', disallow: [/private/] }", "enforcement: { mode: enforce, ambiguous: 404 }"));
     for target in ["/x/../private/a", "//private/a", "/./private/a", "/%2e/private/a"] {
@@ -180,7 +180,7 @@ fn modes_go_from_agent_over_purpose_to_site_per_field() {
 }
 
 #[test]
-fn people_are_never_judged_and_tools_and_unlisted_bots_only_as_far_as_meant() {
+fn people_are_never_judged_and_tools_only_as_far_as_meant() {
     let world = World::of(&enforced("{ agents: '*', disallow: [/a/] }"));
     assert_eq!(world.told(PERSON, "/a/"), ("not_a_crawler", "not_a_crawler", "pass", None));
     assert_eq!(world.told("curl/8.0", "/a/").0, "not_a_crawler");
@@ -212,7 +212,7 @@ fn tokens_that_only_the_policy_knows_join_identification() {
 }
 
 #[test]
-fn what_a_held_version_allowed_is_never_refused() {
+fn request_that_a_cached_version_allows_is_never_refused() {
     let closed = enforced("{ agents: '*', disallow: [/a/] }");
     let open = site(&enforced("{ agents: '*', disallow: [/b/] }"));
     let entry = || SiteEntry::new(site(&closed), Timestamp(0));
@@ -328,7 +328,7 @@ fn purposes_are_published_for_each_of_their_tokens() {
 }
 
 #[test]
-fn a_file_above_64_kib_lets_tokens_with_the_same_rules_share_a_group() {
+fn large_file_shares_groups_of_tokens_with_the_same_rules() {
     let paths: Vec<String> = (0..200).map(|index| format!("/some/rather/long/path/number/{index}/")).collect();
     let text = format!(
         "purposes: {{ archive: allow, seo: allow }}\nrobots: {{ origin: replace, groups: [{{ agents: '*', disallow: [{}] }}] }}\n",
@@ -400,7 +400,7 @@ fn tags_follow_path_type_and_status() {
 }
 
 #[test]
-fn a_304_gets_the_tags_of_its_200_and_none_where_the_type_decides() {
+fn answer_304_gets_the_tags_of_its_200_unless_the_type_decides() {
     let world = World::of(&with(
         "",
         "indexing:\n  - { paths: [/a/], status: [200], tag: noarchive }\n  - { paths: [/a/b/], types: [text/html], tag: nosnippet }",

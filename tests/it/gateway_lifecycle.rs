@@ -105,7 +105,7 @@ fn a_request_that_does_not_end_is_cut_off_at_the_deadline() {
     was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
     gate.signal("TERM");
     assert_eq!(gate.ended().code(), Some(0));
-    assert!(gate.log.text().contains("the time for requests to end is over"), "{}", gate.log.text());
+    assert!(gate.log.text().contains("limits.drain"), "{}", gate.log.text());
 }
 
 #[test]

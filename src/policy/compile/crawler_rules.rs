@@ -158,14 +158,13 @@ impl Settle<'_> {
             self.answers([agent, by_purpose, Some(&enforcement.site)]);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
-        // Who never said that it honours Crawl-delay is only held to it when the owner means it.
-        let is_held_to_delay = honours_crawl_delay || named || agent.is_some();
+        // A crawler that never said that it honours Crawl-delay is held to it only when the owner means it.
+        let is_held = honours_crawl_delay || named || agent.is_some();
         let group = match binding {
             Binding::Group(group) => self.document.groups.get(usize::from(group)),
             Binding::NoRules | Binding::NotBound => None,
         };
-        let crawl_delay =
-            group.and_then(|group| group.crawl_delay).filter(|delay| is_held_to_delay && !delay.is_zero());
+        let crawl_delay = group.and_then(|group| group.crawl_delay).filter(|delay| is_held && !delay.is_zero());
         // People and unnamed tools are never asked for a licence.
         let unlicensed =
             field(agent, by_purpose, &enforcement.site, |fields| fields.unlicensed.clone()).filter(|_| judged);

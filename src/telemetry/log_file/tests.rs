@@ -14,7 +14,7 @@ fn read(path: impl AsRef<Path>) -> String {
 }
 
 fn write(log: &mut LogFile, lines: &str) {
-    log.write_lines(lines.as_bytes(), Belong::ToName).expect("written");
+    log.write_lines(lines.as_bytes()).expect("written");
 }
 
 #[test]
@@ -40,34 +40,6 @@ fn a_removed_renamed_or_replaced_file_is_created_again() {
 }
 
 #[test]
-fn lines_before_a_reopening_go_into_the_renamed_file() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let (path, moved) = (directory.path().join("log"), directory.path().join("moved"));
-    let mut log = opened(&path);
-    fs::rename(&path, &moved).expect("renamed");
-    log.write_lines(LINE.as_bytes(), Belong::ToOpenFile).expect("written");
-    log.reopen().expect("opened again");
-    write(&mut log, "new\n");
-    assert_eq!((read(&moved).as_str(), read(&path).as_str()), (LINE, "new\n"));
-}
-
-#[test]
-fn lines_of_a_removed_file_go_into_a_new_one_at_reopening() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("log");
-    let mut log = opened(&path);
-    write(&mut log, LINE);
-    fs::remove_file(&path).expect("removed");
-    log.write_lines(b"before\n", Belong::ToOpenFile).expect("written");
-    log.reopen().expect("opened again");
-    write(&mut log, "after\n");
-    assert_eq!(read(&path), "before\nafter\n");
-    // Lines that cannot go into a new file are counted as lost.
-    fs::remove_file(&path).and_then(|()| fs::create_dir(&path)).expect("in the way");
-    assert_eq!(log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToOpenFile).expect_err("it has no name").lines, 3);
-}
-
-#[test]
 fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
     let directory = tempfile::tempdir().expect("a directory");
     let (logs, moved) = (directory.path().join("logs"), directory.path().join("moved"));
@@ -80,7 +52,7 @@ fn a_removed_directory_loses_lines_and_a_moved_one_loses_none() {
     assert_eq!(read(moved.join("log")), LINE.repeat(5));
     assert!(log.reopen_problem().is_some());
     fs::remove_dir_all(&moved).expect("removed");
-    let lost = log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToName).expect_err("it has no name");
+    let lost = log.write_lines(LINE.repeat(3).as_bytes()).expect_err("it has no name");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::NotFound));
     fs::create_dir(&logs).expect("made");
     write(&mut log, LINE);
@@ -121,7 +93,7 @@ fn a_partial_write_counts_the_lines_that_are_missing() {
         String::from_utf8(text).expect("ASCII")
     };
 
-    let lost = log.write_lines(lines.as_bytes(), Belong::ToOpenFile).expect_err("more than it holds");
+    let lost = log.append_lines(lines.as_bytes()).expect_err("more than it holds");
     assert_eq!(lost.error.kind(), ErrorKind::WouldBlock);
     let there = read();
     assert!(!there.is_empty() && lines.starts_with(&there));
@@ -130,7 +102,7 @@ fn a_partial_write_counts_the_lines_that_are_missing() {
     assert_eq!(parts.len() as u64 + lost.lines, 200_000);
 
     let torn = if there.ends_with('\n') { "" } else { "\n" };
-    log.write_lines(LINE.as_bytes(), Belong::ToOpenFile).expect("there is room");
+    log.append_lines(LINE.as_bytes()).expect("there is room");
     assert_eq!(read(), format!("{torn}{LINE}"));
 }
 
@@ -148,6 +120,6 @@ fn a_pipe_or_a_device_is_written_as_a_file_is() {
     assert!(log.reopen_problem().is_none());
 
     let mut log = opened(Path::new("/dev/full"));
-    let lost = log.write_lines(LINE.repeat(3).as_bytes(), Belong::ToName).expect_err("full");
+    let lost = log.write_lines(LINE.repeat(3).as_bytes()).expect_err("full");
     assert_eq!((lost.lines, lost.error.kind()), (3, ErrorKind::StorageFull));
 }
