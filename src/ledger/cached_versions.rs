@@ -57,7 +57,7 @@ pub fn cached_versions<'a>(
     // A copy from the second before the observation began may be used for as long as any.
     let is_observed = host.is_some_and(|host| {
         let is_unbroken = is_steady && !host.is_forsaken(entry.site.grace, now);
-        is_unbroken && host.is_of(&entry.site.name) && !may_be_cached(host.since())
+        is_unbroken && host.is_of(&entry.site.name) && !may_be_cached(host.observed_since(history))
     });
     let is_behind_cache = entry.site.behind_cache.is_some();
     let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);

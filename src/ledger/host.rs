@@ -2,7 +2,7 @@
 //! crawler. The main types are [`Host`], [`Served`] and [`Visit`]. This file must not know the table of all hosts.
 
 use super::bounded::Prehashed;
-use crate::policy::Version;
+use crate::policy::{HostHistory, Version};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -123,6 +123,9 @@ fn seconds(time: Option<Duration>) -> i64 {
 }
 
 impl Host {
+    /// Since when a host is observed that is new with crawlgate.
+    pub const BEGINNING: Timestamp = Timestamp(0);
+
     /// A host that is observed since a moment.
     pub fn new(owner: &Owner, since: Timestamp, seen: Timestamp, named: bool) -> Host {
         let (since, seen) = (since.0.into(), seen.0.into());
@@ -168,6 +171,13 @@ impl Host {
     /// Since when the host is observed.
     pub fn since(&self) -> Timestamp {
         Timestamp(self.since.load(Ordering::Relaxed))
+    }
+
+    /// Since when the host is observed at the site that it is at. The history knows of a move that a crash kept from the
+    /// state store. A host that is new with crawlgate was at no site before.
+    pub fn observed_since(&self, history: &HostHistory) -> Timestamp {
+        let since = self.since();
+        if since == Host::BEGINNING { since } else { since.max(history.at_site_since) }
     }
 
     /// When a crawler last asked for the host; up to a minute later in truth.

@@ -241,7 +241,7 @@ impl Ledger {
         let (name, _) = name_and_port(host);
         let is = |pattern: &str| pattern.as_bytes().eq_ignore_ascii_case(name);
         let named = entry.site.policy.hosts.iter().any(|host| !host.value.wildcard && is(&host.value.name));
-        let since = if self.new_hosts.iter().any(|new| is(new)) { Timestamp(0) } else { now };
+        let since = if self.new_hosts.iter().any(|new| is(new)) { Host::BEGINNING } else { now };
         let owner = Owner { sites: entry.site.name.clone(), cache: entry.site.behind_cache };
         Host::new(&owner, since, now, named)
     }

@@ -183,7 +183,11 @@ fn site_with_another_host_leaves_the_copy_behind() {
         world.write("shop", &merged("b.example"));
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
         world.go_on_knowing(known, cold, 10);
-        assert_eq!(world.published("b.example", 10), None, "the file of a.example says nothing of b.example, cold: {cold}");
+        assert_eq!(
+            world.published("b.example", 10),
+            None,
+            "the file of a.example says nothing of b.example, cold: {cold}"
+        );
     }
 }
 
