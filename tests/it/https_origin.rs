@@ -44,6 +44,6 @@ fn an_authority_that_nobody_knows_is_not_trusted_for_either() {
     let (other, _) = authority_and_origin();
     let gate = before(&origin).environment("SSL_CERT_FILE", &other).start();
     assert_eq!(gate.get("shop.example", "/about.html", "").status, 502);
-    gate.log.wait_for("the origin's robots.txt cannot be read");
+    gate.log.wait_for("state=\"awaited\"");
     assert_eq!(gate.get("shop.example", "/robots.txt", "").status, 503);
 }
