@@ -65,8 +65,8 @@ pub struct SiteStatus {
     /// When `/` was last sent, by which `indexable` goes; `None` while it goes by the policy alone.
     #[serde(default, serialize_with = "rfc3339")]
     pub front_page_seen: Option<Timestamp>,
-    /// Crawlers whose networks, as the policy lists them, verified nobody within seven days while others came under
-    /// their names: nobody is called an impostor by these lists.
+    /// Crawlers whose networks, as the policy lists them, verified no visit within seven days, while visits from
+    /// elsewhere came under their names: these lists prove no impostor.
     #[serde(default)]
     pub suspended: Vec<String>,
     /// What is being retired.
