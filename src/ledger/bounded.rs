@@ -50,10 +50,10 @@ type Shard<V> = HashMap<u64, V, Prehashed>;
 /// The table. Two entries that share a hash are one: who cannot have that looks at what an entry says of itself.
 #[derive(Debug)]
 pub struct Bounded<V> {
-    /// Keyed: nobody outside can foresee who shares a hash.
+    /// Keyed: no client can foresee which entries share a hash.
     hasher: RandomState,
     shards: [Mutex<Shard<V>>; SHARDS],
-    /// So that nobody takes a lock where there is nothing.
+    /// So that no lock is taken where there is nothing.
     count: AtomicUsize,
 }
 
@@ -116,7 +116,7 @@ impl<V: Ends> Bounded<V> {
         self.shards.iter().flat_map(of).collect()
     }
 
-    /// How many entries there are, those included that are over and that nobody has cleared away.
+    /// How many entries there are, with those that are over but not cleared away yet.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }

@@ -168,8 +168,8 @@ impl NetworkListHealth {
                 (true, false) => tracing::warn!(
                     site,
                     crawler,
-                    "nobody came from the networks that the policy lists for it within seven days, and somebody from \
-                     elsewhere did: the list proves nothing, and nobody is called an impostor by it"
+                    "no visit came from the networks that the policy lists for this crawler within seven days, and one came \
+                     from elsewhere; crawlgate calls no request an impostor's by this list. Check the list."
                 ),
                 (false, true) if proof.stands(now) => {
                     tracing::info!(

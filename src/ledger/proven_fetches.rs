@@ -1,7 +1,6 @@
-//! Who was shown the version in force, as far as that is proven: the crawler itself where the fetch was verified, else
-//! whoever comes from the address of the fetch. A name alone proves nothing: somebody else may have fetched under it.
-//!
-//! Knows hashes and moments. Not remembered through a restart: who was shown nothing is held to less.
+//! Which clients were served the version in force, as far as that is proven: [`ProvenFetches`]. A verified fetch counts
+//! for the crawler at every address, any other for its address alone: another client may have fetched under the name.
+//! Knows hashes and moments. Forgotten at a restart: a client without a proven fetch is held to less.
 
 use super::bounded::{Bounded, Ends};
 use super::traps::network;

@@ -278,8 +278,8 @@ struct History {
 }
 
 impl History {
-    /// Since when a host is watched: the first request after the last silence of a day.
-    fn watched_since(&self, host: usize, now: i64) -> Option<i64> {
+    /// Since when a host is observed: the first request after the last silence of a day.
+    fn observed_since(&self, host: usize, now: i64) -> Option<i64> {
         let seen: Vec<i64> = self.seen.iter().filter(|(at, _)| *at == host).map(|(_, moment)| *moment).collect();
         let mut since = *seen.first()?;
         let later = seen.iter().copied().skip(1).chain([now]);
@@ -302,21 +302,21 @@ impl History {
             return (Kind::Allowed, false);
         }
         let (cache, window) = CACHES[crawler];
-        let since = self.watched_since(host, now);
-        let watched = since.is_some_and(|since| now - since > window);
+        let since = self.observed_since(host, now);
+        let is_observed = since.is_some_and(|since| now - since > window);
         let held: Vec<usize> = self
             .served
             .iter()
             .filter(|(of, at, _, moment)| (*of, *at) == (cache, host) && now - moment <= window)
             .map(|(_, _, version, _)| *version)
             .collect();
-        // Where the watch is too short, whatever was in force within the window may have been served unseen.
-        let unseen = self.published.windows(2).filter(|pair| !watched && now - pair[1].0 <= window);
+        // Otherwise every version that was in force within the window may have been served before.
+        let unseen = self.published.windows(2).filter(|pair| !is_observed && now - pair[1].0 <= window);
         let unseen: Vec<usize> = unseen.map(|pair| pair[0].1).collect();
         if held.iter().chain(&unseen).any(|version| !closes(*version)) {
             return (Kind::StaleCopy, false);
         }
-        match watched {
+        match is_observed {
             true => (Kind::Violation, held.is_empty()),
             false => (Kind::Unproven, false),
         }
@@ -327,7 +327,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn the_ledger_says_what_the_definition_says(first in 0usize..16, events in quiet_events()) {
+    fn ledger_agrees_with_the_definition(first in 0usize..16, events in quiet_events()) {
         let mut world = World::new(None, first, 1_000 * DAY);
         let mut history = History { published: vec![(world.now, first)], ..History::default() };
         for (number, event) in events.iter().enumerate() {
@@ -370,7 +370,7 @@ proptest! {
     /// Whatever happens to crawlgate: restarts, crashes, a state that is lost, a clock that is set; and whoever else
     /// fetches in its name.
     #[test]
-    fn an_obedient_crawler_is_never_called_a_violator(first in version(), before in version(), events in troubled_events()) {
+    fn obedient_crawler_is_never_called_a_violator(first in version(), before in version(), events in troubled_events()) {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = World::new(Some(directory.path()), first, 1_000 * DAY);
         // Each of the caches was served something else here before crawlgate was.
@@ -433,7 +433,7 @@ proptest! {
     }
 
     #[test]
-    fn being_served_more_never_makes_anybody_hold_less(first in 0usize..16, events in quiet_events(), forged in proptest::collection::vec(any::<bool>(), 120)) {
+    fn further_fetches_never_make_a_violator(first in 0usize..16, events in quiet_events(), forged in proptest::collection::vec(any::<bool>(), 120)) {
         let (mut world, mut with_forged) = (World::new(None, first, 1_000 * DAY), World::new(None, first, 1_000 * DAY));
         for (event, forged) in events.iter().zip(forged) {
             match *event {
@@ -457,7 +457,7 @@ proptest! {
                 _ => {}
             }
             if forged {
-                // On a host that is in use anyway: who comes keeps the watch alive in both.
+                // The host is in use anyway: a request keeps the observation alive in both.
                 with_forged.fetch(0, 0);
                 world.ask(4, 0, "/");
             }
@@ -466,7 +466,7 @@ proptest! {
 }
 
 #[test]
-fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
+fn full_table_forgets_hosts_without_requests_first() {
     let table = Observations::new(Bounds { hosts: 1_600, crawlers: 3_200 }, None);
     let version = Version([0; 8]);
     let now = |number: i64| Timestamp(number);
@@ -493,7 +493,7 @@ fn the_table_is_bounded_and_forgets_what_nobody_asked_for_the_longest() {
 }
 
 #[test]
-fn a_host_without_a_site_keeps_its_visits_for_a_month() {
+fn host_without_a_site_keeps_its_visits_for_a_month() {
     let mut world = settled(None);
     world.fetch(0, 0);
     let settle = |world: &mut World, days: i64, generation: u64, has_site: bool| {
@@ -523,7 +523,7 @@ fn new_hosts_are_observed_from_the_beginning() {
 }
 
 #[test]
-fn where_crawlers_were_told_apart_otherwise_anybody_s_copy_counts() {
+fn copies_of_every_crawler_count_after_an_identity_change() {
     let mut world = World::new(None, 0, 1_000 * DAY);
     world.ask(4, 0, "/");
     for _ in 0..5 {
@@ -539,14 +539,14 @@ fn where_crawlers_were_told_apart_otherwise_anybody_s_copy_counts() {
 }
 
 #[test]
-fn all_names_of_caches_are_different() {
+fn names_of_caches_are_unique() {
     let names: HashSet<&str> = Registry::builtin().crawlers().iter().map(|crawler| crawler.id.as_str()).collect();
     let shared = Registry::builtin().crawlers().iter().filter_map(|crawler| crawler.shares_cache.as_deref());
     assert!(shared.into_iter().all(|cache| !names.contains(cache)));
     assert!(!names.contains("other"));
 }
 
-/// On a host that was watched for two days, everything open.
+/// A host that was observed for two days, everything open.
 fn settled(state: Option<&Path>) -> World {
     let mut world = World::new(state, 0, 1_000 * DAY);
     for _ in 0..9 {
@@ -558,7 +558,7 @@ fn settled(state: Option<&Path>) -> World {
 }
 
 #[test]
-fn a_visit_that_a_crash_lost_is_counted_for_whoever_made_it() {
+fn visit_lost_in_a_crash_counts_for_every_crawler() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = settled(Some(directory.path()));
     world.ask(4, 0, "/");
@@ -579,7 +579,7 @@ fn a_visit_that_a_crash_lost_is_counted_for_whoever_made_it() {
 }
 
 #[test]
-fn a_clock_that_is_set_makes_nobody_a_violator() {
+fn clock_that_is_set_makes_no_violator() {
     for set in [20 * HOUR, 30 * HOUR, -30 * HOUR, 7 * DAY] {
         for noticed in [false, true] {
             let mut world = settled(None);
@@ -613,7 +613,7 @@ fn peek<'a>(world: &World, snapshot: &'a Snapshot, user_agent: &str) -> CachedVe
 }
 
 #[test]
-fn two_versions_of_one_second_are_not_told_apart_by_their_date() {
+fn date_does_not_confirm_one_of_two_versions_of_a_second() {
     let mut world = settled(None);
     world.publish(1);
     world.fetch(0, 0);
@@ -629,7 +629,7 @@ fn two_versions_of_one_second_are_not_told_apart_by_their_date() {
 }
 
 #[test]
-fn a_copy_of_another_site_of_the_same_second_is_not_taken_for_this_site_s() {
+fn date_does_not_confirm_a_copy_of_another_site() {
     let world = settled(None);
     world.fetch(0, 0);
     let (other, _) = load(

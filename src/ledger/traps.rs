@@ -178,12 +178,12 @@ impl Traps {
         released
     }
 
-    /// Marks that are held, those included whose time is over and that nobody has cleared away yet.
+    /// How many marks are remembered, with those whose time is over but which are not cleared away yet.
     pub fn len(&self) -> usize {
         self.0.marks.len()
     }
 
-    /// Whether nobody is marked.
+    /// Whether no client is marked.
     pub fn is_empty(&self) -> bool {
         self.0.marks.is_empty()
     }

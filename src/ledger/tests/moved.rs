@@ -1,4 +1,4 @@
-//! Hosts that go to another site and come back: what they were given meanwhile, nobody here knows.
+//! Hosts that move to another site, or to none, and come back.
 
 use super::*;
 
@@ -22,7 +22,7 @@ struct Moving {
 }
 
 impl Moving {
-    /// The first site is watched on `a.example` for two days; `b.example` is there as well.
+    /// The hosts `a.example` and `b.example` of the first site are observed for two days.
     fn settled(state: Option<&Path>) -> Moving {
         let snapshot = sites("a.example, b.example", "c.example", 0);
         let (ledger, disk) = Disk::open(state, &snapshot, moment(1_000 * DAY, 0));
@@ -72,20 +72,20 @@ fn sites(one: &str, other: &str, generation: u64) -> Snapshot {
 }
 
 #[test]
-fn a_host_that_was_another_site_s_for_an_hour_is_watched_anew() {
+fn host_back_from_another_site_is_observed_anew() {
     let mut moving = Moving::settled(None);
     moving.reload(sites("b.example", "c.example, a.example", 1));
-    assert_eq!(moving.kind("a.example"), Kind::Unproven, "nobody watched it for this site");
+    assert_eq!(moving.kind("a.example"), Kind::Unproven, "it was not observed for this site");
     moving.now += HOUR;
     moving.reload(sites("a.example, b.example", "c.example", 2));
     assert_eq!(moving.kind("a.example"), Kind::Unproven);
-    assert_eq!(moving.kind("b.example"), Kind::Violation, "the hosts that stayed are watched as before");
+    assert_eq!(moving.kind("b.example"), Kind::Violation, "the host that stayed is observed as before");
     moving.be_in_use(30);
-    assert_eq!(moving.kind("a.example"), Kind::Violation, "a day later it is watched again");
+    assert_eq!(moving.kind("a.example"), Kind::Violation, "a day later it is observed again");
 }
 
 #[test]
-fn it_does_not_matter_how_short_it_was_or_whether_anybody_came() {
+fn move_without_requests_begins_the_observation_anew() {
     let mut moving = Moving::settled(None);
     moving.reload(sites("b.example", "c.example, a.example", 1));
     moving.reload(sites("a.example, b.example", "c.example", 2));
@@ -99,7 +99,7 @@ fn it_does_not_matter_how_short_it_was_or_whether_anybody_came() {
 }
 
 #[test]
-fn a_request_that_began_under_the_old_policies_brings_no_watch_back() {
+fn request_under_old_policies_restores_no_observation() {
     let mut moving = Moving::settled(None);
     let before = moving.snapshot.clone();
     moving.reload(sites("b.example", "c.example, a.example", 1));
@@ -107,7 +107,7 @@ fn a_request_that_began_under_the_old_policies_brings_no_watch_back() {
     moving.ledger.served(Registry::builtin(), &before.sites()[0], b"a.example", claim, Timestamp(moving.now));
     moving.ledger.tick(&moving.snapshot, moment(moving.now, 0));
     assert!(moving.ledger.visits("one").iter().all(|visits| visits.host != "a.example"));
-    // With a day in between the watch would be long enough.
+    // With a day in between the observation would be long enough.
     for _ in 0..5 {
         moving.be_in_use(6);
     }
@@ -116,7 +116,7 @@ fn a_request_that_began_under_the_old_policies_brings_no_watch_back() {
 }
 
 #[test]
-fn one_port_of_a_host_that_goes_elsewhere_is_noticed() {
+fn move_of_one_port_begins_the_observation_anew() {
     let mut moving = Moving::settled(None);
     moving.reload(sites("a.example, b.example", "c.example, 'a.example:443'", 1));
     moving.reload(sites("a.example, b.example", "c.example", 2));
@@ -125,7 +125,7 @@ fn one_port_of_a_host_that_goes_elsewhere_is_noticed() {
 }
 
 #[test]
-fn a_wildcard_loses_one_host_and_keeps_the_others() {
+fn wildcard_loses_one_host_and_keeps_the_others() {
     let mut moving = Moving::settled(None);
     moving.reload(sites("'*.example'", "c.example", 1));
     assert_eq!(moving.kind("a.example"), Kind::Violation, "it is still this site's");
@@ -136,7 +136,7 @@ fn a_wildcard_loses_one_host_and_keeps_the_others() {
 }
 
 #[test]
-fn what_moved_is_forgotten_through_a_restart_whether_or_not_the_move_was_seen() {
+fn crash_after_a_move_accuses_no_crawler() {
     for seen in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut moving = Moving::settled(Some(directory.path()));
@@ -160,7 +160,7 @@ fn what_moved_is_forgotten_through_a_restart_whether_or_not_the_move_was_seen() 
 }
 
 #[test]
-fn a_host_that_is_an_address_is_the_same_after_a_restart() {
+fn key_of_an_address_is_stable() {
     for host in ["[2001:db8::443]", "[2001:db8::1]:8443", "[::ffff:192.0.2.1]:80", "192.0.2.1:8080"] {
         let written = key(host.as_bytes()).expect("a key");
         assert_eq!(key(&written).as_ref(), Some(&written), "{host}");

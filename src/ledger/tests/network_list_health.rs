@@ -64,7 +64,7 @@ impl Lists {
 }
 
 #[test]
-fn a_list_that_verified_nobody_accuses_nobody() {
+fn list_without_verified_visits_is_suspended() {
     let mut lists = Lists::new(None);
     assert_eq!(lists.impostor(), Identity::Suspended);
     let [list] = &lists.ledger.list_health(Timestamp(lists.now))[..] else { panic!("one of them") };
@@ -82,7 +82,7 @@ fn a_list_that_verified_nobody_accuses_nobody() {
 }
 
 #[test]
-fn a_list_that_is_changed_proves_itself_anew_and_one_that_is_reordered_does_not() {
+fn changed_list_proves_itself_anew() {
     let mut lists = Lists::new(None);
     lists.verified();
     lists.settle(snapshot("198.51.101.7/24, 198.51.100.0/24", 1));
@@ -94,7 +94,7 @@ fn a_list_that_is_changed_proves_itself_anew_and_one_that_is_reordered_does_not(
 }
 
 #[test]
-fn what_is_proven_outlasts_a_restart_and_a_clock_that_is_set_back_does_not_prolong_it() {
+fn list_health_outlasts_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut lists = Lists::new(Some(directory.path()));
     lists.verified();
@@ -120,7 +120,7 @@ fn what_is_proven_outlasts_a_restart_and_a_clock_that_is_set_back_does_not_prolo
 
 /// Who says that it is somebody of the list writes nothing but two numbers.
 #[test]
-fn the_table_grows_with_the_policies_only() {
+fn list_table_grows_with_policies_only() {
     let lists = NetworkListHealth::default();
     let site = entry(LIST).site;
     for number in 0..10_000 {

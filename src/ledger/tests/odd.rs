@@ -1,5 +1,5 @@
-//! Combinations that nobody has on a common day: a cache before us that goes while copies of it are held, a pause
-//! behind one, names that change around a restart, moments to the second.
+//! Rare combinations: a cache in front of crawlgate that is removed, a 503 behind one, names that change around a
+//! restart, moments to the second.
 
 use super::*;
 use crate::policy::host_history::Unavailability;
@@ -50,7 +50,7 @@ impl World {
     }
 }
 
-/// Behind a cache from the beginning, and watched for two days.
+/// Behind a cache from the beginning, and observed for two days.
 fn behind_a_cache(state: Option<&Path>) -> World {
     let mut world = World::new(state, 0, 1_000 * DAY);
     world.reload(1, 0);
@@ -59,11 +59,11 @@ fn behind_a_cache(state: Option<&Path>) -> World {
 }
 
 #[test]
-fn a_copy_of_a_cache_that_is_gone_is_held_for_its_time() {
+fn copy_of_a_removed_cache_counts_for_its_time() {
     for restart in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = behind_a_cache(Some(directory.path()));
-        // bingbot has the open version from the cache, and nobody here knows. Then the owner does without it.
+        // bingbot has the open version from the cache, unknown to crawlgate. Then the owner removes the cache.
         if restart {
             world.end(true);
             world.entry.site = BEHIND[0][0].clone();
@@ -81,7 +81,7 @@ fn a_copy_of_a_cache_that_is_gone_is_held_for_its_time() {
 }
 
 #[test]
-fn a_clock_that_is_set_ends_the_time_of_a_cache_that_is_gone_no_sooner() {
+fn clock_that_is_set_does_not_shorten_a_removed_cache() {
     for (set, restart) in [(30 * HOUR, false), (-30 * HOUR, false), (-30 * HOUR, true)] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = behind_a_cache(Some(directory.path()));
@@ -104,7 +104,7 @@ fn a_clock_that_is_set_ends_the_time_of_a_cache_that_is_gone_no_sooner() {
 }
 
 #[test]
-fn who_hears_503_behind_a_cache_may_go_on_by_what_the_cache_gave_it() {
+fn cached_copy_counts_for_longer_after_a_503() {
     let mut world = behind_a_cache(None);
     world.reload(1, 1);
     world.live(20);
@@ -118,7 +118,7 @@ fn who_hears_503_behind_a_cache_may_go_on_by_what_the_cache_gave_it() {
 }
 
 #[test]
-fn a_copy_from_before_the_observation_may_be_used_for_longer_after_a_503() {
+fn copy_from_before_counts_for_longer_after_a_503() {
     let mut world = World::new(None, 15, 1_000 * DAY);
     world.ask(4, 0, "/");
     world.live(20);
@@ -130,7 +130,7 @@ fn a_copy_from_before_the_observation_may_be_used_for_longer_after_a_503() {
 }
 
 #[test]
-fn every_crawler_may_have_heard_the_503() {
+fn every_crawler_may_have_received_the_503() {
     let mut world = settled(None);
     world.fetch(0, 0);
     world.publish(15);
@@ -145,8 +145,8 @@ fn every_crawler_may_have_heard_the_503() {
 
 /// The definition to the second: a copy is good for the whole of its time, the last second included.
 #[test]
-fn a_copy_of_the_last_second_before_counts_until_its_last_second() {
-    // From whoever served before: the watch began in the same second.
+fn copy_counts_until_its_last_second() {
+    // From another server: the observation began in the same second.
     let mut world = World::new(None, 15, 1_000 * DAY);
     for _ in 0..24 {
         world.ask(4, 0, "/");
@@ -170,7 +170,7 @@ fn a_copy_of_the_last_second_before_counts_until_its_last_second() {
 }
 
 #[test]
-fn a_bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
+fn bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
     let names = |token: &str| {
         let rules = format!("disallow: [/p1/] }}, {{ agents: [{token}], disallow: [/p1/]");
         site(&rules, "")
@@ -202,7 +202,7 @@ fn a_bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_to_the_second_of_a_change_takes_no_copy_away() {
+fn clock_set_back_to_a_change_removes_no_copy() {
     for offset in -3..=3 {
         for restart in [false, true] {
             let directory = tempfile::tempdir().expect("a directory");
@@ -275,7 +275,7 @@ proptest! {
 
     /// The cache answers for as long as it may, with what it had at first, and it hands out what it has to anybody.
     #[test]
-    fn nor_is_it_whatever_is_before_us_and_wherever_the_host_goes(
+    fn obedient_crawler_is_no_violator_behind_changing_caches(
         first in (0usize..3, prop_oneof![3 => Just(0usize), 1 => 1usize..3]), events in odd_events()
     ) {
         let directory = tempfile::tempdir().expect("a directory");

@@ -4,7 +4,7 @@ use super::*;
 use crate::state::Observation;
 
 #[test]
-fn observation_continues_for_a_minute_after_an_end_in_order_and_for_seconds_after_a_crash() {
+fn observation_continues_after_short_gaps_only() {
     for (in_order, away, kind) in [
         (true, 55, Kind::Violation),
         (true, 65, Kind::Unproven),
@@ -42,7 +42,7 @@ fn visits_are_the_same_after_a_restart() {
 }
 
 #[test]
-fn a_version_that_was_dropped_counts_as_unknown_after_a_restart() {
+fn dropped_version_counts_as_unknown_after_a_restart() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = settled(Some(directory.path()));
     for number in 0..66 {
@@ -65,7 +65,7 @@ fn stored(directory: &Path) -> Vec<Observation> {
 }
 
 #[test]
-fn made_up_hosts_do_not_reach_the_store_and_forgotten_ones_leave_it() {
+fn made_up_hosts_are_not_stored_and_forgotten_ones_removed() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = World::new(Some(directory.path()), 0, 1_000 * DAY);
     let serve = |world: &World, host: &str| {
@@ -98,7 +98,7 @@ fn made_up_hosts_do_not_reach_the_store_and_forgotten_ones_leave_it() {
 }
 
 #[test]
-fn a_gap_does_not_end_the_time_of_a_cache_that_is_gone() {
+fn gap_does_not_shorten_a_removed_cache() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = settled(Some(directory.path()));
     world.fetch(0, 0);
@@ -123,7 +123,7 @@ fn a_gap_does_not_end_the_time_of_a_cache_that_is_gone() {
 }
 
 #[test]
-fn a_copy_from_a_clock_that_was_ahead_is_cached_for_its_time_from_now() {
+fn copy_from_a_clock_ahead_counts_from_now() {
     for restart in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = World::new(Some(directory.path()), 0, 1_000 * DAY);
