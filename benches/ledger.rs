@@ -4,7 +4,7 @@
 use crawlgate::clock::Clock;
 use crawlgate::crawlers::Registry;
 use crawlgate::ledger::Ledger;
-use crawlgate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot};
+use crawlgate::policy::{HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Scratch, decide_for, load};
 use crawlgate::yaml::Source;
@@ -29,8 +29,8 @@ fn requests(criterion: &mut Criterion) {
     // Two versions before the one in force; 500 hosts, 20 crawlers on each, each of which fetched all three.
     let versions: Vec<Arc<Site>> = (0..3).map(site).collect();
     let long_ago = Timestamp(now.0 - 30 * 86_400);
-    let held = |version: usize| Held {
-        former: Arc::new(Former::read(versions[version].robots_txt.body.clone(), registry)),
+    let held = |version: usize| SupersededVersion {
+        parsed: Arc::new(ParsedVersion::read(versions[version].robots_txt.body.clone(), registry)),
         since: long_ago,
         superseded_at: now,
     };

@@ -289,7 +289,7 @@ fn held(
             watched: cached_versions.is_observed,
             last_fetch: last(visits),
             in_force: cached_versions.was_served && visits.versions.iter().any(|visit| visit.version == current),
-            versions: cached_versions.superseded().map(|held| held.former.version.to_string()).collect(),
+            versions: cached_versions.superseded().map(|held| held.parsed.version.to_string()).collect(),
         }
     };
     hosts.into_iter().take(MAX_HOSTS).map(host).collect()

@@ -4,7 +4,7 @@ use super::{Failure, control, now, origin_copy, policies, print_json};
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
-use crate::policy::{Former, Held};
+use crate::policy::{ParsedVersion, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Facts, Identity, ResponseFacts, explain_for, identity_by_policy,
@@ -117,10 +117,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The earlier robots.txt that `--held` names, if it names a file.
-fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<Held>, Failure> {
+fn superseded(held: Option<&str>, registry: &Registry, now: Timestamp) -> Result<Option<SupersededVersion>, Failure> {
     let Some(file) = held.filter(|held| !matches!(*held, "none" | "current")) else { return Ok(None) };
     let text = std::fs::read(file).map_err(|error| Failure::CouldNot(format!("cannot read {file}: {error}")))?;
-    Ok(Some(Held { former: Arc::new(Former::read(text.into(), registry)), since: now, superseded_at: now }))
+    Ok(Some(SupersededVersion {
+        parsed: Arc::new(ParsedVersion::read(text.into(), registry)),
+        since: now,
+        superseded_at: now,
+    }))
 }
 
 fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {

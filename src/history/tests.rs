@@ -60,7 +60,7 @@ impl World {
     fn superseded(&mut self, host: &str, now: i64) -> Vec<(Version, i64)> {
         let histories = self.histories(now);
         let superseded = &histories.of(host.as_bytes()).superseded;
-        superseded.iter().map(|held| (held.former.version, held.superseded_at.0)).collect()
+        superseded.iter().map(|held| (held.parsed.version, held.superseded_at.0)).collect()
     }
 }
 
@@ -256,7 +256,7 @@ proptest! {
                 (1..5).map(id).filter(|id| Some(*id) != current).filter_map(|id| Some((until(id)?, id))).collect();
             expected.sort_unstable_by(|one, other| other.cmp(one));
             let known: Vec<(i64, Version)> =
-                history.superseded.iter().map(|held| (held.superseded_at.0, held.former.version)).collect();
+                history.superseded.iter().map(|held| (held.superseded_at.0, held.parsed.version)).collect();
             prop_assert_eq!(&known, &expected, "{} of {:?}", host, changes);
             prop_assert_eq!(history.unknown_until, None);
             let answered_503 = |at: i64| history.unavailable.iter().any(|span| span.since.0 <= at && span.until.is_none_or(|until| at < until.0));

@@ -7,7 +7,7 @@ use super::versions::VersionStore;
 use crate::crawlers::Registry;
 use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
-use crate::policy::{Held, Version};
+use crate::policy::{SupersededVersion, Version};
 use crate::time::Timestamp;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl PublicationLog {
             match known {
                 Some(former) => {
                     let since = since(&pieces[..=place], piece.version(), now);
-                    history.superseded.push(Held { former, since, superseded_at });
+                    history.superseded.push(SupersededVersion { parsed: former, since, superseded_at });
                 }
                 None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
             }

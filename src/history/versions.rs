@@ -2,7 +2,7 @@
 //! as a superseded one.
 
 use crate::crawlers::Registry;
-use crate::policy::{Former, Version};
+use crate::policy::{ParsedVersion, Version};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct VersionStore {
 #[derive(Debug)]
 enum Stored {
     Bytes(Arc<[u8]>),
-    Parsed(Arc<Former>),
+    Parsed(Arc<ParsedVersion>),
 }
 
 impl VersionStore {
@@ -30,10 +30,10 @@ impl VersionStore {
     }
 
     /// A version, ready for verdicts; `None` where its bytes are not known.
-    pub fn parsed(&mut self, version: Version, registry: &Registry) -> Option<Arc<Former>> {
+    pub fn parsed(&mut self, version: Version, registry: &Registry) -> Option<Arc<ParsedVersion>> {
         let stored = self.versions.get_mut(&version)?;
         if let Stored::Bytes(body) = stored {
-            *stored = Stored::Parsed(Arc::new(Former::read(body.clone(), registry)));
+            *stored = Stored::Parsed(Arc::new(ParsedVersion::read(body.clone(), registry)));
         }
         match stored {
             Stored::Parsed(parsed) => Some(parsed.clone()),

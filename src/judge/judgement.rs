@@ -52,7 +52,7 @@ impl Judged {
 
     /// The superseded versions that the crawler may have cached, given the host of the request.
     pub(super) fn cached_versions(&self, host: &[u8]) -> impl Iterator<Item = Version> {
-        chosen(&self.history(host).superseded, self.cached).map(|held| held.former.version)
+        chosen(&self.history(host).superseded, self.cached).map(|held| held.parsed.version)
     }
 
     /// The site.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
-use crate::policy::{Former, Held, HostHistories, HostHistory, SiteEntry, Snapshot};
+use crate::policy::{HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{CachedVersions, Case, Claimant, Decision, Facts, Identity, Kind, Scratch, decide_for, load};
@@ -312,16 +312,16 @@ crawlers:
 "#;
 
 /// A version that another took the place of at the beginning.
-fn held(policy: String) -> Held {
-    let former = Arc::new(Former::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
-    Held { former, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
+fn held(policy: String) -> SupersededVersion {
+    let former = Arc::new(ParsedVersion::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
+    SupersededVersion { parsed: former, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
 }
 
 struct Timeline {
     behaviours: Behaviours,
     snapshot: Snapshot,
     /// Versions that may be held besides the one in force.
-    held: Vec<Held>,
+    held: Vec<SupersededVersion>,
     /// Whether the host was watched for long enough.
     watched: bool,
 }
@@ -349,7 +349,7 @@ impl Timeline {
         let registry = Registry::builtin();
         let claimant = Claimant::of(&self.snapshot, registry, &facts).expect("a site has the host");
         let now = Duration::from_secs_f64(seconds);
-        let is_cached = |held: &Held| facts.now.since(held.superseded_at) <= DAY;
+        let is_cached = |held: &SupersededVersion| facts.now.since(held.superseded_at) <= DAY;
         let places = self.held.iter().enumerate().filter(|(_, held)| is_cached(held));
         let held = places.fold(0, |bits, (place, _)| bits | 1 << place);
         let cached_versions = CachedVersions {

@@ -73,7 +73,7 @@ pub fn cached_versions<'a>(
         for visit in served.versions.iter().filter(|visit| may_be_cached(visit.at)) {
             was_served = true;
             if visit.version != current {
-                match history.superseded.iter().take(64).position(|held| held.former.version == visit.version) {
+                match history.superseded.iter().take(64).position(|held| held.parsed.version == visit.version) {
                     Some(place) => cached |= 1 << place,
                     None => may_be_unknown = true,
                 }

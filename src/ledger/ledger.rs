@@ -268,5 +268,5 @@ fn published_since(snapshot: &Snapshot, host: &[u8], since: Timestamp) -> Vec<Ve
     let superseded = snapshot.history(host).superseded.iter().filter(|held| held.superseded_at >= since);
     let current = snapshot.site_for_host(host).and_then(|index| snapshot.sites().get(index));
     let current = current.map(|entry| entry.site.robots_txt.version);
-    superseded.map(|held| held.former.version).chain(current).collect()
+    superseded.map(|held| held.parsed.version).chain(current).collect()
 }

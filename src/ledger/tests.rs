@@ -11,7 +11,7 @@ use super::host::{ANYONE, Host, Owner};
 use super::observations::{Bounds, Observations, key};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
-use crate::policy::{Former, Held, HostHistories, HostHistory, Site, SiteEntry, Snapshot, Version};
+use crate::policy::{HostHistories, HostHistory, ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use crate::verdict::{Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, Scratch, decide_for, load};
@@ -58,8 +58,8 @@ fn agent(crawler: usize) -> &'static str {
 const CACHES: [(usize, i64); 5] = [(0, DAY), (1, DAY), (1, DAY), (2, 3 * DAY), (3, DAY)];
 const HOSTS: [&str; 2] = ["a.example", "B.example:80"];
 
-fn former(site: &Site) -> Arc<Former> {
-    Arc::new(Former::read(site.robots_txt.body.clone(), Registry::builtin()))
+fn former(site: &Site) -> Arc<ParsedVersion> {
+    Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()))
 }
 
 /// What the owner of a policy does to a site, and what the history of its hosts becomes by it.
@@ -132,8 +132,9 @@ impl World {
             return;
         }
         let superseded = &mut self.history.superseded;
-        superseded.retain(|held| ![version, before.robots_txt.version].contains(&held.former.version));
-        superseded.insert(0, Held { former: former(&before), since: self.entry.since, superseded_at: now });
+        superseded.retain(|held| ![version, before.robots_txt.version].contains(&held.parsed.version));
+        superseded
+            .insert(0, SupersededVersion { parsed: former(&before), since: self.entry.since, superseded_at: now });
         superseded.retain(|held| now.since(held.superseded_at) <= Duration::from_secs(KEPT as u64));
         self.history.is_told_by_its_date = superseded.iter().all(|held| held.since != now);
         (self.entry.since, self.history.since) = (now, now);

@@ -4,7 +4,7 @@
 
 use super::model::HostPattern;
 use super::site::HostIndex;
-use super::site::{Held, SiteEntry};
+use super::site::{SiteEntry, SupersededVersion};
 use crate::time::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct Unavailability {
 pub struct HostHistory {
     /// Versions that were published before the one in force: each once, the one that was superseded last first, at
     /// most [`HostHistory::MAX_SUPERSEDED`].
-    pub superseded: Vec<Held>,
+    pub superseded: Vec<SupersededVersion>,
     /// When the last version was superseded whose rules are not known any more. A crawler that may have cached it may
     /// have been allowed anything.
     pub unknown_until: Option<Timestamp>,

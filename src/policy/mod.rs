@@ -8,11 +8,11 @@ pub mod site;
 mod check;
 mod compile;
 pub(crate) mod decode;
-mod former;
 pub mod host_history;
 pub mod import;
 pub mod lint;
 pub mod origin;
+mod parsed_version;
 pub mod planned_pause;
 pub mod retire;
 
@@ -20,7 +20,7 @@ pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};
 pub use host_history::{HostHistories, HostHistory};
 pub use model::Policy;
-pub use site::{Former, Held, Site, SiteEntry, Snapshot, Version};
+pub use site::{ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
 
 /// The JSON Schema of a policy, for editors. It refuses nothing that [`read`] accepts, but for a bare `true` or `false`
 /// as a name.

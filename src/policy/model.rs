@@ -5,7 +5,7 @@ mod enforcement;
 mod indexing;
 mod signals;
 
-pub use cases::{Expectation, HeldByTest, IdentityByTest, PolicyTest};
+pub use cases::{CachedByTest, Expectation, IdentityByTest, PolicyTest};
 pub use enforcement::{
     AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, Unverified,
 };

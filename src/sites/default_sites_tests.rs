@@ -140,7 +140,7 @@ fn first_policy_replaces_all_default_sites() {
     assert_eq!(site, "b");
     assert!(text.contains("Disallow: /b/\n") && text.contains("User-agent: GPTBot\nDisallow: /\n"), "{text}");
     let held: Vec<_> =
-        live.snapshot().history(b"b.example").superseded.iter().map(|held| held.former.body.to_vec()).collect();
+        live.snapshot().history(b"b.example").superseded.iter().map(|held| held.parsed.body.to_vec()).collect();
     assert_eq!(held.len(), 1, "what was served on its host, and on no other");
     assert!(String::from_utf8_lossy(&held[0]).contains("Disallow: /b/"));
     for other in ["a.example", "else.example"] {
@@ -166,7 +166,7 @@ fn first_policy_for_every_host_follows_every_default_site() {
     let snapshot = live.snapshot();
     for (host, rule) in [("a.example", "/a/"), ("b.example", "/b/"), ("else.example", "/others/")] {
         let superseded = &snapshot.history(host.as_bytes()).superseded;
-        let bodies: Vec<_> = superseded.iter().map(|held| String::from_utf8_lossy(&held.former.body)).collect();
+        let bodies: Vec<_> = superseded.iter().map(|held| String::from_utf8_lossy(&held.parsed.body)).collect();
         assert!(bodies.len() == 1 && bodies[0].contains(rule), "{host}: {bodies:?}");
     }
     assert_eq!(live.status(Timestamp(5)).sites[0].held_versions, 3);

@@ -96,7 +96,7 @@ fn new_version_waits_until_the_next_start_sees_a_gap() {
     let snapshot = world.live.snapshot();
     assert_eq!(snapshot.sites()[0].since, Timestamp(START + GAP));
     let superseded = &snapshot.history(b"a.example").superseded;
-    let superseded: Vec<_> = superseded.iter().map(|held| (held.former.version, held.superseded_at)).collect();
+    let superseded: Vec<_> = superseded.iter().map(|held| (held.parsed.version, held.superseded_at)).collect();
     assert_eq!(superseded, [(one, Timestamp(START + GAP))], "it was in force until then");
 }
 

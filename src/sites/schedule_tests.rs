@@ -54,7 +54,7 @@ fn only(live: &SiteManager) -> SiteEntry {
 fn superseded(live: &SiteManager) -> Vec<(Version, Timestamp)> {
     let snapshot = live.snapshot();
     let superseded = snapshot.history(b"a.example").superseded.iter();
-    superseded.map(|held| (held.former.version, held.superseded_at)).collect()
+    superseded.map(|held| (held.parsed.version, held.superseded_at)).collect()
 }
 
 #[test]

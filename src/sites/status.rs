@@ -178,7 +178,7 @@ fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> 
             continue;
         }
         let site = &snapshot.sites()[index].site;
-        let superseded = history.superseded.iter().map(|held| held.former.version);
+        let superseded = history.superseded.iter().map(|held| held.parsed.version);
         let superseded = superseded.filter(|version| *version != site.robots_txt.version);
         versions.entry(&site.name).or_default().extend(superseded);
     }

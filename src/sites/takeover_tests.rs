@@ -59,7 +59,7 @@ impl World {
             let rules = text.lines().filter_map(|line| line.strip_prefix("Disallow: "));
             rules.collect::<Vec<_>>().join(" ")
         };
-        snapshot.history(host.as_bytes()).superseded.iter().map(|held| rules(&held.former.body)).collect()
+        snapshot.history(host.as_bytes()).superseded.iter().map(|held| rules(&held.parsed.body)).collect()
     }
 
     fn published(&self, host: &str, now: i64) -> Option<String> {

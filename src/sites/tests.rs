@@ -2,7 +2,7 @@ use super::*;
 use crate::clock::Moment;
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
-use crate::policy::{Held, HostHistory, SiteEntry};
+use crate::policy::{HostHistory, SiteEntry, SupersededVersion};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -336,7 +336,7 @@ fn superseded_versions_survive_a_restart() {
             let text = String::from_utf8_lossy(body).into_owned();
             text.lines().find_map(|line| line.strip_prefix("Disallow: ")).unwrap_or_default().to_owned()
         };
-        let held = |held: &Held| (first_rule(&held.former.body), held.since.0, held.superseded_at.0);
+        let held = |held: &SupersededVersion| (first_rule(&held.parsed.body), held.since.0, held.superseded_at.0);
         history(live).superseded.iter().map(held).collect()
     };
     write(directory.path(), "a.yaml", &policy("/one"));
@@ -353,7 +353,7 @@ fn superseded_versions_survive_a_restart() {
     let live = start(directory.path(), Some(state.path()), 300);
     let both = [("/two".to_owned(), 100, 300), ("/one".to_owned(), 0, 100)];
     assert_eq!((held(&live), history(&live).unknown_until), (both.to_vec(), None), "it changed while no crawlgate ran");
-    let one = history(&live).superseded[1].former.version;
+    let one = history(&live).superseded[1].parsed.version;
     drop(live);
     // What is not the version that it is said to be is none.
     let file = rusqlite::Connection::open(state.path().join("state.db")).expect("the store");
@@ -687,7 +687,7 @@ fn every_change_of_the_bytes_makes_a_version() {
     let live = start(directory.path(), Some(state.path()), 0);
     let version = |live: &SiteManager| entry(live).site.robots_txt.version;
     let held =
-        |live: &SiteManager| -> Vec<_> { history(live).superseded.iter().map(|held| held.former.version).collect() };
+        |live: &SiteManager| -> Vec<_> { history(live).superseded.iter().map(|held| held.parsed.version).collect() };
 
     live.origin_says("a", copy("User-agent: *\nDisallow: /a/\n"), Timestamp(10)).expect("fine");
     let first = version(&live);

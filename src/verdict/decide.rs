@@ -7,7 +7,9 @@ use super::identity::Identity;
 use super::{CachedVersions, Facts, Scratch};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::model::{Audience, Mode, Unverified};
-use crate::policy::site::{ActivePause, Binding, CrawlerRules, Former, PathSignals, RobotsTxtAnswer, Site, Snapshot};
+use crate::policy::site::{
+    ActivePause, Binding, CrawlerRules, ParsedVersion, PathSignals, RobotsTxtAnswer, Site, Snapshot,
+};
 use crate::robots::{Matcher, Target};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -163,8 +165,8 @@ impl<'a> Question<'a> {
         let Some(trap) = traps.find(self.target.sent).and_then(|trap| traps.rules().get(trap)) else {
             return false;
         };
-        self.case.cached_versions.superseded().all(|held| match binding_in(self.case, &held.former) {
-            Binding::Group(group) => held.former.matcher.rules(usize::from(group)).rules().contains(trap),
+        self.case.cached_versions.superseded().all(|held| match binding_in(self.case, &held.parsed) {
+            Binding::Group(group) => held.parsed.matcher.rules(usize::from(group)).rules().contains(trap),
             Binding::NoRules | Binding::NotBound => false,
         })
     }
@@ -264,9 +266,9 @@ pub fn crawl_delay(case: &Case<'_>, shown: bool) -> Option<Duration> {
     if case.cached_versions.may_be_unknown || !case.cached_versions.is_observed && !shown {
         return None;
     }
-    case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.former) {
+    case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.parsed) {
         Binding::Group(group) => {
-            let delay = held.former.delays.get(usize::from(group)).copied().flatten();
+            let delay = held.parsed.delays.get(usize::from(group)).copied().flatten();
             delay.map(|delay| delay.min(shortest))
         }
         Binding::NoRules | Binding::NotBound => None,
@@ -328,7 +330,7 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> Cached {
     }
     let mut mildest = Cached::Disallows;
     for held in case.cached_versions.superseded() {
-        match match_rules(&held.former.matcher, binding_in(case, &held.former), target).outcome {
+        match match_rules(&held.parsed.matcher, binding_in(case, &held.parsed), target).outcome {
             Outcome::Disallowed => {}
             Outcome::Ambiguous => mildest = Cached::Ambiguous,
             Outcome::NotACrawler | Outcome::NotBound | Outcome::Allowed => return Cached::Allows,
@@ -338,14 +340,14 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> Cached {
 }
 
 /// The group of a superseded version that binds the claimant. Whether anything binds it is what is known of it now.
-fn binding_in(case: &Case<'_>, former: &Former) -> Binding {
+fn binding_in(case: &Case<'_>, former: &ParsedVersion) -> Binding {
     let binds = case.claimant.entry.site.crawler_rules(case.claimant.claim).binds;
     former.binding(case.registry, claim_in(case, former), binds)
 }
 
 /// The claim as a superseded version knows it. A token's index is its policy's own: the same crawler may have another
 /// one, or be known otherwise, in another version.
-fn claim_in(case: &Case<'_>, former: &Former) -> Claim {
+fn claim_in(case: &Case<'_>, former: &ParsedVersion) -> Claim {
     let (claim, theirs) = (case.claimant.claim, former.tokens.tokens());
     let token = match claim {
         Claim::Token(index) => case.claimant.entry.site.tokens.tokens().get(usize::from(index)),

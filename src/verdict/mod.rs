@@ -25,7 +25,7 @@ pub use load::{load, load_at, load_with_origin};
 pub use report::{explain, explain_for, report, report_unclaimed};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
-use crate::policy::site::Held;
+use crate::policy::site::SupersededVersion;
 use crate::robots::TargetScratch;
 use crate::time::Timestamp;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ pub struct Facts<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CachedVersions<'a> {
     /// Superseded versions, as the history of the host has them.
-    pub versions: &'a [Held],
+    pub versions: &'a [SupersededVersion],
     /// Which of them the crawler may have cached: a bit each, the first the lowest.
     pub cached: u64,
     /// Whether the crawler may have cached a version whose rules are not known any more. That counts as allowing.
@@ -82,13 +82,13 @@ impl<'a> CachedVersions<'a> {
     }
 
     /// The superseded versions that the crawler may have cached.
-    pub fn superseded(&self) -> impl Iterator<Item = &'a Held> {
+    pub fn superseded(&self) -> impl Iterator<Item = &'a SupersededVersion> {
         chosen(self.versions, self.cached)
     }
 }
 
 /// The versions whose bits are set: [`bits`] the other way round.
-pub fn chosen(versions: &[Held], bits: u64) -> impl Iterator<Item = &Held> {
+pub fn chosen(versions: &[SupersededVersion], bits: u64) -> impl Iterator<Item = &SupersededVersion> {
     versions.iter().take(64).enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|(_, held)| held)
 }
 
@@ -96,11 +96,11 @@ pub fn chosen(versions: &[Held], bits: u64) -> impl Iterator<Item = &Held> {
 /// robots.txt answers 503 the version that the site is judged by is among those of the history; it is none of these.
 pub fn superseded_since(claimant: Claimant<'_>, cached_since: Timestamp) -> u64 {
     let current = claimant.entry.site.robots_txt.version;
-    bits(&claimant.history.superseded, |held| held.superseded_at >= cached_since && held.former.version != current)
+    bits(&claimant.history.superseded, |held| held.superseded_at >= cached_since && held.parsed.version != current)
 }
 
 /// A bit for each of the first 64 versions that a condition holds for.
-fn bits(versions: &[Held], mut condition: impl FnMut(&Held) -> bool) -> u64 {
+fn bits(versions: &[SupersededVersion], mut condition: impl FnMut(&SupersededVersion) -> bool) -> u64 {
     let mut bits = 0;
     for (place, held) in versions.iter().take(64).enumerate() {
         bits |= u64::from(condition(held)) << place;

@@ -7,9 +7,9 @@ use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
 use super::{CachedVersions, Facts};
 use crate::crawlers::Registry;
-use crate::policy::model::{HeldByTest, IdentityByTest, Policy, PolicyTest};
+use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::planned_pause;
-use crate::policy::site::{Former, Held};
+use crate::policy::site::{ParsedVersion, SupersededVersion};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostic, Located};
@@ -122,17 +122,21 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     let former;
     let cached_versions = match &test.held {
         None => CachedVersions::default(),
-        Some(HeldByTest::Nothing) => CachedVersions { is_observed: true, ..CachedVersions::default() },
-        Some(HeldByTest::InForce) => CachedVersions {
+        Some(CachedByTest::Nothing) => CachedVersions { is_observed: true, ..CachedVersions::default() },
+        Some(CachedByTest::InForce) => CachedVersions {
             is_observed: true,
             was_served: true,
             has_version_in_force: true,
             ..CachedVersions::default()
         },
-        Some(HeldByTest::Former(text)) => {
+        Some(CachedByTest::Superseded(text)) => {
             let body = Arc::from(text.as_bytes());
             let since = facts.now;
-            former = [Held { former: Arc::new(Former::read(body, registry)), since, superseded_at: since }];
+            former = [SupersededVersion {
+                parsed: Arc::new(ParsedVersion::read(body, registry)),
+                since,
+                superseded_at: since,
+            }];
             CachedVersions {
                 versions: &former,
                 cached: 1,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::crawlers::Registry;
 use crate::policy::model::Audience;
-use crate::policy::site::{ActivePause, Former, Held};
+use crate::policy::site::{ActivePause, ParsedVersion, SupersededVersion};
 use crate::policy::{HostHistories, HostHistory, Site, SiteEntry, Snapshot};
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
@@ -22,9 +22,9 @@ fn site(text: &str) -> Arc<Site> {
 }
 
 /// A version that was in force until then.
-fn held(site: &Site, superseded_at: Timestamp) -> Held {
-    let former = Arc::new(Former::read(site.robots_txt.body.clone(), Registry::builtin()));
-    Held { former, since: Timestamp(0), superseded_at }
+fn held(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
+    let former = Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()));
+    SupersededVersion { parsed: former, since: Timestamp(0), superseded_at }
 }
 
 /// Errors and warnings.
@@ -57,7 +57,7 @@ impl World {
         World { snapshot: Snapshot::new(vec![entry], 1), now: Timestamp(10 * DAY) }
     }
 
-    fn with_history(entry: SiteEntry, superseded: Vec<Held>, unknown_until: Option<Timestamp>) -> World {
+    fn with_history(entry: SiteEntry, superseded: Vec<SupersededVersion>, unknown_until: Option<Timestamp>) -> World {
         let world = World::with(entry);
         let history = HostHistory { superseded, unknown_until, ..HostHistory::new(Timestamp(0)) };
         let histories = HostHistories::new(vec![(None, Arc::new(history))]);

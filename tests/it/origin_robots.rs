@@ -5,7 +5,7 @@ use crate::support::{Gate, Origin, Received, Setup, eventually, run};
 use crawlgate::clock::Moment;
 use crawlgate::crawlers::Registry;
 use crawlgate::origin::robots::StoredCopies;
-use crawlgate::policy::Held;
+use crawlgate::policy::SupersededVersion;
 use crawlgate::server::{OriginRobots, known_origins};
 use crawlgate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use crawlgate::sites::{SiteManager, SiteOptions};
@@ -141,7 +141,7 @@ impl World {
     }
 
     /// What the host published before.
-    fn superseded(&self) -> Vec<Held> {
+    fn superseded(&self) -> Vec<SupersededVersion> {
         self.live.snapshot().history(b"shop.test").superseded.clone()
     }
 
@@ -258,7 +258,7 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
     assert_eq!((world.after(601), world.state()), (1, "absent".into()));
     let alone = world.served().expect("a file");
     assert!(!alone.contains("/a/") && alone.contains("User-agent: GPTBot"), "{alone}");
-    assert!(world.superseded().iter().any(|held| held.former.body.as_ref() == served.as_bytes()));
+    assert!(world.superseded().iter().any(|held| held.parsed.body.as_ref() == served.as_bytes()));
 
     // A huge file: only what crawlers read of it.
     let lines: String = (0..40_000).map(|line| format!("Disallow: /some/long/path/{line}\n")).collect();

@@ -4,7 +4,7 @@
 
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::origin::{Origin, OriginFile};
-use crawlgate::policy::{self, Former, Held, SiteEntry, Snapshot};
+use crawlgate::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, ResponseFacts, Scratch, Verdict, decide, explain,
@@ -383,7 +383,7 @@ proptest! {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let facts = facts(&user_agent, target);
             let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
-            let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+            let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
             let cached_versions = CachedVersions { versions: &held, cached: 1, is_observed: true, was_served: true, ..CachedVersions::default() };
             let decision = decide(&now, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
             // What was ambiguous then is so to who goes by it: the RFC lets it ask.
@@ -404,7 +404,7 @@ proptest! {
     fn explain_says_what_decide_does_for_any_holdings(policy in policy(), former in policy(), asked in questions(), bits in 0u64..4, flags in any::<[bool; 3]>()) {
         let (snapshot, former) = (snapshot(&policy), snapshot(&former));
         let (site, registry) = (&former.sites()[0].site, Registry::builtin());
-        let held = [Held { former: Arc::new(Former::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
+        let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
             let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, is_observed: watched };

@@ -196,8 +196,8 @@ fn bot_that_gets_a_name_around_a_restart_keeps_its_copy() {
         assert!(matches!(claim, Claim::Token(_)));
         let snapshot = world.snapshot();
         let cached_versions = peek(&world, &snapshot, "HouseBot/1.0");
-        let open = snapshot.history(b"a.example").superseded.last().expect("the first version").former.version;
-        assert!(cached_versions.superseded().any(|held| held.former.version == open), "in order: {in_order}");
+        let open = snapshot.history(b"a.example").superseded.last().expect("the first version").parsed.version;
+        assert!(cached_versions.superseded().any(|held| held.parsed.version == open), "in order: {in_order}");
     }
 }
 

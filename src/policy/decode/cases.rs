@@ -1,6 +1,6 @@
 //! `tests`: cases that must hold before the policy is used.
 
-use super::super::model::{Expectation, HeldByTest, IdentityByTest, PolicyTest};
+use super::super::model::{CachedByTest, Expectation, IdentityByTest, PolicyTest};
 use crate::indexing::Directives;
 use crate::yaml::{Decoder, Located, Node, Value};
 use std::net::IpAddr;
@@ -81,13 +81,13 @@ fn case(node: &Node, decoder: &mut Decoder<'_>) -> Option<PolicyTest> {
 }
 
 /// `none`, `current`, or the text of a robots.txt.
-fn held(node: &Node, decoder: &mut Decoder<'_>) -> Option<HeldByTest> {
+fn held(node: &Node, decoder: &mut Decoder<'_>) -> Option<CachedByTest> {
     let text = decoder.text(node, "`none`, `current`, or the text of a robots.txt")?;
     match text {
-        "none" => Some(HeldByTest::Nothing),
-        "current" => Some(HeldByTest::InForce),
+        "none" => Some(CachedByTest::Nothing),
+        "current" => Some(CachedByTest::InForce),
         // Every line of a robots.txt that says something has a colon.
-        text if text.contains(':') => Some(HeldByTest::Former(text.to_owned())),
+        text if text.contains(':') => Some(CachedByTest::Superseded(text.to_owned())),
         text => {
             let shown = text.lines().next().unwrap_or_default().to_owned();
             decoder.error("bad-value", node.span, format!("`{shown}` is nothing that a crawler holds")).help =

@@ -24,7 +24,7 @@ pub struct PolicyTest {
     /// What is proven of the crawler; what the policy's networks say of `ip` when absent.
     pub identity: Option<IdentityByTest>,
     /// What the crawler holds; not known when absent.
-    pub held: Option<HeldByTest>,
+    pub held: Option<CachedByTest>,
     /// What must come of it.
     pub expect: Expectation,
     /// The whole case.
@@ -42,13 +42,13 @@ pub enum IdentityByTest {
 
 /// What the crawler of a test holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeldByTest {
+pub enum CachedByTest {
     /// Nothing: it never fetched robots.txt, on a host that was watched all the time.
     Nothing,
     /// The version in force alone.
     InForce,
     /// This robots.txt, which was in force before.
-    Former(String),
+    Superseded(String),
 }
 
 /// What a test expects; absent fields are not compared.

@@ -1,6 +1,6 @@
 //! A site as it stands at a moment: the compiled policy, and what came before it.
 
-use super::{Former, PathRules, Site};
+use super::{ParsedVersion, PathRules, Site};
 use crate::policy::model::Audience;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// A version that was in force and may still be held.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct SupersededVersion {
     /// Its bytes.
-    pub former: Arc<Former>,
+    pub parsed: Arc<ParsedVersion>,
     /// Since when it was in force.
     pub since: Timestamp,
     /// When another took its place.

@@ -25,10 +25,10 @@ mod snapshot;
 mod tags;
 mod version;
 
-pub use super::former::Former;
+pub use super::parsed_version::ParsedVersion;
 pub use combine::{Sent, combine};
 pub use crawler_rules::{Answer, Binding, CrawlerRules, CrawlerRulesTable};
-pub use entry::{ActivePause, Held, RobotsTxtAnswer, SiteEntry, TagAges};
+pub use entry::{ActivePause, RobotsTxtAnswer, SiteEntry, SupersededVersion, TagAges};
 pub use front_page::FrontPage;
 pub use hosts::{HostIndex, name_and_port};
 pub use html::HtmlRules;

@@ -24,7 +24,7 @@ struct FetchState {
     /// What was in force before, and until when.
     before: Vec<(Said, f64)>,
     copies: Vec<Vec<Vec<Copy>>>,
-    held: Vec<Held>,
+    held: Vec<SupersededVersion>,
     last_page: Vec<[f64; 2]>,
     seen: [f64; 2],
     watched_since: [f64; 2],
@@ -256,7 +256,7 @@ impl FetchState {
 
     fn served(&mut self, crawler: &Crawler, host: usize, copy: Copy) {
         let (said, at) = (copy.said.clone(), self.now());
-        self.held.push(Held { said, host, cache: Some(crawler.cache), at });
+        self.held.push(SupersededVersion { said, host, cache: Some(crawler.cache), at });
         self.copies[crawler.cache][host].push(copy);
     }
 
@@ -283,7 +283,7 @@ impl FetchState {
     fn may_hold(&self, crawler: &Crawler, host: usize) -> Vec<Said> {
         let cached_since = self.cached_since(crawler);
         let told_apart = self.told_apart_since < cached_since;
-        let of = |held: &&Held| {
+        let of = |held: &&SupersededVersion| {
             let same = held.cache.is_none_or(|cache| cache == crawler.cache || !told_apart);
             held.host == host && same && held.at >= cached_since
         };
@@ -303,7 +303,7 @@ impl FetchState {
             self.note(format!("{}'s forger GET {}: {}", crawler.agent, HOSTS[host], answer.status));
             let (said, at) = (self.in_force.clone(), self.now());
             match answer.status {
-                200 => self.held.push(Held { said, host, cache: Some(crawler.cache), at }),
+                200 => self.held.push(SupersededVersion { said, host, cache: Some(crawler.cache), at }),
                 status => assert_eq!(status, 503),
             }
             return;

@@ -71,7 +71,7 @@ pub struct Copy {
 }
 
 /// A version that crawlgate may take somebody to hold.
-pub struct Held {
+pub struct SupersededVersion {
     pub said: Said,
     pub host: usize,
     /// Of all of them when absent.

@@ -50,7 +50,8 @@ impl FetchState {
             let lately = self.before.iter().filter(|(_, until)| now - until <= down as f64 + 2.0 * MARGIN);
             let lately: Vec<Said> = lately.map(|(said, _)| said.clone()).chain([self.in_force.clone()]).collect();
             for host in 0..2 {
-                let held = lately.iter().map(|said| Held { said: said.clone(), host, cache: None, at: now });
+                let held =
+                    lately.iter().map(|said| SupersededVersion { said: said.clone(), host, cache: None, at: now });
                 self.held.extend(held);
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The bytes, ready for verdicts.
 #[derive(Debug)]
-pub struct Former {
+pub struct ParsedVersion {
     /// Their identity.
     pub version: Version,
     /// Themselves.
@@ -22,9 +22,9 @@ pub struct Former {
     pub tokens: SiteMarkers,
 }
 
-impl Former {
+impl ParsedVersion {
     /// Reads a file, as RFC 9309 says.
-    pub fn read(body: Arc<[u8]>, registry: &Registry) -> Former {
+    pub fn read(body: Arc<[u8]>, registry: &Registry) -> ParsedVersion {
         let version = Version::of(&body);
         let file = File::parse(body.clone());
         let reading = Reading::new(&file, Dialect::Rfc9309, &registry.tokens_with_blanks());
@@ -39,10 +39,10 @@ impl Former {
             }
         }
         let delays = document.groups.iter().map(|group| group.crawl_delay).collect();
-        Former { version, body, matcher: Matcher::new(&document), delays, tokens: SiteMarkers::new(unlisted) }
+        ParsedVersion { version, body, matcher: Matcher::new(&document), delays, tokens: SiteMarkers::new(unlisted) }
     }
 
-    /// The group that binds a claim; a token's index is that of [`Former::tokens`], and `binds` is what is known of the
+    /// The group that binds a claim; a token's index is that of [`ParsedVersion::tokens`], and `binds` is what is known of the
     /// crawler beside the file.
     pub fn binding(&self, registry: &Registry, claim: Claim, binds: Binds) -> Binding {
         match claim {
