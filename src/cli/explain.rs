@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let content_type = arguments.content_type.as_deref();
     let response = ResponseFacts { status: arguments.status, content_type, origin_tags: &arguments.origin_tags };
-    let former = superseded(arguments.held.as_deref(), registry, now)?;
+    let cached = superseded(arguments.held.as_deref(), registry, now)?;
     let explanation = match Claimant::named(&snapshot, registry, &facts) {
         None => report_unclaimed(registry, &facts, &response),
         Some(claimant) => {
@@ -94,8 +94,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             let cached_versions = match arguments.held.as_deref() {
                 None => CachedVersions::of_anyone(claimant, now),
                 Some(held) => CachedVersions {
-                    versions: former.as_slice(),
-                    cached: u64::from(former.is_some()),
+                    versions: cached.as_slice(),
+                    cached: u64::from(cached.is_some()),
                     is_observed: true,
                     was_served: held != "none",
                     ..CachedVersions::default()

@@ -79,9 +79,9 @@ impl PublicationLog {
                 Some(_) | None => None,
             };
             match known {
-                Some(former) => {
+                Some(parsed) => {
                     let since = since(&pieces[..=place], piece.version(), now);
-                    history.superseded.push(SupersededVersion { parsed: former, since, superseded_at });
+                    history.superseded.push(SupersededVersion { parsed, since, superseded_at });
                 }
                 None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
             }

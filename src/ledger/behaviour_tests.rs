@@ -313,8 +313,8 @@ crawlers:
 
 /// A version that another took the place of at the beginning.
 fn held(policy: String) -> SupersededVersion {
-    let former = Arc::new(ParsedVersion::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
-    SupersededVersion { parsed: former, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
+    let parsed = Arc::new(ParsedVersion::read(site(&policy).robots_txt.body.clone(), Registry::builtin()));
+    SupersededVersion { parsed, since: Timestamp(-1_000), superseded_at: Timestamp(0) }
 }
 
 struct Timeline {
@@ -560,9 +560,9 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
     time.fetch(Identity::Verified, "198.51.100.1", bot);
     assert!(slow(&time, 1_000.0, "198.51.100.1") && slow(&time, 1_000.0, "192.0.2.1"));
     // The owner changes the file: nobody was shown the new one.
-    let former = held(POLICY.to_owned());
+    let parsed = held(POLICY.to_owned());
     time.snapshot = Snapshot::new(vec![SiteEntry::new(site(&POLICY.replace("/cart/", "/carts/")), Timestamp(0))], 2);
-    time.held = vec![former];
+    time.held = vec![parsed];
     assert!(!slow(&time, 2_000.0, "198.51.100.1"));
     time.fetch(Identity::Unverified, "2001:db8:0:1::1", bot);
     assert!(slow(&time, 3_000.0, "2001:db8:0:1:ffff::2"), "one machine has the whole /64");

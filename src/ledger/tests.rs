@@ -58,7 +58,7 @@ fn agent(crawler: usize) -> &'static str {
 const CACHES: [(usize, i64); 5] = [(0, DAY), (1, DAY), (1, DAY), (2, 3 * DAY), (3, DAY)];
 const HOSTS: [&str; 2] = ["a.example", "B.example:80"];
 
-fn former(site: &Site) -> Arc<ParsedVersion> {
+fn parsed(site: &Site) -> Arc<ParsedVersion> {
     Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()))
 }
 
@@ -134,7 +134,7 @@ impl World {
         let superseded = &mut self.history.superseded;
         superseded.retain(|held| ![version, before.robots_txt.version].contains(&held.parsed.version));
         superseded
-            .insert(0, SupersededVersion { parsed: former(&before), since: self.entry.since, superseded_at: now });
+            .insert(0, SupersededVersion { parsed: parsed(&before), since: self.entry.since, superseded_at: now });
         superseded.retain(|held| now.since(held.superseded_at) <= Duration::from_secs(KEPT as u64));
         self.history.is_told_by_its_date = superseded.iter().all(|held| held.since != now);
         (self.entry.since, self.history.since) = (now, now);

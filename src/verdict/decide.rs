@@ -340,15 +340,15 @@ fn mildest_cached(case: &Case<'_>, target: Target<'_>) -> Cached {
 }
 
 /// The group of a superseded version that binds the claimant. Whether anything binds it is what is known of it now.
-fn binding_in(case: &Case<'_>, former: &ParsedVersion) -> Binding {
+fn binding_in(case: &Case<'_>, parsed: &ParsedVersion) -> Binding {
     let binds = case.claimant.entry.site.crawler_rules(case.claimant.claim).binds;
-    former.binding(case.registry, claim_in(case, former), binds)
+    parsed.binding(case.registry, claim_in(case, parsed), binds)
 }
 
 /// The claim as a superseded version knows it. A token's index is its policy's own: the same crawler may have another
 /// one, or be known otherwise, in another version.
-fn claim_in(case: &Case<'_>, former: &ParsedVersion) -> Claim {
-    let (claim, theirs) = (case.claimant.claim, former.tokens.tokens());
+fn claim_in(case: &Case<'_>, parsed: &ParsedVersion) -> Claim {
+    let (claim, theirs) = (case.claimant.claim, parsed.tokens.tokens());
     let token = match claim {
         Claim::Token(index) => case.claimant.entry.site.tokens.tokens().get(usize::from(index)),
         _ if theirs.is_empty() => return claim,
@@ -358,7 +358,7 @@ fn claim_in(case: &Case<'_>, former: &ParsedVersion) -> Claim {
     if let Some(place) = place.and_then(|place| u16::try_from(place).ok()) {
         return Claim::Token(place);
     }
-    match case.registry.identify_with(case.facts.user_agent, &former.tokens) {
+    match case.registry.identify_with(case.facts.user_agent, &parsed.tokens) {
         found @ Claim::Token(_) => found,
         // A crawler that the version does not name follows its `*`.
         _ if matches!(claim, Claim::Token(_)) => Claim::Other,

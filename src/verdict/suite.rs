@@ -119,7 +119,7 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         Some(IdentityByTest::Unverified) => Identity::Unverified,
         None => identity_by_policy(&entry.site, &facts, claimant.claim, true),
     };
-    let former;
+    let superseded;
     let cached_versions = match &test.held {
         None => CachedVersions::default(),
         Some(CachedByTest::Nothing) => CachedVersions { is_observed: true, ..CachedVersions::default() },
@@ -132,13 +132,13 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
         Some(CachedByTest::Superseded(text)) => {
             let body = Arc::from(text.as_bytes());
             let since = facts.now;
-            former = [SupersededVersion {
+            superseded = [SupersededVersion {
                 parsed: Arc::new(ParsedVersion::read(body, registry)),
                 since,
                 superseded_at: since,
             }];
             CachedVersions {
-                versions: &former,
+                versions: &superseded,
                 cached: 1,
                 is_observed: true,
                 was_served: true,

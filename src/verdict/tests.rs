@@ -23,8 +23,8 @@ fn site(text: &str) -> Arc<Site> {
 
 /// A version that was in force until then.
 fn held(site: &Site, superseded_at: Timestamp) -> SupersededVersion {
-    let former = Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()));
-    SupersededVersion { parsed: former, since: Timestamp(0), superseded_at }
+    let parsed = Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), Registry::builtin()));
+    SupersededVersion { parsed, since: Timestamp(0), superseded_at }
 }
 
 /// Errors and warnings.
