@@ -4,7 +4,7 @@
 use super::cached_versions::RobotsCache;
 use super::clock_steps::TOLERANCE;
 use super::observations::{Key, key};
-use super::proven_fetches::{ProvenFetches, Showing};
+use super::proven_fetches::{ProvenFetch, ProvenFetches};
 use super::{CrawlRate, RateKey, Traps};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry, calls_itself};
@@ -16,10 +16,10 @@ use std::time::Duration;
 #[derive(Default)]
 pub struct Behaviours {
     /// Their crawl rate.
-    pub pace: CrawlRate,
+    pub crawl_rates: CrawlRate,
     /// Marked clients.
     pub traps: Traps,
-    shown: ProvenFetches,
+    proven_fetches: ProvenFetches,
 }
 
 /// A case whose behaviour counts, with the name under which the claimant is remembered. A bot that no list knows and
@@ -70,7 +70,7 @@ fn of_the_one_in_force<T>(
     registry: &Registry,
     claimant: Claimant<'_>,
     host: &[u8],
-    ask: impl FnOnce(Showing<'_>) -> T,
+    ask: impl FnOnce(ProvenFetch<'_>) -> T,
 ) -> Option<T> {
     let Claimant { entry, claim, .. } = claimant;
     let site = &*entry.site;
@@ -80,7 +80,7 @@ fn of_the_one_in_force<T>(
     }
     let key = place(&site.name, host)?;
     let crawler = RobotsCache::of(claim, registry, entry).name;
-    Some(ask(Showing { key: &key, crawler, version: site.robots_txt.version }))
+    Some(ask(ProvenFetch { key: &key, crawler, version: site.robots_txt.version }))
 }
 
 impl Behaviours {
@@ -93,12 +93,12 @@ impl Behaviours {
     /// clock has lived through, which measures crawl rates and marks. So a clock that is set makes nobody too fast.
     /// Takes a lock for one look into a table, and only where the policy has a crawl delay for this crawler, or traps.
     pub fn check(&self, case: &Case<'_>, lived: Duration) -> Behaviour {
-        self.behaviour(case, lived, |key, delay| self.pace.ask(key, delay, lived))
+        self.behaviour(case, lived, |key, delay| self.crawl_rates.ask(key, delay, lived))
     }
 
     /// The same for a request that is only asked about: nothing is counted.
     pub fn peek(&self, case: &Case<'_>, lived: Duration) -> Behaviour {
-        self.behaviour(case, lived, |key, delay| self.pace.look(key, delay, lived))
+        self.behaviour(case, lived, |key, delay| self.crawl_rates.look(key, delay, lived))
     }
 
     fn behaviour(
@@ -109,25 +109,25 @@ impl Behaviours {
     ) -> Behaviour {
         let Some(subject) = Subject::of(case) else { return Behaviour::default() };
         let trapped = self.is_trapped(&subject, lived);
-        let shown = !case.cached_versions.is_observed && self.was_shown(case);
-        let delay = if trapped { None } else { crawl_delay(case, shown) };
-        Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, shown }
+        let was_served_current = !case.cached_versions.is_observed && self.was_served_current(case);
+        let delay = if trapped { None } else { crawl_delay(case, was_served_current) };
+        Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, was_served_current }
     }
 
     /// Remembers that the version in force was served whole to a client that claims to be this crawler. `facts` are
     /// those of the fetch.
     pub fn served(&self, registry: &Registry, claimant: Claimant<'_>, facts: &Facts<'_>) {
-        let showing = |showing: Showing<'_>| self.shown.add(showing, facts.identity, facts.client, facts.now);
-        of_the_one_in_force(registry, claimant, facts.host, showing);
+        let note = |fetch: ProvenFetch<'_>| self.proven_fetches.add(fetch, facts.identity, facts.client, facts.now);
+        of_the_one_in_force(registry, claimant, facts.host, note);
     }
 
-    fn was_shown(&self, case: &Case<'_>) -> bool {
+    fn was_served_current(&self, case: &Case<'_>) -> bool {
         let (facts, claimant) = (&case.facts, case.claimant);
         // A fetch before the identity epoch may have been that of another crawler under this name. A fetch in the
         // future was served by a clock that was ahead, at an unknown time.
         let span = claimant.history.identity_epoch..=facts.now.plus(Duration::from_secs(TOLERANCE.unsigned_abs()));
-        let showing = |showing: Showing<'_>| self.shown.within(showing, facts.client, span);
-        of_the_one_in_force(case.registry, claimant, facts.host, showing).unwrap_or_default()
+        let ask = |fetch: ProvenFetch<'_>| self.proven_fetches.within(fetch, facts.client, span);
+        of_the_one_in_force(case.registry, claimant, facts.host, ask).unwrap_or_default()
     }
 
     fn is_trapped(&self, subject: &Subject<'_>, lived: Duration) -> bool {

@@ -18,7 +18,7 @@ fn milliseconds(number: u64) -> Duration {
     Duration::from_millis(number)
 }
 
-// ---- pace
+// ---- crawl_rate
 
 proptest! {
     /// Whatever its delay and the moment it begins at, and however much longer it sometimes waits.
@@ -87,12 +87,12 @@ fn a_clock_that_goes_back_or_a_delay_that_gets_shorter_locks_nobody_out() {
 }
 
 #[test]
-fn each_host_has_its_own_pace_however_it_is_written() {
-    let (pace, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
+fn each_host_has_its_own_crawl_rate_however_it_is_written() {
+    let (crawl_rate, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
     let ask = |host: &str| {
         let place = super::behaviour::place("shop", host.as_bytes()).expect("a host");
         let party = RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address: None };
-        pace.ask(party, delay, now).is_none()
+        crawl_rate.ask(party, delay, now).is_none()
     };
     assert!(ask("shop.example") && ask("www.shop.example") && ask("shop.example:8443"));
     assert!(!ask("Shop.Example.:443") && !ask("WWW.shop.example"));
@@ -104,58 +104,59 @@ fn party<'a>(site: &str, crawler: &'a str, identity: Identity, from: &str) -> Ra
 }
 
 #[test]
-fn each_crawler_has_its_own_pace_on_each_site_and_a_verified_one_its_own() {
-    let (pace, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
-    let ask = |site: &str, crawler: &str, identity| pace.ask(party(site, crawler, identity, "192.0.2.1"), delay, now);
+fn each_crawler_has_its_own_crawl_rate_on_each_site_and_a_verified_one_its_own() {
+    let (crawl_rate, delay, now) = (CrawlRate::default(), Duration::from_secs(10), Duration::from_secs(100));
+    let ask =
+        |site: &str, crawler: &str, identity| crawl_rate.ask(party(site, crawler, identity, "192.0.2.1"), delay, now);
     assert_eq!(ask("shop", "bingbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "bingbot", Identity::Unverified), Some(Duration::from_secs(9)));
     assert_eq!(ask("blog", "bingbot", Identity::Unverified), None);
     assert_eq!(ask("shop", "yandexbot", Identity::Unverified), None);
-    assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its pace up");
+    assert_eq!(ask("shop", "bingbot", Identity::Verified), None, "nobody who takes its name uses its crawl_rate up");
     let verified = party("shop", "bingbot", Identity::Verified, "192.0.2.2");
     assert_eq!(
-        pace.look(verified.clone(), delay, now),
+        crawl_rate.look(verified.clone(), delay, now),
         Some(Duration::from_secs(9)),
         "it is one crawler, wherever it is"
     );
     let later = now + Duration::from_secs(10);
-    assert_eq!(pace.look(verified.clone(), delay, later), None);
-    assert_eq!(pace.look(verified, delay, later), None, "to look is not to ask");
+    assert_eq!(crawl_rate.look(verified.clone(), delay, later), None);
+    assert_eq!(crawl_rate.look(verified, delay, later), None, "to look is not to ask");
 }
 
 #[test]
-fn who_takes_a_crawler_s_name_uses_up_the_pace_of_its_own_address_only() {
-    let (pace, delay) = (CrawlRate::default(), Duration::from_secs(10));
+fn who_takes_a_crawler_s_name_uses_up_the_crawl_rate_of_its_own_address_only() {
+    let (crawl_rate, delay) = (CrawlRate::default(), Duration::from_secs(10));
     let (mut now, mut refused) = (Duration::from_secs(100), 0);
     for second in 0..1_000 {
         let forger = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::1");
-        refused += u32::from(pace.ask(forger, delay, now).is_some());
+        refused += u32::from(crawl_rate.ask(forger, delay, now).is_some());
         if second % 10 == 0 {
             for own in ["192.0.2.1", "2001:db8:1:3::1"] {
                 let crawler = party("shop", "bingbot", Identity::Unverified, own);
-                assert_eq!(pace.ask(crawler, delay, now), None, "{own} keeps the delay");
+                assert_eq!(crawl_rate.ask(crawler, delay, now), None, "{own} keeps the delay");
             }
         }
         now += Duration::from_secs(1);
     }
     assert!(refused > 800, "{refused}");
     let neighbour = party("shop", "bingbot", Identity::Unverified, "2001:db8:1:2::ffff");
-    assert!(pace.look(neighbour, delay, now).is_some(), "one machine has the whole /64");
+    assert!(crawl_rate.look(neighbour, delay, now).is_some(), "one machine has the whole /64");
 }
 
 #[test]
 fn a_million_names_and_addresses_leave_the_table_of_paces_bounded_and_hold_the_last_ones() {
-    let (pace, delay) = (CrawlRate::default(), Duration::from_secs(1_000_000));
+    let (crawl_rate, delay) = (CrawlRate::default(), Duration::from_secs(1_000_000));
     let from = |number: u64| {
         let address = Some(IpAddr::V4(Ipv4Addr::from(number as u32)));
         let place = super::behaviour::place("shop", b"shop.example").expect("a host");
         RateKey { place, crawler: "bingbot", identity: Identity::Unverified, address }
     };
     for number in 0..1_000_000_u64 {
-        pace.ask(from(number), delay, milliseconds(number));
+        crawl_rate.ask(from(number), delay, milliseconds(number));
     }
-    assert!(pace.len() <= 65_536, "{}", pace.len());
-    assert!(pace.look(from(999_999), delay, milliseconds(1_000_001)).is_some(), "it was just here");
+    assert!(crawl_rate.len() <= 65_536, "{}", crawl_rate.len());
+    assert!(crawl_rate.look(from(999_999), delay, milliseconds(1_000_001)).is_some(), "it was just here");
 }
 
 // ---- traps
@@ -576,9 +577,9 @@ fn on_a_host_just_started_a_verified_fetch_counts_for_every_address_of_the_crawl
 
 #[test]
 fn a_million_fetches_leave_the_table_of_who_was_shown_what_bounded() {
-    use super::proven_fetches::{ProvenFetches, Showing};
+    use super::proven_fetches::{ProvenFetch, ProvenFetches};
     let (shown, version) = (ProvenFetches::default(), crate::policy::Version([0; 8]));
-    let showing = Showing { key: b"shop\0shop.example", crawler: "bingbot", version };
+    let showing = ProvenFetch { key: b"shop\0shop.example", crawler: "bingbot", version };
     for number in 0..1_000_000_u32 {
         shown.add(showing, Identity::Unverified, Some(Ipv4Addr::from(number).into()), Timestamp(number.into()));
     }

@@ -10,7 +10,7 @@ use crate::verdict::Identity;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Networks deliver what was sent at a steady pace a little closer together: a quarter of the delay is let pass, and at
+/// Networks deliver what was sent at a steady crawl rate a little closer together: a quarter of the delay is let pass, and at
 /// most this.
 const MAX_TOLERANCE: Duration = Duration::from_secs(1);
 
@@ -41,7 +41,7 @@ pub fn gcra(last: Option<Duration>, now: Duration, delay: Duration) -> Result<Du
     }
 }
 
-/// Whose pace it is.
+/// Whose crawl rate it is.
 #[derive(Clone, Debug)]
 pub struct RateKey<'a> {
     /// The site's name and the host, as the ledger has them: a robots.txt is for a host, and so is the delay in it.
@@ -71,7 +71,7 @@ impl Ends for Arrival {
     }
 }
 
-/// The pace of every crawler on every host, of each address by itself where nobody has proven who it is. Where there
+/// The crawl rate of every crawler on every host, of each address by itself where nobody has proven who it is. Where there
 /// are too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
 #[derive(Debug, Default)]
 pub struct CrawlRate(Bounded<Arrival>);

@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 
 /// Which file it was, and under which name it was asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Showing<'a> {
+pub struct ProvenFetch<'a> {
     /// The site's name and the host, as the ledger has them.
     pub key: &'a [u8],
     /// The name of the crawler's cache.
@@ -40,20 +40,20 @@ pub struct ProvenFetches(Bounded<ServedAt>);
 
 impl ProvenFetches {
     /// Notes that a version was served whole.
-    pub fn add(&self, showing: Showing<'_>, identity: Identity, address: Option<IpAddr>, now: Timestamp) {
+    pub fn add(&self, fetch: ProvenFetch<'_>, identity: Identity, address: Option<IpAddr>, now: Timestamp) {
         let proven = match (identity, address) {
             (Identity::Verified, _) => None,
             (_, Some(address)) => Some(network(address)),
             (_, None) => return,
         };
-        self.0.insert(self.hash(showing, proven), ServedAt(now), Timestamp(i64::MIN));
+        self.0.insert(self.hash(fetch, proven), ServedAt(now), Timestamp(i64::MIN));
     }
 
     /// Whether it was served, within a span of time, to who asks from this address.
-    pub fn within(&self, showing: Showing<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
+    pub fn within(&self, fetch: ProvenFetch<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
         let proven = [None, address.map(network)];
         proven.into_iter().any(|proven| {
-            let at = self.0.look(self.hash(showing, proven), |served| Some(served.0));
+            let at = self.0.look(self.hash(fetch, proven), |served| Some(served.0));
             at.is_some_and(|at| span.contains(&at))
         })
     }
@@ -64,7 +64,7 @@ impl ProvenFetches {
         self.0.len()
     }
 
-    fn hash(&self, showing: Showing<'_>, proven: Option<IpAddr>) -> u64 {
-        self.0.hash((showing.key, showing.crawler, showing.version.0, proven))
+    fn hash(&self, fetch: ProvenFetch<'_>, proven: Option<IpAddr>) -> u64 {
+        self.0.hash((fetch.key, fetch.crawler, fetch.version.0, proven))
     }
 }

@@ -15,7 +15,7 @@ pub struct Behaviour {
     /// The client was served the version in force on this host, as far as that is proven: the fetch was verified, or
     /// came from the same address. On a host that was not observed for long enough, other cached versions are unknown,
     /// and a name can be anybody's. So a crawl delay holds there only for a client that was shown it.
-    pub shown: bool,
+    pub was_served_current: bool,
 }
 
 /// Whether the ledger is asked about a request's behaviour. The files that crawlgate hands out itself are free for

@@ -260,10 +260,10 @@ fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
 
 /// The crawl delay that a crawler is held to: the shortest of all versions that it may have cached, and none where one
 /// of them has none. On a host that was not observed for long enough, the delay holds only for a client that was
-/// `shown` the version in force, and a request that comes sooner is no violation.
-pub fn crawl_delay(case: &Case<'_>, shown: bool) -> Option<Duration> {
+/// served the version in force, and a request that comes sooner is no violation.
+pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration> {
     let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
-    if case.cached_versions.may_be_unknown || !case.cached_versions.is_observed && !shown {
+    if case.cached_versions.may_be_unknown || !case.cached_versions.is_observed && !was_served_current {
         return None;
     }
     case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.parsed) {

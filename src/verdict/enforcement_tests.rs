@@ -108,7 +108,7 @@ fn exempt_crawler_is_never_refused_unless_an_impostor() {
             assert_eq!(held(&text, Identity::Unverified, user_agent, target).1, None, "{user_agent} {target}");
         }
     }
-    let paced = Behaviour { too_fast: Some(Duration::from_secs(5)), trapped: true, shown: true };
+    let paced = Behaviour { too_fast: Some(Duration::from_secs(5)), trapped: true, was_served_current: true };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/", paced);
     assert_eq!((decision.kind, decision.action, decision.would), (Kind::Allowed, Action::Pass, None));
     assert_eq!(held(&text, Identity::Impostor, GOOGLEBOT, "/"), (Kind::Impostor, Some(403)));
@@ -162,7 +162,7 @@ fn what_an_answer_does_not_say_is_as_the_wider_one_says() {
 #[test]
 fn what_weighs_more_comes_first() {
     let text = with("{ mode: enforce, trapped: 410, traps: [/trap/] }");
-    let both = Behaviour { too_fast: Some(Duration::from_millis(4_001)), trapped: true, shown: true };
+    let both = Behaviour { too_fast: Some(Duration::from_millis(4_001)), trapped: true, was_served_current: true };
     let (decision, _) = decided(&text, Identity::Unverified, GOOGLEBOT, "/cart/", both);
     assert_eq!((decision.kind, decision.verdict), (Kind::Trapped, Verdict::Disallowed));
     let (decision, _) = decided(&text, Identity::Verified, GOOGLEBOT, "/", both);
