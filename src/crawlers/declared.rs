@@ -9,9 +9,16 @@ use std::ops::Range;
 /// No bot's name is longer, and what is remembered by it stays small.
 const MAX_NAME: usize = 64;
 
-/// The words that bots end their names with. Only a string in which one of them ends a word, or with a `+` (which
-/// `+http` begins with), is worth asking [`says_bot`].
-pub const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
+/// The words that bots end their names with.
+const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
+
+/// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
+/// it.
+pub fn is_hint(until: &[u8]) -> bool {
+    // Most words end in other letters than these, the last letters of the three.
+    until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
+        && WORDS.iter().any(|word| ends_with(until, word))
+}
 
 /// Whether a token says by itself that it is a bot's.
 pub fn is_called_bot(token: &[u8]) -> bool {

@@ -8,6 +8,7 @@ use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
+use super::words::WordIndex;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// Longer user agents are read up to here: they are garbage, and must not cost more.
@@ -67,9 +68,7 @@ struct Found {
 /// All markers of a registry.
 #[derive(Debug)]
 pub struct Markers {
-    /// Finds the markers, and behind them the words of [`declared::WORDS`]. (An index by the first letters of words takes
-    /// 0.7 to 0.83 of the time: docs/performance.md.)
-    automaton: AhoCorasick,
+    index: WordIndex,
     markers: Vec<Marker>,
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
@@ -77,13 +76,13 @@ pub struct Markers {
 
 impl Markers {
     pub fn new(crawlers: &[Crawler]) -> Markers {
-        let mut patterns: Vec<&[u8]> = Vec::new();
+        let mut texts: Vec<&[u8]> = Vec::new();
         let mut markers = Vec::new();
         for (index, crawler) in (0_u16..).zip(crawlers) {
             for written in &crawler.markers {
                 let text = written.trim_start_matches(['=', '^']).as_bytes();
                 let (Some(first), Some(last)) = (text.first(), text.last()) else { continue };
-                patterns.push(text);
+                texts.push(text);
                 markers.push(Marker {
                     crawler: index,
                     is_tool: crawler.purpose == Purpose::Tool,
@@ -95,13 +94,14 @@ impl Markers {
                 });
             }
         }
-        patterns.extend(declared::WORDS);
-        let mut builder = AhoCorasick::builder();
-        builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA));
-        // It fails where there are more than two thousand million octets.
-        let automaton = builder.build(patterns).expect("a registry has some kilobytes of markers");
         let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
-        Markers { automaton, markers, messages: [find("facebookexternalhit"), find("twitterbot")] }
+        Markers { index: WordIndex::new(texts), markers, messages: [find("facebookexternalhit"), find("twitterbot")] }
+    }
+
+    /// The most markers that one place of a user agent has to be compared with.
+    #[cfg(test)]
+    pub fn most_at_one_place(&self) -> usize {
+        self.index.most_at_one_place()
     }
 
     /// Whom a user agent claims to be, by the markers and by the tokens of a site.
@@ -125,26 +125,25 @@ impl Markers {
     }
 
     fn scan(&self, text: &[u8]) -> Found {
-        let mut found = Found { is_hinted: text.contains(&b'+'), ..Found::default() };
-        for occurrence in self.automaton.find_overlapping_iter(text) {
-            let (start, end) = (occurrence.start(), occurrence.end());
-            let Some(marker) = self.markers.get(occurrence.pattern().as_usize()) else {
-                found.is_hinted |= text.get(end).is_none_or(|&next| !is_token_byte(next));
-                continue;
+        let mut found = Found::default();
+        let mut is_hinted = false;
+        let on_marker = |place: u16, start: usize, end: usize| {
+            let Some(marker) = self.markers.get(usize::from(place)).filter(|marker| marker.stands(text, start, end))
+            else {
+                return;
             };
-            if !marker.stands(text, start, end) {
-                continue;
-            }
             for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
                 if crawler == Some(marker.crawler) {
-                    *first = Some(first.map_or(start, |first| first.min(start)));
+                    first.get_or_insert(start);
                 }
             }
             let candidate = Best { named: !marker.is_tool, length: end - start, crawler: marker.crawler };
             if found.best.is_none_or(|best| (candidate.named, candidate.length) > (best.named, best.length)) {
                 found.best = Some(candidate);
             }
-        }
+        };
+        self.index.find(text, on_marker, |end| is_hinted |= declared::is_hint(&text[..end]));
+        found.is_hinted = is_hinted || text.contains(&b'+');
         found
     }
 }

@@ -10,6 +10,7 @@ mod network;
 mod octets;
 mod records;
 mod registry;
+mod words;
 
 pub use browsers::{browsers, lookalikes, stands_in_browsers};
 pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};

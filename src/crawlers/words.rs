@@ -1,0 +1,138 @@
+//! Finds which of a few hundred fixed markers stand in a user agent, by looking only where a word begins. The main type
+//! is [`WordIndex`]. This file knows bytes and must know neither crawlers nor what a marker means.
+//!
+//! Measured for a browser, an iPhone, bingbot, GPTBot: this search 173/187/231/168 ns, aho-corasick 209/251/301/239 ns.
+
+/// Part of a word: a character of a product token.
+const WORD: u8 = 1;
+/// Some marker begins with this octet, where a word begins.
+const BEGINS: u8 = 2;
+/// Some marker begins with this octet, wherever it stands: it is no letter and no digit.
+const SIGN: u8 = 4;
+
+/// Markers, ready to be found.
+#[derive(Debug)]
+pub struct WordIndex {
+    /// What each octet can be: [`WORD`], [`BEGINS`], [`SIGN`].
+    classes: [u8; 256],
+    /// By the key of the first three octets ([`key_of`]): the first entry with that key, or the number of entries if no
+    /// marker begins so.
+    beginnings: Box<[u16]>,
+    /// In the order of their keys.
+    entries: Vec<Entry>,
+}
+
+/// One marker of the index.
+#[derive(Debug)]
+struct Entry {
+    key: u16,
+    /// Its place in the order given.
+    place: u16,
+    /// Its first octets, folded by [`fold_eight`]; a shorter marker has fewer than eight.
+    eight: u64,
+    /// The bits of `eight` that belong to the marker.
+    mask: u64,
+    lower: Box<[u8]>,
+}
+
+impl WordIndex {
+    /// Prepares markers. Markers shorter than three octets are left out, and so are those after the first 65,535.
+    pub fn new<'a>(markers: impl IntoIterator<Item = &'a [u8]>) -> WordIndex {
+        let mut classes = [0; 256];
+        for byte in 0..=u8::MAX {
+            classes[usize::from(byte)] = u8::from(super::octets::is_token_byte(byte)) * WORD;
+        }
+        let mut index = WordIndex { classes, beginnings: Box::default(), entries: Vec::new() };
+        for (marker, place) in markers.into_iter().zip(0..u16::MAX) {
+            let lower = marker.to_ascii_lowercase().into_boxed_slice();
+            let Some(key) = key_of(&lower) else { continue };
+            for first in [lower[0], lower[0].to_ascii_uppercase()] {
+                index.classes[usize::from(first)] |= if first.is_ascii_alphanumeric() { BEGINS } else { SIGN };
+            }
+            let mask = u64::MAX >> (64 - 8 * lower.len().min(8));
+            index.entries.push(Entry { key, place, eight: fold_eight(&lower) & mask, mask, lower });
+        }
+        index.entries.sort_by_key(|entry| (entry.key, entry.place));
+        let none = index.entries.len() as u16;
+        index.beginnings = vec![none; 1 << 15].into_boxed_slice();
+        for (position, entry) in (0..none).zip(&index.entries).rev() {
+            index.beginnings[usize::from(entry.key)] = position;
+        }
+        index
+    }
+
+    /// Calls `on_marker` for each marker that stands where a word begins, and for each marker that begins with a sign
+    /// wherever it stands, with its place in the order given, its start and its end. Starts never go back. Calls
+    /// `on_word_end` with the end of each word.
+    pub fn find(&self, text: &[u8], mut on_marker: impl FnMut(u16, usize, usize), mut on_word_end: impl FnMut(usize)) {
+        let class_of = |byte: &u8| self.classes[usize::from(*byte)];
+        let mut at = 0;
+        while let Some(passed) = text[at..].iter().position(|byte| class_of(byte) & (WORD | SIGN) != 0) {
+            at += passed;
+            let first = class_of(&text[at]);
+            if first & (BEGINS | SIGN) != 0 {
+                self.compare_at(text, at, &mut on_marker);
+            }
+            at += 1;
+            if first & WORD == 0 {
+                continue;
+            }
+            while let Some(passed) = text[at..].iter().position(|byte| class_of(byte) & (WORD | SIGN) != WORD) {
+                at += passed;
+                if class_of(&text[at]) & WORD == 0 {
+                    break;
+                }
+                self.compare_at(text, at, &mut on_marker);
+                at += 1;
+            }
+            if text.get(at).is_none_or(|byte| class_of(byte) & WORD != 0) {
+                at = text.len();
+            }
+            on_word_end(at);
+        }
+    }
+
+    /// Compares one place of the text with the markers that begin alike. Apart from the loop of `find`, which keeps the
+    /// registers to itself.
+    #[inline(never)]
+    fn compare_at(&self, text: &[u8], start: usize, on_marker: &mut impl FnMut(u16, usize, usize)) {
+        let rest = &text[start..];
+        let Some(key) = key_of(rest) else { return };
+        let alike = self.entries.get(usize::from(self.beginnings[usize::from(key)])..).unwrap_or_default();
+        if alike.is_empty() {
+            return;
+        }
+        let eight = fold_eight(rest);
+        for entry in alike.iter().take_while(|entry| entry.key == key) {
+            if eight & entry.mask == entry.eight
+                && rest.get(..entry.lower.len()).is_some_and(|part| part.eq_ignore_ascii_case(&entry.lower))
+            {
+                on_marker(entry.place, start, start + entry.lower.len());
+            }
+        }
+    }
+
+    /// The most markers that one place of a text has to be compared with.
+    #[cfg(test)]
+    pub fn most_at_one_place(&self) -> usize {
+        self.entries.chunk_by(|one, other| one.key == other.key).map(<[_]>::len).max().unwrap_or_default()
+    }
+}
+
+/// Five bits of each of the first three octets. A letter has the same five bits in either case.
+fn key_of(text: &[u8]) -> Option<u16> {
+    let [one, two, three, ..] = *text else { return None };
+    let bits = |byte: u8| u16::from(byte & 31);
+    Some(bits(one) << 10 | bits(two) << 5 | bits(three))
+}
+
+/// The first eight octets as a number, with letters of either case alike. Some other octets become alike, too, so equal
+/// numbers do not prove equal texts.
+fn fold_eight(text: &[u8]) -> u64 {
+    let octets = text.first_chunk::<8>().copied().unwrap_or_else(|| {
+        let mut octets = [0; 8];
+        octets[..text.len()].copy_from_slice(text);
+        octets
+    });
+    u64::from_le_bytes(octets) | 0x2020_2020_2020_2020
+}
