@@ -1,7 +1,7 @@
 //! crawlgate: the gate that crawlers go through.
 //!
 //! A site owner writes one YAML policy. crawlgate publishes it as `/robots.txt`, attaches it as `X-Robots-Tag` to what
-//! it forwards, holds crawlers to it, and shows who kept to it.
+//! it forwards, holds crawlers to it, and shows which crawlers obeyed.
 //!
 //! # The map of the house
 //!

@@ -170,7 +170,7 @@ impl Operations {
         Timestamp::from(self.judge.clock.now())
     }
 
-    /// Who is marked for a trap.
+    /// The clients that are marked for a trap.
     pub fn marks(&self) -> Vec<Mark> {
         self.judge.behaviours.traps.list(self.moment())
     }

@@ -29,7 +29,7 @@ pub fn control_to_ask() -> Option<PathBuf> {
     places.iter().find(|place| place.exists()).or(places.first()).cloned()
 }
 
-/// Every place where a socket may be, nearest first. A service and the administrator who asks it have different
+/// Every place where a socket may be, nearest first. A service and its administrator have different
 /// environments, so the claimants look in all of them.
 fn controls() -> Vec<PathBuf> {
     let mut places = Vec::new();

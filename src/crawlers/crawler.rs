@@ -87,7 +87,7 @@ pub struct Crawler {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Who runs it.
+    /// Its operator.
     pub operator: String,
     /// What it is for.
     pub purpose: Purpose,

@@ -24,7 +24,7 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
         session.set_keepalive(None);
     } else if session.get_keepalive().is_some() {
         // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
-        // would switch it on for those who asked to close (Pingora 0.9.1).
+        // would switch it on for clients that asked to close (Pingora 0.9.1).
         session.set_keepalive(Some(gateway.limits.keepalive.as_secs().max(1)));
     }
 }

@@ -1,4 +1,4 @@
-//! The end of every request: what was sent is told to the judge, who records it.
+//! The end of every request: the judge records what was sent.
 
 use super::Gateway;
 use super::ctx::RequestContext;

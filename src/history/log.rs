@@ -227,7 +227,7 @@ impl PublicationLog {
         self.publications.iter().filter(lately).filter_map(version).collect()
     }
 
-    /// The earliest moment at which anybody can have been served a copy that may still be used: see
+    /// The earliest moment at which a crawler can have been served a copy that may still be used: see
     /// [`HostHistory::cached_since`], as if every 503 had been everywhere.
     pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
         let unavailable = self.publications.iter().rev().filter(|known| known.published == Published::Unavailable);

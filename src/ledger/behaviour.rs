@@ -90,7 +90,7 @@ impl Behaviours {
     }
 
     /// The client's behaviour, this request included: it counts against the crawl rate. `lived` is the time that the
-    /// clock has lived through, which measures crawl rates and marks. So a clock that is set makes nobody too fast.
+    /// clock has lived through, which measures crawl rates and marks. So a clock that is set makes no client too fast.
     /// Takes a lock for one look into a table, and only where the policy has a crawl delay for this crawler, or traps.
     pub fn check(&self, case: &Case<'_>, lived: Duration) -> Behaviour {
         self.behaviour(case, lived, |key, delay| self.crawl_rates.ask(key, delay, lived))

@@ -47,7 +47,7 @@ impl Hasher for TheHash {
 
 type Shard<V> = HashMap<u64, V, Prehashed>;
 
-/// The table. Two entries that share a hash are one: who cannot have that looks at what an entry says of itself.
+/// The table. Two entries that share a hash are one: where that matters, the entry itself is compared.
 #[derive(Debug)]
 pub struct Bounded<V> {
     /// Keyed: no client can foresee which entries share a hash.

@@ -71,7 +71,7 @@ impl Ends for Arrival {
     }
 }
 
-/// The crawl rate of every crawler on every host, of each address by itself where nobody has proven who it is. Where there
+/// The crawl rate of every crawler on every host, of each address by itself where the client is not verified. Where there
 /// are too many, those whose delay is over are as good as forgotten; of others each may come once too soon.
 #[derive(Debug, Default)]
 pub struct CrawlRate(Bounded<Arrival>);
@@ -96,14 +96,14 @@ impl CrawlRate {
         self.0.len()
     }
 
-    /// Whether nobody is.
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     fn hash(&self, party: RateKey<'_>) -> u64 {
-        // Who is verified is one crawler, wherever it comes from. Of anybody else the address is all that tells it from
-        // those who take its name.
+        // A verified crawler is one, wherever it comes from. Of every other client only the address tells it from
+        // clients under the same name.
         let verified = party.identity == Identity::Verified;
         let address = party.address.filter(|_| !verified).map(network);
         self.0.hash((party.place, party.crawler, verified, address))

@@ -34,7 +34,7 @@ impl Ends for ServedAt {
     }
 }
 
-/// The fetches that are remembered. Where there are too many the oldest go: who made them is held to less.
+/// The fetches that are remembered. Where there are too many the oldest go: the client that made them is held to less.
 #[derive(Debug, Default)]
 pub struct ProvenFetches(Bounded<ServedAt>);
 
@@ -49,7 +49,7 @@ impl ProvenFetches {
         self.0.insert(self.hash(fetch, proven), ServedAt(now), Timestamp(i64::MIN));
     }
 
-    /// Whether it was served, within a span of time, to who asks from this address.
+    /// Whether it was served, within a span of time, to a client at this address.
     pub fn within(&self, fetch: ProvenFetch<'_>, address: Option<IpAddr>, span: RangeInclusive<Timestamp>) -> bool {
         let proven = [None, address.map(network)];
         proven.into_iter().any(|proven| {

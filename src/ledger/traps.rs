@@ -124,7 +124,7 @@ impl Traps {
         self.0.keep(moment);
     }
 
-    /// Marks an address under a name. Who is marked already is marked anew.
+    /// Marks an address under a name. A mark that is there already begins anew.
     pub fn mark(&self, site: &str, crawler: &str, address: IpAddr, moment: Moment, time: Duration) {
         let (site, crawler, address) = (site.to_owned(), crawler.to_owned(), network(address));
         let ends = moment.lived.saturating_add(time);

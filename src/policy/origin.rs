@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A copy of it. A site that has none is an empty file.
 #[derive(Clone, Debug)]
 pub struct OriginFile {
-    /// Where it came from, for those who ask: a URL or a path. Never published: it may be an address behind a firewall.
+    /// Where it came from: a URL or a path. Never published: it may be an address behind a firewall.
     pub location: String,
     /// The file.
     pub file: File,

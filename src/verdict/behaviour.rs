@@ -14,7 +14,7 @@ pub struct Behaviour {
     pub trapped: bool,
     /// The client was served the version in force on this host, as far as that is proven: the fetch was verified, or
     /// came from the same address. On a host that was not observed for long enough, other cached versions are unknown,
-    /// and a name can be anybody's. So a crawl delay holds there only for a client that was shown it.
+    /// and every client can use a crawler's name. So a crawl delay holds there only for a client that was served it.
     pub was_served_current: bool,
 }
 

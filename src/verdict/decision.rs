@@ -39,7 +39,7 @@ pub enum Kind {
     Impostor,
     /// It asks for a trap, or its address did under the same name a while ago.
     Trapped,
-    /// Allowed, but the policy refuses who is not verified.
+    /// Allowed, but the policy refuses crawlers that are not verified.
     Unverified,
     /// Disallowed, and the policy lets it all the same: no violation.
     Exempt,
@@ -65,7 +65,7 @@ pub enum Action {
     Slow {
         /// Index of the answer.
         answer: u16,
-        /// Retry-After in seconds: who waits that long is in time.
+        /// Retry-After in seconds: a crawler that waits that long is in time.
         retry_after: u32,
     },
     /// Answered 503.

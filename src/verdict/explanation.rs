@@ -34,7 +34,7 @@ pub struct Explanation {
     pub target: String,
     pub crawler: Option<CrawlerReport>,
     pub identity: Identity,
-    /// It would be an impostor, but for a list of networks that verified nobody lately.
+    /// It would be an impostor, but for a network list that verified no visit lately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
     pub group: Option<GroupReport>,

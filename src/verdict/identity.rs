@@ -13,11 +13,11 @@ pub enum Identity {
     /// Neither way.
     #[default]
     Unverified,
-    /// It is who it says it is.
+    /// The address is the crawler's.
     Verified,
     /// It is not.
     Impostor,
-    /// It would be, but the list of addresses that says so never verified anybody lately: treated as not verified.
+    /// It would be an impostor, but the network list that says so verified no visit lately: treated as not verified.
     #[serde(rename = "unverified")]
     Suspended,
 }
@@ -42,7 +42,7 @@ impl Identity {
 }
 
 /// What the policy's own lists of addresses prove of a claim. `may_accuse` is `false` where the address may be that of
-/// a proxy that nobody declared: it proves nothing against anybody then. Nor does an address of a private network.
+/// an undeclared proxy: then it proves nothing against any crawler. Nor does an address of a private network.
 pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accuse: bool) -> Identity {
     let address = facts.client;
     match address.and_then(|address| site.holds_address(claim, address)) {

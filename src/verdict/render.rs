@@ -60,7 +60,7 @@ impl Explanation {
         lines.add("site", &format!("{} ({file}), robots.txt version {version}", site.name));
         if let Some(until) = self.robots_txt_unavailable_until {
             let said = format!(
-                "answered 503 until {until}, for there is no copy of the origin's own: who asks for it now takes all for \
+                "answered 503 until {until}, for there is no copy of the origin's own: a crawler that asks for it now takes all for \
                  disallowed; requests are judged by the policy alone"
             );
             lines.add("robots.txt", &said);
@@ -69,7 +69,7 @@ impl Explanation {
             Identity::Unverified => "unverified: the user agent is all that is known",
             Identity::Verified => "verified: it comes from an address of this crawler",
             Identity::Suspended => {
-                "unverified: it comes from no address of this crawler, but nobody did within seven days, so the list \
+                "unverified: it comes from no address of this crawler, but no visit did within seven days, so the list \
                  proves nothing"
             }
             Identity::Impostor => "impostor: it does not come from an address of this crawler",

@@ -51,7 +51,7 @@ fn at_its_moment<'a>(
     }
 }
 
-/// What a case asks, answered: for `check` and for those who compare it with the running proxy.
+/// What a case asks, answered: for `check`, and for tests that compare it with the running proxy.
 pub fn ask(test: &PolicyTest, site: &Arc<Site>, registry: &Registry) -> Explanation {
     answer(test, &at_its_moment(test, &alone(site), site, registry), registry)
 }

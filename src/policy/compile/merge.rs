@@ -145,7 +145,7 @@ struct Pair {
     origin: Option<usize>,
 }
 
-/// Both sides, ready to be asked who binds a token.
+/// Both sides, ready to be asked which group binds a token.
 struct Sides<'a> {
     policy: &'a [Draft],
     origin: &'a OriginRules,
@@ -255,7 +255,7 @@ fn join(draft: &mut Draft, origin: &OriginGroup, bounds: &mut Bounds) {
         draft.rules.extend(added);
     }
     match (draft.crawl_delay, origin.crawl_delay) {
-        // Who may fetch nothing has nothing to be slow with.
+        // A crawler that may fetch nothing needs no delay.
         (None, delay) => draft.crawl_delay = delay.filter(|_| !closed),
         (Some(ours), Some(theirs)) if ours != theirs => {
             let seconds = theirs.as_secs_f64();

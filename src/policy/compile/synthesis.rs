@@ -219,7 +219,7 @@ fn add_purposes(policy: &Policy, registry: &Registry, drafts: &mut Vec<Draft>) {
 }
 
 /// Traps are published to everybody: a group that names a crawler replaces `*`, so each has them; and where there is no
-/// `*`, who follows it would never read of them.
+/// `*`, a crawler that follows it would never read of them.
 fn set_traps(policy: &Policy, drafts: &mut Vec<Draft>, bounds: &mut Bounds) {
     let rules = traps(policy);
     let Some((_, source)) = rules.first() else { return };

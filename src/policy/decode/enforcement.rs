@@ -155,7 +155,7 @@ fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
 }
 
 fn overrides(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> EnforcementFields {
-    // YAML 1.1 readers take a bare `off` for false; people who know that write either.
+    // YAML 1.1 readers take a bare `off` for false; so both are read.
     let modes = [("off", Mode::Off), ("false", Mode::Off), ("observe", Mode::Observe), ("enforce", Mode::Enforce)];
     let unverified =
         [("as_claimed", Unverified::AsClaimed), ("observe", Unverified::Observe), ("refuse", Unverified::Refuse)];

@@ -72,7 +72,7 @@ pub enum UnfitToken {
     #[error("that is no product token, and no crawler is called so")]
     NoToken,
     /// Browsers have it in their user agents.
-    #[error("it stands in the user agents of people's browsers, who would be taken for a crawler")]
+    #[error("it stands in the user agents of people's browsers, which would be taken for a crawler")]
     StandsInBrowsers,
 }
 

@@ -144,7 +144,7 @@ fn applebot_follows_googlebot(subject: &Subject, diagnostics: &mut Diagnostics) 
     }
 }
 
-/// Who closes the whole site under `*` believes that it is closed. Crawlers of ads must be named.
+/// An owner who closes the whole site under `*` believes that it is closed. Crawlers of ads must be named.
 fn star_ignored(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(star) = subject.named("*") else { return };
     let mut scratch = TargetScratch::default();

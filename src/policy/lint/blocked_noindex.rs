@@ -51,11 +51,11 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     retired(site, &mut looking, diagnostics);
 }
 
-/// Who does not see a noindex.
+/// The crawlers that do not see a noindex.
 enum Unseen {
     /// No crawler does: every group keeps off those whom it is for.
     ByAll,
-    /// Those do not who have no group of their own.
+    /// Those without a group of their own.
     ByStar,
     /// The one that it is said to.
     By(Box<str>),
@@ -151,7 +151,7 @@ impl<'s> Looking<'s> {
         }
     }
 
-    /// What keeps search engines off by groups that name them, and who they are. Other crawlers have no results that a
+    /// What keeps search engines off by groups that name them, and which these are. Other crawlers have no results that a
     /// page could be left out of.
     fn engines_kept_off(&mut self, path: &Pattern) -> Option<(KeptOff, String)> {
         let (mut first, mut names): (Option<KeptOff>, Vec<&str>) = (None, Vec::new());

@@ -25,7 +25,7 @@ pub fn unreachable(site: &Site, diagnostics: &mut Diagnostics) {
 const HELP: &str =
     "write one for the site (`robots: { license: ... }`) or in its group (`groups: [{ agents: ..., license: ... }]`)";
 
-/// Who is asked for a licence where none covers anything for it passes as if nothing was asked.
+/// A crawler that is asked for a licence where none covers its use passes as if nothing was asked.
 pub fn of_nobody(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     // What the origin's file names is not known here.
     let is_unknown = site.policy.robots.origin != OriginRobots::Replace && site.origin.is_none();

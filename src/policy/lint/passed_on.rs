@@ -20,7 +20,7 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
         let place = origin.place(line.number);
         let help = format!(
             "say it in the policy, `indexing: [{{ paths: {path:?}, tag: {directive} }}]`, and let crawlers fetch the pages; \
-             the line is passed on, and means nothing to who goes by RFC 9309"
+             the line is passed on, and means nothing to a reader that follows RFC 9309"
         );
         let message =
             format!("`{name}: {path}` in the origin's robots.txt: Google stopped reading it in 2019 ({place})");

@@ -46,9 +46,9 @@ pub struct EnforcementFields {
     pub ambiguous: Option<AnswerPolicy>,
     /// The answer to what comes faster than the crawl delay; its Retry-After is computed.
     pub too_fast: Option<AnswerPolicy>,
-    /// The answer to who is proven not to be the crawler it says it is.
+    /// The answer to an impostor: a client that is proven not to be the crawler it claims to be.
     pub impostor: Option<AnswerPolicy>,
-    /// The answer to who stepped into a trap.
+    /// The answer to a client that requested a trap.
     pub trapped: Option<AnswerPolicy>,
     /// For how long it is remembered.
     pub trapped_for: Option<Duration>,

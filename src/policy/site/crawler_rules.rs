@@ -30,7 +30,7 @@ pub struct CrawlerRules {
     pub too_fast: u16,
     /// Index of the answer to an impostor.
     pub impostor: u16,
-    /// Index of the answer to who stepped into a trap.
+    /// Index of the answer to a client that requested a trap.
     pub trapped: u16,
     /// For how long that is remembered.
     pub trapped_for: Duration,
