@@ -47,7 +47,7 @@ impl Explanation {
 
     fn crawler_line(&self) -> String {
         match &self.crawler {
-            None => "nobody that says it is a crawler".to_owned(),
+            None => "no crawler by its user agent".to_owned(),
             Some(crawler) => match &crawler.operator {
                 Some(operator) => format!("{} ({operator}, {})", crawler.name, crawler.purpose),
                 None => crawler.name.clone(),
