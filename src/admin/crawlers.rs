@@ -111,7 +111,7 @@ struct CrawlerOnSite {
     trapped: usize,
 }
 
-/// What a crawler may hold on one host.
+/// What a crawler may have cached of one host.
 #[derive(Serialize)]
 struct HeldOnHost {
     host: String,
@@ -121,9 +121,9 @@ struct HeldOnHost {
     watched: bool,
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
-    /// Whether it may hold the version in force.
+    /// Whether it may have cached the version in force.
     in_force: bool,
-    /// The superseded versions that it may hold.
+    /// The superseded versions that it may have cached.
     versions: Vec<String>,
 }
 
