@@ -27,7 +27,7 @@ pub enum Kind {
     StaleCopy,
     /// Disallowed by every version that the crawler may have cached.
     Violation,
-    /// Disallowed by all that is known of, on a host that was not watched long enough to know all.
+    /// Disallowed by all that is known of, on a host that is not observed for long enough.
     Unproven,
     /// Only the resolved path is disallowed.
     Ambiguous,
