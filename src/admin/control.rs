@@ -45,9 +45,15 @@ pub enum Response {
     Reloaded(ReloadReport),
     Paused {
         until: Timestamp,
+        /// Why it is not in force whole, or would not outlast the process.
+        #[serde(default)]
+        warnings: Vec<String>,
     },
     Resumed {
         sites: Vec<String>,
+        /// The same.
+        #[serde(default)]
+        warnings: Vec<String>,
     },
     Marks {
         marks: Vec<Mark>,
@@ -219,11 +225,14 @@ fn read_line(mut stream: &UnixStream) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn perform(request: &Request, operations: &Operations) -> Response {
+    let warnings = || operations.judge.sites.storing_problems();
     let refused = |error: crate::sites::PauseError| Response::Refused { error: error.to_string() };
     match request {
         Request::Status => Response::Status(operations.status()),
         Request::Reload => Response::Reloaded(operations.reload()),
-        Request::Pause(request) => operations.pause(request).map_or_else(refused, |until| Response::Paused { until }),
+        Request::Pause(request) => {
+            operations.pause(request).map_or_else(refused, |until| Response::Paused { until, warnings: warnings() })
+        }
         Request::Traps => Response::Marks { marks: operations.marks() },
         Request::Release { address, prefix_length } => match IpNet::new(*address, *prefix_length) {
             Ok(network) => Response::Released { marks: operations.release(network) },
@@ -231,7 +240,8 @@ fn perform(request: &Request, operations: &Operations) -> Response {
         },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
         Request::Resume { site } => {
-            operations.resume(site.as_deref()).map_or_else(refused, |sites| Response::Resumed { sites })
+            let resumed = operations.resume(site.as_deref());
+            resumed.map_or_else(refused, |sites| Response::Resumed { sites, warnings: warnings() })
         }
     }
 }

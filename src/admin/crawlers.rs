@@ -111,19 +111,19 @@ struct CrawlerOnSite {
     trapped: usize,
 }
 
-/// What a crawler may hold on one host.
+/// What a crawler may have cached of one host.
 #[derive(Serialize)]
 struct HeldOnHost {
     host: String,
     #[serde(serialize_with = "rfc3339")]
-    watched_since: Timestamp,
+    observed_since: Timestamp,
     /// Whether the host was observed for long enough to call a crawler a violator.
-    watched: bool,
+    observed: bool,
     #[serde(serialize_with = "rfc3339")]
     last_fetch: Option<Timestamp>,
-    /// Whether it may hold the version in force.
+    /// Whether it may have cached the version in force.
     in_force: bool,
-    /// The superseded versions that it may hold.
+    /// The superseded versions that it may have cached.
     versions: Vec<String>,
 }
 
@@ -285,8 +285,8 @@ fn held(
         let current = entry.site.robots_txt.version;
         HeldOnHost {
             host: visits.host.clone(),
-            watched_since: visits.observed_since,
-            watched: cached_versions.is_observed,
+            observed_since: visits.observed_since,
+            observed: cached_versions.is_observed,
             last_fetch: last(visits),
             in_force: cached_versions.was_served && visits.versions.iter().any(|visit| visit.version == current),
             versions: cached_versions.superseded().map(|held| held.parsed.version.to_string()).collect(),

@@ -118,7 +118,7 @@ fn the_control_socket_serves_its_owner_alone() {
     let pause = PauseRequest { site: Some("shop".into()), ..PauseRequest::default() };
     assert!(matches!(call(&path, &Request::Pause(pause)), Ok(Response::Paused { .. })));
     let resumed = call(&path, &Request::Resume { site: None }).expect("answered");
-    assert_eq!(resumed, Response::Resumed { sites: vec!["shop".into()] });
+    assert_eq!(resumed, Response::Resumed { sites: vec!["shop".into()], warnings: Vec::new() });
     let nowhere = PauseRequest { site: Some("nowhere".into()), ..PauseRequest::default() };
     assert!(matches!(call(&path, &Request::Pause(nowhere)), Ok(Response::Refused { .. })));
 

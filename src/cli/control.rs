@@ -3,6 +3,7 @@
 
 use super::{Failure, places};
 use crate::admin::control::{Request, Response, call};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Where the running crawlgate is asked.
@@ -24,6 +25,13 @@ impl Socket {
             response => Ok(response),
         }
     }
+}
+
+/// Says why a change is not in force whole, or would not outlast the running crawlgate.
+pub fn warn(warnings: &[String]) {
+    let mut errors = std::io::stderr().lock();
+    // Nobody reads a standard error that is closed.
+    warnings.iter().for_each(|warning| drop(writeln!(errors, "warning: {warning}")));
 }
 
 /// The answer does not fit the question: another version of crawlgate is running.

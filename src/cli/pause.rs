@@ -57,7 +57,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         long: arguments.long,
     });
     match arguments.control.ask(&request)? {
-        Response::Paused { until } => {
+        Response::Paused { until, warnings } => {
+            control::warn(&warnings);
             let site = arguments.site.as_deref().unwrap_or("every site");
             let whom = if arguments.everyone { "everyone" } else { "crawlers" };
             Ok(writeln!(std::io::stdout(), "{site} is paused for {whom} until {until}; `crawlgate resume` ends it")?)

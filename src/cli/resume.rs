@@ -17,8 +17,11 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.control.ask(&Request::Resume { site: arguments.site.clone() })? {
-        Response::Resumed { sites } if sites.is_empty() => Ok(writeln!(std::io::stdout(), "nothing was paused")?),
-        Response::Resumed { sites } => Ok(writeln!(std::io::stdout(), "resumed: {}", sites.join(", "))?),
+        Response::Resumed { sites, .. } if sites.is_empty() => Ok(writeln!(std::io::stdout(), "nothing was paused")?),
+        Response::Resumed { sites, warnings } => {
+            control::warn(&warnings);
+            Ok(writeln!(std::io::stdout(), "resumed: {}", sites.join(", "))?)
+        }
         _ => Err(control::unexpected()),
     }
 }

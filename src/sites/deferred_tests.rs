@@ -82,6 +82,20 @@ fn write_policy(directory: &std::path::Path, rule: &str, more: &str) {
 }
 
 #[test]
+fn a_pause_that_cannot_be_stored_is_told() {
+    let world = World::failing();
+    assert_eq!(world.live.storing_problems(), Vec::<String>::new());
+    let request = PauseRequest { robots_txt: true, ..PauseRequest::default() };
+    world.live.pause(&request, world.now()).expect("paused");
+    assert_eq!(world.paused(), (true, false));
+    assert_eq!(world.live.storing_problems().len(), 2, "the 503 waits, and the pause is not stored");
+    world.store.execute("PRAGMA max_page_count = 1073741823");
+    world.pass(1);
+    assert!(world.live.publish_deferred(world.now()));
+    assert_eq!((world.paused(), world.live.storing_problems()), ((true, true), Vec::new()));
+}
+
+#[test]
 fn new_version_waits_until_the_next_start_sees_a_gap() {
     let world = World::failing();
     let one = world.version();

@@ -231,11 +231,19 @@ impl SiteManager {
         status
     }
 
-    fn store_problems(&self) -> impl Iterator<Item = String> {
-        let health = match self.store.health() {
+    /// Why a change that was just made is not in force yet, or would not outlast the process.
+    pub fn storing_problems(&self) -> Vec<String> {
+        self.waiting().into_iter().chain(self.unhealthy_store()).collect()
+    }
+
+    fn unhealthy_store(&self) -> Option<String> {
+        match self.store.health() {
             StoreHealth::Healthy | StoreHealth::InMemory { why: InMemory::NoDirectory } => None,
             health => Some(health.to_string()),
-        };
+        }
+    }
+
+    fn store_problems(&self) -> impl Iterator<Item = String> {
         let set_aside = self.set_aside.as_ref().map(|file| {
             format!(
                 "the state of the previous run could not be understood and was set aside as {}; crawlgate began an empty \
@@ -243,7 +251,7 @@ impl SiteManager {
                 file.display()
             )
         });
-        health.into_iter().chain(set_aside)
+        self.unhealthy_store().into_iter().chain(set_aside)
     }
 
     /// Why what is new is not in force, if it is not.

@@ -221,10 +221,7 @@ impl Switched {
             site: site.to_owned(),
             event: PauseEvent::Switched,
             plan: String::new(),
-            audience: match self.audience {
-                Audience::Everyone => EVERYONE.into(),
-                Audience::Crawlers => "crawlers".into(),
-            },
+            audience: name_of(self.audience).into(),
             since: self.from,
             until: AsWritten(self.until),
             retry_after: self.retry_after,
@@ -235,8 +232,37 @@ impl Switched {
 
 const EVERYONE: &str = "everyone";
 
+fn name_of(audience: Audience) -> &'static str {
+    match audience {
+        Audience::Everyone => EVERYONE,
+        Audience::Crawlers => "crawlers",
+    }
+}
+
 fn key(site: &str, pause: &PausePolicy) -> PlanKey {
-    let said = format!("{:?}", PausePolicy { span: Default::default(), ..pause.clone() });
+    let PausePolicy { audience, from, until, retry_after, pause_robots_txt, span: _ } = pause;
+    let moment = |at: &Option<Timestamp>| at.map_or_else(String::new, |at| at.0.to_string());
+    // The digest is stored: its text is fixed here, and no other version of crawlgate may write it otherwise.
+    let (from, until, retry_after) = (moment(from), moment(until), retry_after.as_secs());
+    let said = format!("{} {from} {until} {retry_after} {pause_robots_txt}", name_of(*audience));
     let digest = Sha256::digest(said.as_bytes());
     (site.to_owned(), digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digest_of_a_planned_pause_is_the_one_that_is_stored() {
+        let pause = PausePolicy {
+            audience: Audience::Everyone,
+            from: Some(Timestamp(1_000)),
+            until: None,
+            retry_after: Duration::from_secs(60),
+            pause_robots_txt: true,
+            span: Default::default(),
+        };
+        assert_eq!(key("shop", &pause), ("shop".to_owned(), "cef38aa3276b317e".to_owned()));
+    }
 }

@@ -102,7 +102,7 @@ impl Publisher {
         match if is_publication { self.store.publish(facts) } else { self.commit(facts) } {
             Ok(()) => {
                 if self.deferred.take().is_some() {
-                    tracing::warn!("the state directory is written; the new policies are in force");
+                    tracing::warn!("nothing waits for the state directory any more");
                 }
                 (self.log, self.corrected) = (log, None);
                 for entry in &sites {

@@ -9,6 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params_from_iter};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,6 +55,9 @@ pub enum DatabaseError {
     /// It cannot be read or written.
     #[error("{0}")]
     Unusable(#[from] rusqlite::Error),
+    /// Another file has its name now, or none has. What is written would be lost when the process ends.
+    #[error("{FILE} was deleted, moved or replaced while crawlgate used it; put it back, or start crawlgate again")]
+    Gone,
 }
 
 /// What a transaction says about this run.
@@ -86,6 +90,9 @@ pub struct Batch<'a> {
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
+    path: PathBuf,
+    /// Which file was opened: SQLite goes on writing to one that was deleted.
+    identity: Option<(u64, u64)>,
 }
 
 impl Database {
@@ -96,7 +103,7 @@ impl Database {
     pub fn open(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags)?;
-        let database = Database { connection };
+        let database = Database { connection, path: file.to_owned(), identity: identity(file) };
         database.prepare().map_err(judged)?;
         let checked: String =
             database.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(judged)?;
@@ -117,7 +124,7 @@ impl Database {
             let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
             Connection::open_with_flags(format!("file:{path}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)?
         };
-        Ok(Database { connection })
+        Ok(Database { connection, path: file.to_owned(), identity: identity(file) })
     }
 
     fn prepare(&self) -> rusqlite::Result<()> {
@@ -165,6 +172,9 @@ impl Database {
     /// # Errors
     /// Nothing was written.
     pub fn write(&mut self, batch: &Batch<'_>, now: Timestamp) -> Result<(), DatabaseError> {
+        if identity(&self.path) != self.identity {
+            return Err(DatabaseError::Gone);
+        }
         self.set_durable(batch.is_durable)?;
         let transaction = self.connection.transaction()?;
         if batch.forgets_observation {
@@ -257,6 +267,11 @@ pub fn set_aside(file: &Path, now: Timestamp) -> io::Result<PathBuf> {
     }
     fs::rename(file, &aside)?;
     Ok(aside)
+}
+
+/// Which file has a name now.
+fn identity(file: &Path) -> Option<(u64, u64)> {
+    fs::metadata(file).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn beside(file: &Path, suffix: &str) -> PathBuf {

@@ -600,3 +600,18 @@ fn reading_a_file_that_is_no_database_is_an_error() {
     assert!(matches!(error, StateError::Unread { .. }), "{error:?}");
     assert_eq!(fs::read_dir(directory.path()).expect("there").count(), 1, "it is not set aside");
 }
+
+#[test]
+fn a_deleted_file_is_a_failure_until_it_is_put_back() {
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let (store, _) = hands.run(directory.path());
+    let (file, elsewhere) = (directory.path().join("state.db"), directory.path().join("elsewhere"));
+    fs::rename(&file, &elsewhere).expect("moved");
+    assert!(matches!(store.commit(vec![Fact::set(Timestamp(START), policy("1"))]), Err(StateError::Unwritten { .. })));
+    assert!(matches!(store.health(), StoreHealth::Failing { .. }));
+    fs::write(&file, b"").expect("another file");
+    assert!(store.commit(vec![Fact::set(Timestamp(START), policy("1"))]).is_err());
+    fs::rename(&elsewhere, &file).expect("put back");
+    store.commit(vec![Fact::set(Timestamp(START), policy("2"))]).expect("committed");
+    assert_eq!(store.health(), StoreHealth::Healthy);
+}

@@ -52,7 +52,7 @@ pub struct Event {
     pub rule_source: Option<String>,
     /// The version of robots.txt in force.
     pub version: String,
-    /// Those that it may hold besides.
+    /// The other versions that the crawler may have cached.
     pub held: Vec<String>,
     pub action: &'static str,
     /// What enforce would have done.

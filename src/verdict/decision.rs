@@ -23,11 +23,11 @@ pub enum Kind {
     NotACrawler,
     /// Allowed by the version in force.
     Allowed,
-    /// Disallowed now, allowed by a version it may hold.
+    /// Disallowed now, allowed by a version that the crawler may have cached.
     StaleCopy,
-    /// Disallowed by all that it may hold.
+    /// Disallowed by every version that the crawler may have cached.
     Violation,
-    /// Disallowed by all that is known of, on a host that was not watched long enough to know all.
+    /// Disallowed by all that is known of, on a host that is not observed for long enough.
     Unproven,
     /// Only the resolved path is disallowed.
     Ambiguous,

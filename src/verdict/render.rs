@@ -114,23 +114,27 @@ impl Explanation {
             Kind::NotACrawler => "people, and tools that the policy does not name, are not judged",
             Kind::Allowed if self.rule.is_some() => "the longest rule that matches allows it",
             Kind::Allowed => "no rule matches it",
-            Kind::StaleCopy => "disallowed now, but a version it may still hold allowed it: never refused",
+            Kind::StaleCopy => {
+                "disallowed now, but a version that the crawler may have cached allows it: never refused"
+            }
             Kind::Violation if self.never_fetched => {
-                "disallowed, and it never fetched robots.txt here, though it was there all the time"
+                "disallowed, and the crawler never fetched robots.txt here, although it could"
             }
-            Kind::Violation => "disallowed by every copy of robots.txt that it may hold",
+            Kind::Violation => "disallowed by every robots.txt that the crawler may have cached",
             Kind::Unproven if self.verdict != Verdict::Disallowed => {
-                "sooner after the last request than crawl_delay says; which copies it may hold is not known"
+                "sooner after the last request than crawl_delay says; crawlgate cannot know which copies the crawler has cached"
             }
-            Kind::Unproven => "the longest rule that matches disallows it; which copies it may hold is not known",
+            Kind::Unproven => {
+                "the longest rule that matches disallows it; crawlgate cannot know which copies the crawler has cached"
+            }
             Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
             Kind::NotBound if self.verdict == Verdict::Disallowed => {
                 "the policy names it, though its operator says it ignores robots.txt"
             }
             Kind::NotBound => "its operator says that these rules do not bind it, and no group names it",
             Kind::TooFast => "sooner after the last request than crawl_delay says",
-            Kind::Impostor => "it is proven not to be the crawler that it says it is",
-            Kind::Trapped => "a trap was asked for, by this request or by one from this address under the same name",
+            Kind::Impostor => "the address is proven not to be that of the crawler",
+            Kind::Trapped => "this client requested a trap, now or recently",
             Kind::Exempt => "disallowed, and the policy exempts it: never refused, and no violation",
             Kind::Unverified => "the policy refuses crawlers that are not verified",
         }

@@ -87,16 +87,15 @@ fn alone(site: &Arc<Site>) -> Snapshot {
     Snapshot::new(vec![entry], 0)
 }
 
-fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
+/// The site with the pause that is on at the moment of a case; without a moment there is none.
+fn with_pauses_of(test: &PolicyTest, snapshot: &Snapshot) -> Snapshot {
     let entry = snapshot.sites()[0].clone();
-    let entry = match test.at {
-        Some(at) => {
-            let pauses = entry.pauses.clone();
-            entry.with_pauses(pauses, at)
-        }
-        None => entry.with_pauses(Vec::new(), Timestamp(0)),
-    };
-    let snapshot = &Snapshot::new(vec![entry], 0);
+    let pauses = test.at.map_or_else(Vec::new, |_| entry.pauses.clone());
+    Snapshot::new(vec![entry.with_pauses(pauses, test.at.unwrap_or(Timestamp(0)))], 0)
+}
+
+fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explanation {
+    let snapshot = &with_pauses_of(test, snapshot);
     let entry = &snapshot.sites()[0];
     let host = host_of(test, &entry.site.policy);
     let mut facts = Facts {

@@ -357,7 +357,7 @@ fn moments_are_rfc_3339_wherever_people_and_programs_read_them() {
         (!crawler["last_fetch"].is_null()).then_some(crawler)
     });
     let host = &crawler["holds"][0];
-    for moment in [&crawler["last_fetch"], &host["last_fetch"], &host["watched_since"]] {
+    for moment in [&crawler["last_fetch"], &host["last_fetch"], &host["observed_since"]] {
         assert!(is_rfc3339(moment), "{crawler}");
     }
 }
@@ -453,7 +453,7 @@ fn what_a_crawler_was_given_is_told_alike_by_answer_explanation_event_metric_and
     let former = explained(&gate, client, gptbot, "/")["version"].clone();
     let (_, crawler) = told(&gate, "/cart/3", "violation", false);
     let holds = &crawler["holds"][0];
-    assert_eq!((&holds["host"], &holds["watched"]), (&"shop.example".into(), &true.into()), "{crawler}");
+    assert_eq!((&holds["host"], &holds["observed"]), (&"shop.example".into(), &true.into()), "{crawler}");
     assert_eq!((&holds["in_force"], &holds["versions"]), (&true.into(), &serde_json::json!([])), "{crawler}");
     assert_eq!(holds["last_fetch"], crawler["last_fetch"], "{crawler}");
 

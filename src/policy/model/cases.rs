@@ -43,7 +43,7 @@ pub enum IdentityByTest {
 /// What the crawler of a test holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CachedByTest {
-    /// Nothing: it never fetched robots.txt, on a host that was watched all the time.
+    /// Nothing: it never fetched robots.txt, on a host that was observed all the time.
     Nothing,
     /// The version in force alone.
     InForce,
