@@ -34,7 +34,7 @@ pub use watch::WatchGuard;
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
 use crate::policy::origin::OriginFile;
-use crate::state::{InMemory, Remembered, StateStore, StoreHealth};
+use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::ArcSwap;
@@ -233,7 +233,7 @@ impl SiteManager {
 
     fn store_problems(&self) -> impl Iterator<Item = String> {
         let health = match self.store.health() {
-            StoreHealth::Healthy | StoreHealth::InMemory { why: InMemory::NoDirectory } => None,
+            StoreHealth::Healthy | StoreHealth::NoDirectory => None,
             health => Some(health.to_string()),
         };
         let set_aside = self.set_aside.as_ref().map(|file| {
@@ -421,7 +421,7 @@ impl Changes {
         let pauses = &self.catalog.memory.pauses;
         let paused = |entry: &crate::policy::SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site), now);
         let sites = self.catalog.entries().map(paused).collect();
-        let others = self.catalog.memory.changes(&self.stored, now);
+        let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
         self.stored = self.catalog.memory.clone();
         self.publisher.publish(sites, pauses, others, now)
     }

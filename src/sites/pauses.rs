@@ -8,7 +8,7 @@ use crate::policy::Site;
 use crate::policy::model::{Audience, PausePolicy};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
 use crate::policy::site::ActivePause;
-use crate::state::{AsWritten, Fact, Facts, Pause, PauseEvent};
+use crate::state::{AsWritten, Facts, Pause, PauseEvent};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -177,25 +177,14 @@ impl Pauses {
         }
     }
 
-    /// The facts that are new or gone, compared with an earlier state.
-    pub fn changes(&self, before: &Pauses, now: Timestamp) -> Vec<Fact> {
-        let (mut known, mut facts) = (before.records(), Vec::new());
-        for (key, record) in self.records() {
-            if known.remove(&key).as_ref() != Some(&record) {
-                facts.push(Fact::set(now, record));
-            }
-        }
-        facts.extend(known.into_values().map(|record| Fact::removed(now, record)));
-        facts
-    }
-
-    fn records(&self) -> BTreeMap<(String, PauseEvent, String), Pause> {
+    /// What is to be stored of them.
+    pub fn records(&self) -> impl Iterator<Item = Pause> {
         let switched = self.switched.iter().map(|(site, pause)| pause.record(site));
         let noted = |event: PauseEvent| {
-            move |(key, since): (&PlanKey, &Timestamp)| Pause {
-                site: key.0.clone(),
+            move |((site, plan), since): (&PlanKey, &Timestamp)| Pause {
+                site: site.clone(),
                 event,
-                plan: key.1.clone(),
+                plan: plan.clone(),
                 audience: String::new(),
                 since: *since,
                 until: AsWritten(*since),
@@ -204,8 +193,7 @@ impl Pauses {
             }
         };
         let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
-        let all = switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)));
-        all.map(|record| ((record.site.clone(), record.event, record.plan.clone()), record)).collect()
+        switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
     }
 }
 

@@ -54,90 +54,87 @@ impl Column for Arc<[u8]> {
     }
 }
 
-impl Column for bool {
-    const TYPE: &'static str = "INTEGER NOT NULL";
+/// A type whose column is an integer.
+pub trait Number: Copy {
+    /// The integer.
+    fn to_number(self) -> i64;
 
-    fn to_value(&self) -> Value {
-        Value::Integer(i64::from(*self))
+    /// The value of an integer that was read at the moment `now`; `None` where the type has no such value.
+    fn from_number(number: i64, now: Timestamp) -> Option<Self>;
+}
+
+impl Number for bool {
+    fn to_number(self) -> i64 {
+        self.into()
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<bool, FromSqlError> {
-        value.as_i64().map(|number| number != 0)
+    fn from_number(number: i64, _now: Timestamp) -> Option<bool> {
+        Some(number != 0)
     }
 }
 
-impl Column for u32 {
+impl Number for u32 {
+    fn to_number(self) -> i64 {
+        self.into()
+    }
+
+    fn from_number(number: i64, _now: Timestamp) -> Option<u32> {
+        number.try_into().ok()
+    }
+}
+
+impl Number for u64 {
+    fn to_number(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+
+    fn from_number(number: i64, _now: Timestamp) -> Option<u64> {
+        number.try_into().ok()
+    }
+}
+
+impl Number for Timestamp {
+    fn to_number(self) -> i64 {
+        self.0
+    }
+
+    fn from_number(number: i64, now: Timestamp) -> Option<Timestamp> {
+        Some(taken_as_past(Timestamp(number), now))
+    }
+}
+
+impl Number for AsWritten {
+    fn to_number(self) -> i64 {
+        self.0.0
+    }
+
+    fn from_number(number: i64, _now: Timestamp) -> Option<AsWritten> {
+        Some(AsWritten(Timestamp(number)))
+    }
+}
+
+impl<N: Number> Column for N {
     const TYPE: &'static str = "INTEGER NOT NULL";
 
     fn to_value(&self) -> Value {
-        Value::Integer(i64::from(*self))
+        Value::Integer(self.to_number())
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u32, FromSqlError> {
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<N, FromSqlError> {
         let number = value.as_i64()?;
-        u32::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
+        N::from_number(number, now).ok_or(FromSqlError::OutOfRange(number))
     }
 }
 
-impl Column for u64 {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u64, FromSqlError> {
-        let number = value.as_i64()?;
-        u64::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
-    }
-}
-
-impl Column for Option<u64> {
+impl<N: Number> Column for Option<N> {
     const TYPE: &'static str = "INTEGER";
 
     fn to_value(&self) -> Value {
-        self.map_or(Value::Null, |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
+        self.map_or(Value::Null, |number| Value::Integer(number.to_number()))
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Option<u64>, FromSqlError> {
-        let number = value.as_i64_or_null()?;
-        number.map(|number| u64::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))).transpose()
-    }
-}
-
-impl Column for Timestamp {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(self.0)
-    }
-
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Timestamp, FromSqlError> {
-        value.as_i64().map(|moment| taken_as_past(Timestamp(moment), now))
-    }
-}
-
-impl Column for Option<Timestamp> {
-    const TYPE: &'static str = "INTEGER";
-
-    fn to_value(&self) -> Value {
-        self.map_or(Value::Null, |moment| Value::Integer(moment.0))
-    }
-
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Option<Timestamp>, FromSqlError> {
-        Ok(value.as_i64_or_null()?.map(|moment| taken_as_past(Timestamp(moment), now)))
-    }
-}
-
-impl Column for AsWritten {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(self.0.0)
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<AsWritten, FromSqlError> {
-        value.as_i64().map(|moment| AsWritten(Timestamp(moment)))
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Option<N>, FromSqlError> {
+        if value == ValueRef::Null { Ok(None) } else { N::from_value(value, now).map(Some) }
     }
 }
 

@@ -1,9 +1,10 @@
-//! The store as other rooms use it. The main types are [`StateStore`], [`Remembered`] and [`StateError`].
+//! The store as other rooms use it. The main types are [`StateStore`] and [`Remembered`].
 //! This file must not know SQL; the thread that writes is in `writer.rs`.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
+use super::error::StateError;
 use super::facts::{Fact, Facts};
-use super::health::{InMemory, StoreHealth};
+use super::health::StoreHealth;
 use super::lock::{DirectoryLock, Locking};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
@@ -16,56 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Why facts are not kept.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Another process owns the directory.
-    #[error(
-        "the state directory {directory} belongs to another crawlgate ({}); crawlgate does not start. End that process, \
-         or give this one a state directory of its own.",
-        .pid.map_or("its process id is not known".to_owned(), |pid| format!("process {pid}"))
-    )]
-    Held {
-        /// The directory.
-        directory: String,
-        /// The owner's process id, where it could be read.
-        pid: Option<u32>,
-    },
-    /// The facts could not be written.
-    #[error("cannot write the state directory {directory}: {error}")]
-    Unwritten {
-        /// The directory.
-        directory: String,
-        /// What the operating system or SQLite says.
-        error: String,
-    },
-    /// The facts could not be read.
-    #[error(
-        "cannot read {file}: {error}; nothing of it is used. Check that this user may read the file, and that it is the \
-         state of a crawlgate."
-    )]
-    Unread {
-        /// The file.
-        file: String,
-        /// What the operating system or SQLite says.
-        error: String,
-    },
-    /// The thread that writes cannot be started.
-    #[error("cannot start the thread that writes the state directory {directory}: {error}")]
-    Thread {
-        /// The directory.
-        directory: String,
-        /// What the operating system says.
-        error: std::io::Error,
-    },
-    /// The store was closed before.
-    #[error("the state directory {directory} was closed")]
-    Closed {
-        /// The directory.
-        directory: String,
-    },
-}
 
 /// What the previous run left.
 #[derive(Clone, Debug)]
@@ -92,7 +43,7 @@ struct Handle {
 
 enum Kind {
     Memory {
-        why: InMemory,
+        why: StoreHealth,
         /// What the next start finds in the directory, if it can use it then, and when this start looked.
         left: Option<(PreviousRun, Duration)>,
         /// Held until the process ends, where it could be had.
@@ -113,8 +64,11 @@ impl fmt::Debug for StateStore {
 impl StateStore {
     /// A store that keeps everything in memory.
     pub fn in_memory_only() -> (StateStore, Remembered) {
-        let now: Now = Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO });
-        let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
+        StateStore::without_directory(Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO }))
+    }
+
+    fn without_directory(now: Now) -> (StateStore, Remembered) {
+        let kind = Kind::Memory { why: StoreHealth::NoDirectory, left: None, _lock: None };
         (StateStore(Arc::new(Handle { kind, now })), Remembered::nothing())
     }
 
@@ -128,20 +82,13 @@ impl StateStore {
     /// Another process owns the directory, or no thread can be started.
     pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
         let moment = now();
-        let Some(directory) = directory else {
-            let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
-            return Ok((StateStore(Arc::new(Handle { kind, now })), Remembered::nothing()));
-        };
-        let locking = match fs::create_dir_all(directory) {
-            Ok(()) => DirectoryLock::acquire(directory),
-            Err(error) => Locking::Impossible(error),
-        };
-        let (lock, was_released) = match locking {
-            Locking::Owned { lock, was_released } => (lock, was_released),
-            Locking::Held { pid } => return Err(StateError::Held { directory: directory.display().to_string(), pid }),
-            Locking::Impossible(error) => {
-                return Ok(StateStore::in_memory(directory, &error, None, now, moment));
+        let Some(directory) = directory else { return Ok(StateStore::without_directory(now)) };
+        let (lock, was_released) = match DirectoryLock::acquire(directory) {
+            Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
+            Ok(Locking::Held { pid }) => {
+                return Err(StateError::Held { directory: directory.display().to_string(), pid });
             }
+            Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now, moment)),
         };
         match open_database(&directory.join(FILE), moment.now) {
             Ok((database, mut remembered)) => {
@@ -192,7 +139,8 @@ impl StateStore {
         let shared = Arc::new(Shared::new(directory, remembered.previous_run, moment));
         let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
         let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
-        let thread = thread.map_err(|error| StateError::Thread { directory: shared.directory.clone(), error })?;
+        let thread = thread
+            .map_err(|error| StateError::Thread { directory: shared.directory.clone(), error: error.to_string() })?;
         let kind = Kind::Disk { shared, thread: Mutex::new(Some(thread)) };
         Ok(StateStore(Arc::new(Handle { kind, now })))
     }
@@ -204,7 +152,7 @@ impl StateStore {
         now: Now,
         moment: Moment,
     ) -> (StateStore, Remembered) {
-        let why = InMemory::Unusable { directory: directory.display().to_string(), error: error.to_string() };
+        let why = StoreHealth::Unusable { directory: directory.display().to_string(), error: error.to_string() };
         let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(moment.now));
         let (facts, left) = match read {
             Ok((facts, left)) => (facts, Some((left, moment.lived))),
@@ -277,7 +225,7 @@ impl StateStore {
     /// How the store is doing.
     pub fn health(&self) -> StoreHealth {
         match &self.0.kind {
-            Kind::Memory { why, .. } => StoreHealth::InMemory { why: why.clone() },
+            Kind::Memory { why, .. } => why.clone(),
             Kind::Disk { shared, .. } => shared.health(),
         }
     }
@@ -303,7 +251,9 @@ impl StateStore {
     fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
         let shared = match &self.0.kind {
             Kind::Disk { shared, .. } => shared,
-            Kind::Memory { why: InMemory::Unusable { directory, error }, .. } if !self.may_publish((self.0.now)()) => {
+            Kind::Memory { why: StoreHealth::Unusable { directory, error }, .. }
+                if !self.may_publish((self.0.now)()) =>
+            {
                 return Err(StateError::Unwritten { directory: directory.clone(), error: error.clone() });
             }
             Kind::Memory { .. } => return Ok(()),
@@ -313,9 +263,7 @@ impl StateStore {
         if !shared.ask(Request { purpose, facts, done }) {
             return Err(closed());
         }
-        let answered = answer.recv().map_err(|_| closed())?;
-        answered
-            .map_err(|error| StateError::Unwritten { directory: shared.directory.clone(), error: error.to_string() })
+        answer.recv().unwrap_or_else(|_| Err(closed()))
     }
 
     #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The store over real files: what the next start finds after each way to end.
 
 use super::{
-    AsWritten, Fact, InMemory, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent,
-    PreviousRun, Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
+    AsWritten, Fact, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent, PreviousRun,
+    Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
 };
 use crate::clock::Moment;
 use crate::time::Timestamp;
@@ -344,7 +344,7 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
     fs::remove_file(directory.path().join("lock")).expect("removed");
     fs::create_dir(directory.path().join("lock")).expect("made");
     let (store, remembered) = hands.open(directory.path());
-    assert!(matches!(store.health(), StoreHealth::InMemory { why: InMemory::Unusable { .. } }));
+    assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
     assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START), policy("good"))]);
     assert!(!remembered.is_continued);
@@ -364,7 +364,7 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
     let (file, away) = (directory.path().join("state.db"), directory.path().join("away"));
     fs::rename(&file, &away).and_then(|()| fs::create_dir(&file)).expect("in the way");
     let (store, _) = hands.open(directory.path());
-    assert!(matches!(store.health(), StoreHealth::InMemory { .. }));
+    assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     drop(store);
     fs::remove_dir(&file).and_then(|()| fs::rename(&away, &file)).expect("back");
     let (_store, remembered) = hands.open(directory.path());
@@ -375,7 +375,7 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
 fn without_a_directory_everything_works_and_nothing_is_kept() {
     let hands = Hands::new();
     let (store, remembered) = StateStore::open(None, hands.now()).expect("opened");
-    assert_eq!(store.health(), StoreHealth::InMemory { why: InMemory::NoDirectory });
+    assert_eq!(store.health(), StoreHealth::NoDirectory);
     assert_eq!((remembered.previous_run, remembered.is_continued), (PreviousRun::Unknown, false));
     store.begin(Vec::new()).expect("begun");
     store.put([Fact::set(Timestamp(START), policy("new"))]);
