@@ -2,7 +2,7 @@
 //! planned change into it, and the other methods change what goes by the clock or by the origin. This file must not know
 //! how changes are found, nor what of the catalog is published.
 
-use super::change::{ChangeKind, DefaultSitesChange, FileResult, ReadFile, SiteChange};
+use super::change::{Claim, DefaultSitesChange, SiteChange};
 use super::compiler::SiteCompiler;
 use super::default_sites::{DefaultSite, unclaimed_hosts};
 use super::memory::SiteMemory;
@@ -37,37 +37,35 @@ pub struct SiteCatalog {
 impl SiteCatalog {
     /// Applies a change; says what came of it.
     pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> Outcome {
-        let SiteChange { site, kind } = change;
-        match kind {
-            ChangeKind::Removed => {
-                self.files.remove(&site);
-                self.memory.forget(&site);
+        match change.file {
+            None => {
+                self.files.remove(&change.site);
+                self.memory.forget(&change.site);
                 Outcome::Removed
             }
-            ChangeKind::Read(file) => self.put(site, file, now),
+            Some(claim) => self.put(change.site, claim, now),
         }
     }
 
-    fn put(&mut self, name: String, file: ReadFile, now: Timestamp) -> Outcome {
-        let ReadFile { text, report, result } = file;
+    fn put(&mut self, name: String, claim: Claim, now: Timestamp) -> Outcome {
+        let Claim { text, candidate, conflict, copy } = claim;
         let before = self.files.remove(&name).and_then(|known| known.state.into_last_good());
-        let (state, outcome) = match result {
-            FileResult::Good(site) => {
-                if let Ok(source) = &text {
-                    self.memory.last_good.insert(name.clone(), source.text.clone());
-                }
-                let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
-                (PolicyFile::Active { entry: self.bring_into_force(site, now) }, outcome)
+        let report = candidate.report();
+        let (state, outcome) = if let Some(site) = candidate.site {
+            if let Ok(source) = &text {
+                self.memory.last_good.insert(name.clone(), source.text.clone());
             }
-            FileResult::HostConflict { owner, copy } => {
-                let last_good = self.last_good(before, copy, now);
-                let outcome = if last_good.is_some() { Outcome::Kept } else { Outcome::Refused };
-                (PolicyFile::HostConflict { owner, last_good }, outcome)
-            }
-            FileResult::Mistake { copy } => match self.last_good(before, copy, now) {
-                Some(last_good) => (PolicyFile::Rejected { last_good }, Outcome::Kept),
-                None => (PolicyFile::Invalid, Outcome::Refused),
-            },
+            let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
+            (PolicyFile::Active { entry: self.bring_into_force(site, now) }, outcome)
+        } else {
+            let last_good = self.last_good(before, copy, now);
+            let outcome = if last_good.is_some() { Outcome::Kept } else { Outcome::Refused };
+            let state = match (conflict, last_good) {
+                (Some(conflict), last_good) => PolicyFile::HostConflict { owner: conflict.owner, last_good },
+                (None, Some(last_good)) => PolicyFile::Rejected { last_good },
+                (None, None) => PolicyFile::Invalid,
+            };
+            (state, outcome)
         };
         self.files.insert(name, KnownFile { text, report, state });
         outcome
@@ -242,19 +240,11 @@ impl SiteCatalog {
             site: site.clone(),
             in_force: file.state.is_active() && is_readable,
             last_good_copy: file.state.runs_on_copy(),
-            conflicts_with: match &file.state {
-                PolicyFile::HostConflict { owner, .. } => Some(owner.clone()),
-                _ => None,
-            },
+            conflicts_with: file.state.conflicts_with().map(str::to_owned),
             findings: file.report.findings.clone(),
         };
-        let without_file = |site: &String| FileStatus {
-            site: site.clone(),
-            in_force: is_readable,
-            last_good_copy: false,
-            conflicts_with: None,
-            findings: Vec::new(),
-        };
+        let without_file =
+            |site: &String| FileStatus { site: site.clone(), in_force: is_readable, ..FileStatus::default() };
         // A file of the same name that is refused has more to say.
         let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
         self.files.iter().map(of_file).chain(without.map(without_file)).collect()

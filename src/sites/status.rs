@@ -29,7 +29,7 @@ pub struct Status {
 }
 
 /// One site.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SiteStatus {
     /// Its name.
     pub site: String,
@@ -137,6 +137,7 @@ pub struct FileStatuses {
     pub warnings: Vec<String>,
 }
 
+#[derive(Default)]
 pub struct FileStatus {
     pub site: String,
     /// Whether the file as it stands is in force.
@@ -198,21 +199,15 @@ fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus
         version: site.map(|site| site.robots_txt.version.to_string()).unwrap_or_default(),
         since: entry.map(|entry| entry.since).unwrap_or_default(),
         mode: mode.to_owned(),
-        reload_ok: false,
-        last_good_copy: false,
-        findings: Vec::new(),
-        conflicts_with: None,
         paused_until: pause.map(|pause| pause.until),
-        held_versions: 0,
         indexable: site.is_none_or(|site| indexable(site, now)),
-        suspended: Vec::new(),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
         asks_for_no_license: site
             .filter(|site| site.policy.reads_origin())
             .is_some_and(|site| site.policy.asks_for_license().next().is_some() && !site.signals.names_license()),
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
-        origin_robots: None,
+        ..SiteStatus::default()
     }
 }
 

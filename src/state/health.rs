@@ -31,6 +31,13 @@ pub enum StoreHealth {
     },
 }
 
+impl StoreHealth {
+    /// Whether nothing is ever written.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self, StoreHealth::NoDirectory | StoreHealth::Unusable { .. })
+    }
+}
+
 impl fmt::Display for StoreHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -37,22 +37,12 @@ pub struct Remembered {
 pub struct StateStore(Arc<Handle>);
 
 struct Handle {
-    kind: Kind,
+    shared: Arc<Shared>,
     now: Now,
-}
-
-enum Kind {
-    Memory {
-        why: StoreHealth,
-        /// What the next start finds in the directory, if it can use it then, and when this start looked.
-        left: Option<(PreviousRun, Duration)>,
-        /// Held until the process ends, where it could be had.
-        _lock: Option<DirectoryLock>,
-    },
-    Disk {
-        shared: Arc<Shared>,
-        thread: Mutex<Option<JoinHandle<()>>>,
-    },
+    /// The thread that writes. A store in memory has none.
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Of a directory that cannot be written: held until the process ends, where it could be had.
+    _lock: Option<DirectoryLock>,
 }
 
 impl fmt::Debug for StateStore {
@@ -68,8 +58,17 @@ impl StateStore {
     }
 
     fn without_directory(now: Now) -> (StateStore, Remembered) {
-        let kind = Kind::Memory { why: StoreHealth::NoDirectory, left: None, _lock: None };
-        (StateStore(Arc::new(Handle { kind, now })), Remembered::nothing())
+        let shared = Shared::new(String::new(), StoreHealth::NoDirectory, PreviousRun::Unknown, now());
+        (StateStore::new(shared, now, None, None), Remembered::nothing())
+    }
+
+    fn new(
+        shared: impl Into<Arc<Shared>>,
+        now: Now,
+        thread: Option<JoinHandle<()>>,
+        lock: Option<DirectoryLock>,
+    ) -> StateStore {
+        StateStore(Arc::new(Handle { shared: shared.into(), now, thread: Mutex::new(thread), _lock: lock }))
     }
 
     /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
@@ -136,13 +135,18 @@ impl StateStore {
         now: Now,
         moment: Moment,
     ) -> Result<StateStore, StateError> {
-        let shared = Arc::new(Shared::new(directory, remembered.previous_run, moment));
+        // The clean end was taken away when the file was opened.
+        let on_disk = match remembered.previous_run {
+            PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
+            previous => previous,
+        };
+        let shared = Shared::new(directory.display().to_string(), StoreHealth::Healthy, on_disk, moment);
+        let shared = Arc::new(shared);
         let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
-        let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
-        let thread = thread
-            .map_err(|error| StateError::Thread { directory: shared.directory.clone(), error: error.to_string() })?;
-        let kind = Kind::Disk { shared, thread: Mutex::new(Some(thread)) };
-        Ok(StateStore(Arc::new(Handle { kind, now })))
+        match std::thread::Builder::new().name("state".into()).spawn(move || writer.run()) {
+            Ok(thread) => Ok(StateStore::new(shared, now, Some(thread), None)),
+            Err(error) => Err(StateError::Thread { directory: shared.directory.clone(), error: error.to_string() }),
+        }
     }
 
     fn in_memory(
@@ -152,17 +156,13 @@ impl StateStore {
         now: Now,
         moment: Moment,
     ) -> (StateStore, Remembered) {
-        let why = StoreHealth::Unusable { directory: directory.display().to_string(), error: error.to_string() };
         let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(moment.now));
-        let (facts, left) = match read {
-            Ok((facts, left)) => (facts, Some((left, moment.lived))),
-            Err(_) => (Facts::default(), None),
-        };
-        let mut remembered = Remembered { facts, ..Remembered::nothing() };
-        remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
-        let store = StateStore(Arc::new(Handle { kind: Kind::Memory { why, left, _lock: lock }, now }));
-        tracing::error!("{}", store.health());
-        (store, remembered)
+        let (facts, left) = read.unwrap_or((Facts::default(), PreviousRun::Unknown));
+        let directory = directory.display().to_string();
+        let why = StoreHealth::Unusable { directory: directory.clone(), error: error.to_string() };
+        tracing::error!("{why}");
+        let shared = Shared::new(directory, why, left, moment);
+        (StateStore::new(shared, now, None, lock), Remembered { facts, ..Remembered::nothing() })
     }
 
     /// Commits what follows from the end of the previous run, and begins the commits of this one, about one a second.
@@ -176,9 +176,7 @@ impl StateStore {
 
     /// Takes facts that are to be written about once a second. Never waits.
     pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
-        if let Kind::Disk { shared, .. } = &self.0.kind {
-            shared.put(facts);
-        }
+        self.0.shared.put(facts);
     }
 
     /// Writes facts, and those that were put before, and waits until they are on the disk. Where it fails, these facts
@@ -209,33 +207,22 @@ impl StateStore {
 
     /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
     pub fn may_publish(&self, moment: Moment) -> bool {
-        match &self.0.kind {
-            Kind::Disk { shared, .. } => shared.may_publish(moment),
-            Kind::Memory { left, .. } => left.is_none_or(|(left, looked_at)| left.cannot_mislead(moment, looked_at)),
-        }
+        self.0.shared.may_publish(moment)
     }
 
     /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
     pub fn prune(&self, before: Timestamp) {
-        if let Kind::Disk { shared, .. } = &self.0.kind {
-            shared.prune(before);
-        }
+        self.0.shared.prune(before);
     }
 
     /// How the store is doing.
     pub fn health(&self) -> StoreHealth {
-        match &self.0.kind {
-            Kind::Memory { why, .. } => why.clone(),
-            Kind::Disk { shared, .. } => shared.health(),
-        }
+        self.0.shared.health()
     }
 
     /// How many transactions this process committed.
     pub fn commits(&self) -> u64 {
-        match &self.0.kind {
-            Kind::Memory { .. } => 0,
-            Kind::Disk { shared, .. } => shared.commits(),
-        }
+        self.0.shared.commits()
     }
 
     /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.
@@ -249,15 +236,13 @@ impl StateStore {
     }
 
     fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
-        let shared = match &self.0.kind {
-            Kind::Disk { shared, .. } => shared,
-            Kind::Memory { why: StoreHealth::Unusable { directory, error }, .. }
-                if !self.may_publish((self.0.now)()) =>
-            {
-                return Err(StateError::Unwritten { directory: directory.clone(), error: error.clone() });
-            }
-            Kind::Memory { .. } => return Ok(()),
-        };
+        let shared = &self.0.shared;
+        match shared.health() {
+            StoreHealth::NoDirectory => return Ok(()),
+            StoreHealth::Unusable { .. } if self.may_publish((self.0.now)()) => return Ok(()),
+            StoreHealth::Unusable { directory, error } => return Err(StateError::Unwritten { directory, error }),
+            StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
+        }
         let (done, answer) = std::sync::mpsc::sync_channel(1);
         let closed = || StateError::Closed { directory: shared.directory.clone() };
         if !shared.ask(Request { purpose, facts, done }) {
@@ -275,8 +260,7 @@ impl StateStore {
 impl Handle {
     /// Waits for the end of the thread, and with it of the lock.
     fn join(&self) {
-        let Kind::Disk { thread, .. } = &self.kind else { return };
-        let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A thread that panicked has said so.
             let _ = thread.join();
@@ -287,10 +271,8 @@ impl Handle {
 impl Drop for Handle {
     /// Like a crash: nothing is written any more.
     fn drop(&mut self) {
-        if let Kind::Disk { shared, .. } = &self.kind {
-            shared.abandon();
-            self.join();
-        }
+        self.shared.abandon();
+        self.join();
     }
 }
 

@@ -12,7 +12,6 @@ use super::queue::Pending;
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::fmt;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -74,7 +73,7 @@ struct Queue {
 struct Known {
     /// What the next start finds, and by what was lived through when it was so.
     on_disk: (PreviousRun, Duration),
-    failing: Option<(Timestamp, String)>,
+    health: StoreHealth,
 }
 
 /// What the handles and the thread share.
@@ -87,22 +86,21 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(directory: &Path, previous_run: PreviousRun, moment: Moment) -> Shared {
-        // The clean end was taken away when the file was opened.
-        let on_disk = match previous_run {
-            PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
-            previous => previous,
-        };
+    /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
+    pub fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, moment: Moment) -> Shared {
         Shared {
-            directory: directory.display().to_string(),
+            directory,
             queue: Mutex::default(),
             wake: Condvar::new(),
-            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), failing: None }),
+            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), health }),
             commits: AtomicU64::new(0),
         }
     }
 
     pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
+        if self.health().is_in_memory() {
+            return;
+        }
         let mut queue = self.queue();
         for fact in facts {
             let has_room = queue.work.pending.add(fact);
@@ -147,14 +145,11 @@ impl Shared {
     pub fn may_publish(&self, moment: Moment) -> bool {
         let known = self.known();
         let (on_disk, at) = known.on_disk;
-        known.failing.is_none() || on_disk.cannot_mislead(moment, at)
+        matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
     }
 
     pub fn health(&self) -> StoreHealth {
-        let known = self.known();
-        let Some((since, error)) = known.failing.clone() else { return StoreHealth::Healthy };
-        let last_commit = known.on_disk.0.end();
-        StoreHealth::Failing { directory: self.directory.clone(), since, error, last_commit }
+        self.known().health.clone()
     }
 
     pub fn commits(&self) -> u64 {
@@ -175,16 +170,20 @@ impl Shared {
                     let previous = PreviousRun::Crashed { last_commit: committed };
                     known.on_disk = (if incomplete { PreviousRun::Unknown } else { previous }, moment.lived);
                 }
-                if known.failing.take().is_some() {
+                if std::mem::replace(&mut known.health, StoreHealth::Healthy) != StoreHealth::Healthy {
                     tracing::info!("the state directory {} is written again; nothing was lost", self.directory);
                 }
             }
             Err(error) => {
-                let since = known.failing.as_ref().map(|(since, _)| *since);
-                known.failing = Some((since.unwrap_or(moment.now), error.to_string()));
-                drop(known);
-                if since.is_none() {
-                    tracing::error!("{}", self.health());
+                let (directory, error) = (self.directory.clone(), error.to_string());
+                let before = match known.health {
+                    StoreHealth::Failing { since, .. } => Some(since),
+                    _ => None,
+                };
+                let (since, last_commit) = (before.unwrap_or(moment.now), known.on_disk.0.end());
+                known.health = StoreHealth::Failing { directory, since, error, last_commit };
+                if before.is_none() {
+                    tracing::error!("{}", known.health);
                 }
             }
         }
