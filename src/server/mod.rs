@@ -105,20 +105,20 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let (rooms, robots) = Rooms::open(&settings)?;
     rooms.follow_origins(robots)?;
 
-    let mut server = ProxyServer::new(&settings, &rooms, listeners);
+    let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
         let served = control.clone().serve(rooms.operations.clone());
         served.map_err(ServerError::io("cannot serve the control socket"))?;
     }
     let background = Background::start(&settings, &rooms)?;
-    rooms.serve_signals(signals, stop.clone())?;
+    rooms.serve_signals(signals, stop)?;
 
     for address in &bound.listen {
         tracing::info!("listening on http://{address}");
     }
     announce(&bound);
-    server.run(&rooms, stop);
+    server.run();
     background.close(&rooms);
     rooms.close();
     if let Some(control) = control {

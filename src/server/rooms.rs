@@ -31,7 +31,8 @@ impl Rooms {
     /// own robots.txt is returned beside the rooms: it does not run yet.
     pub fn open(settings: &Settings) -> Result<(Rooms, OriginRobots), ServerError> {
         let clock = clock(settings)?;
-        let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
+        let of_store = clock.clone();
+        let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(move || of_store.moment()))?;
         let moment = clock.moment();
         let registry = Registry::builtin();
         let copies = StoredCopies::read(&remembered.facts.origin_copies, moment.now);
@@ -106,12 +107,6 @@ fn open_traps(settings: &Settings, store: &StateStore, remembered: &Remembered, 
         Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
         None => Traps::default(),
     }
-}
-
-/// The present moment, for rooms that must not know a clock.
-fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + Sync + 'static {
-    let clock = clock.clone();
-    move || clock.moment()
 }
 
 /// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.

@@ -10,7 +10,7 @@ use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest};
 use super::policy_file::{KnownFile, LastGood, PolicyFile};
 use super::report::Outcome;
-use super::status::FileStatus;
+use super::status::SiteStatus;
 use crate::history::PublicationLog;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -235,18 +235,10 @@ impl SiteCatalog {
     }
 
     /// How the files stand, for the status. `is_readable` says whether the directory could be read.
-    pub fn files(&self, is_readable: bool) -> Vec<FileStatus> {
-        let of_file = |(site, file): (&String, &KnownFile)| FileStatus {
-            site: site.clone(),
-            in_force: file.state.is_active() && is_readable,
-            last_good_copy: file.state.runs_on_copy(),
-            conflicts_with: file.state.conflicts_with().map(str::to_owned),
-            findings: file.report.findings.clone(),
-        };
-        let without_file =
-            |site: &String| FileStatus { site: site.clone(), in_force: is_readable, ..FileStatus::default() };
+    pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
+        let of_file = self.files.iter().map(|(site, file)| SiteStatus::of_file(site, Some(file), is_readable));
         // A file of the same name that is refused has more to say.
         let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
-        self.files.iter().map(of_file).chain(without.map(without_file)).collect()
+        of_file.chain(without.map(|site| SiteStatus::of_file(site, None, is_readable))).collect()
     }
 }

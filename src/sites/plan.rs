@@ -6,7 +6,7 @@ use super::catalog::SiteCatalog;
 use super::change::{Claim, DefaultSitesChange, SiteChange};
 use super::compiler::Candidate;
 use super::host_owners::HostOwners;
-use super::origins::OriginKnown;
+use super::origins::awaited_since;
 use super::policy_directory::PolicyText;
 use super::policy_file::PolicyFile;
 use crate::history::PublicationLog;
@@ -78,7 +78,7 @@ fn compile_for_hosts(
 ) -> Candidate {
     // A site without a policy that happens to have the file's name may be another host's.
     let origin = match catalog.default_sites.contains_key(name) {
-        true => OriginKnown::AwaitedSince(now).for_compiling(),
+        true => awaited_since(now),
         false => catalog.origins.of(name, now),
     };
     let candidate = catalog.compiler.compile(name, text, &origin, now);

@@ -24,7 +24,7 @@ pub(super) fn key_of(record: &AnyRecord) -> Key {
         // No key has such a column.
         Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
     };
-    (record.table(), record.key().into_iter().map(part).collect())
+    (record.table(), record.key_and_values().0.into_iter().map(part).collect())
 }
 
 /// The facts that are new or gone in `after`, compared with `before`.

@@ -210,12 +210,12 @@ fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusq
     // Facts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
         let Some(first) = of_one_table.first() else { continue };
-        let mut statement = connection.prepare(first.record.statement())?;
+        let mut statement = connection.prepare(&first.record.statement())?;
         for fact in of_one_table {
             let removed = Value::Integer(i64::from(fact.is_removal));
             let own = [Value::Integer(fact.at.0), removed, Value::Integer(now.0)];
-            let columns = fact.record.key().into_iter().chain(fact.record.values());
-            statement.execute(params_from_iter(columns.chain(own)))?;
+            let (key, values) = fact.record.key_and_values();
+            statement.execute(params_from_iter(key.into_iter().chain(values).chain(own)))?;
         }
     }
     Ok(())
@@ -224,9 +224,9 @@ fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusq
 /// Deletes what ended before a moment, and then the versions that nothing refers to.
 fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM served WHERE changed < ?1", [before.0])?;
-    connection.execute("DELETE FROM publications WHERE until < ?1", [before.0])?;
-    connection.execute("DELETE FROM host_tenures WHERE until < ?1", [before.0])?;
-    connection.execute("DELETE FROM marked_clients WHERE until < ?1", [before.0])?;
+    for table in ["publications", "host_tenures", "marked_clients"] {
+        connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before.0])?;
+    }
     connection.execute(
         "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE answered = versions.id \
          AND removed = 0) AND NOT EXISTS (SELECT 1 FROM served WHERE received = versions.id AND removed = 0)",

@@ -1,7 +1,9 @@
 //! What is remembered: one struct and one table of `state.db` for each kind of fact. The main types are [`Fact`],
 //! [`AnyRecord`] and [`Facts`]. The records are plain data; this file must not know how the rooms above use them.
 
-use super::columns::{AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of};
+use super::columns::{
+    AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of, words,
+};
 use crate::time::Timestamp;
 use rusqlite::types::{FromSqlError, Value, ValueRef};
 use std::sync::Arc;
@@ -48,25 +50,7 @@ pub enum PauseEvent {
     Ended,
 }
 
-impl PauseEvent {
-    const ALL: [(PauseEvent, &'static str); 3] =
-        [(PauseEvent::Switched, "switched"), (PauseEvent::FirstSeen, "first seen"), (PauseEvent::Ended, "ended")];
-}
-
-impl Column for PauseEvent {
-    const TYPE: &'static str = "TEXT NOT NULL";
-
-    fn to_value(&self) -> Value {
-        let name = PauseEvent::ALL.iter().find(|(event, _)| event == self).map_or("", |(_, name)| name);
-        Value::Text(name.into())
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<PauseEvent, FromSqlError> {
-        let written = value.as_str()?;
-        let event = PauseEvent::ALL.iter().find(|(_, name)| *name == written);
-        event.map(|(event, _)| *event).ok_or(FromSqlError::InvalidType)
-    }
-}
+words! { PauseEvent { Switched = "switched", FirstSeen = "first seen", Ended = "ended" } }
 
 /// Why a part of the history of hosts is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,24 +61,7 @@ pub enum GapReason {
     Cut,
 }
 
-impl Column for GapReason {
-    const TYPE: &'static str = "TEXT NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Text(match self {
-            GapReason::Lost => "lost".into(),
-            GapReason::Cut => "cut".into(),
-        })
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<GapReason, FromSqlError> {
-        match value.as_str()? {
-            "lost" => Ok(GapReason::Lost),
-            "cut" => Ok(GapReason::Cut),
-            _ => Err(FromSqlError::InvalidType),
-        }
-    }
-}
+words! { GapReason { Lost = "lost", Cut = "cut" } }
 
 records! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version was needed.

@@ -12,7 +12,6 @@ pub use by_crawler::CrawlerCounts;
 pub use connections::OpenConnection;
 pub use sites::SiteGauges;
 
-use connections::ConnectionGauges;
 use counters::{Counters, cut_label};
 use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder};
 use register::Register;
@@ -50,7 +49,8 @@ pub struct Metrics {
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
     in_flight: IntGauge,
-    connections: ConnectionGauges,
+    /// Of idle and of active connections.
+    connections: [IntGauge; 2],
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
     events_dropped: IntCounter,
@@ -116,7 +116,7 @@ impl Metrics {
                 "crawlgate_requests_in_flight",
                 "Requests that were received and are not yet answered completely.",
             ),
-            connections: ConnectionGauges::new(register),
+            connections: connections::gauges(register),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
             events_left_out: register.counter(
