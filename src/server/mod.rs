@@ -103,7 +103,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
     let bound = Bound { listen, admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
-    rooms.follow_origins(robots)?;
+    origin_robots::start(robots, rooms.judge.clock.clone())
+        .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
     let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);

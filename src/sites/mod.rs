@@ -346,7 +346,7 @@ impl Changes {
                     true => vec![DefaultSite::for_every_host()],
                     false => default_sites,
                 },
-                origins: OriginFiles::new(copies),
+                origins: OriginFiles(copies),
                 memory,
             },
             last_reload: now,

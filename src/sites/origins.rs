@@ -6,7 +6,6 @@ use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, n
 use crate::history::{PublicationLog, covers};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
-use crate::settings::OriginSettings;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,13 +30,6 @@ pub struct KnownOrigins {
     pub default_sites: Vec<DefaultSite>,
     /// By site, why the file that the origin has is held back.
     pub held_back: BTreeMap<String, String>,
-}
-
-impl KnownOrigins {
-    /// With a site for each of these origins, while there is no policy.
-    pub fn before(self, origins: &[OriginSettings]) -> KnownOrigins {
-        KnownOrigins { default_sites: DefaultSite::of(origins), ..self }
-    }
 }
 
 /// How it stands with the robots.txt of a site's origin, for the status.
@@ -93,14 +85,9 @@ impl Served {
 
 /// The copies of origins' robots.txt files by site, as sites are compiled with them.
 #[derive(Clone, Debug, Default)]
-pub struct OriginFiles(BTreeMap<String, Origin>);
+pub struct OriginFiles(pub BTreeMap<String, Origin>);
 
 impl OriginFiles {
-    /// What is known at the start.
-    pub fn new(known: BTreeMap<String, Origin>) -> OriginFiles {
-        OriginFiles(known)
-    }
-
     /// What a site is to be compiled with.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
         self.0.get(name).cloned().unwrap_or_else(|| awaited_since(now))

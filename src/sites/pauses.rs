@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// What is noted of a planned pause stays for so long after its policy is gone, for a policy that comes back.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+/// How a pause of everyone is stored.
+const EVERYONE: &str = "everyone";
 /// Retry-After in seconds where an operator names none.
 const RETRY_AFTER: u32 = 1_800;
 
@@ -62,24 +64,14 @@ pub enum PauseError {
     },
 }
 
-/// A pause that was switched on at run time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Switched {
-    audience: Audience,
-    from: Timestamp,
-    until: Timestamp,
-    retry_after: u32,
-    robots_txt: bool,
-}
-
 /// The site of a planned pause, and a digest of what the pause says: it is the same pause as long as it says the same.
 type PlanKey = (String, String);
 
 /// What is known of pauses.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
-    /// By site.
-    switched: BTreeMap<String, Switched>,
+    /// Those that were switched on at run time, by site.
+    switched: BTreeMap<String, Pause>,
     /// When a policy with this planned pause was first in force.
     first_seen: BTreeMap<PlanKey, Timestamp>,
     /// When an operator ended the planned pause.
@@ -93,7 +85,7 @@ impl Pauses {
         for (_, record) in &facts.pauses {
             let (site, plan) = (record.site.clone(), record.plan.clone());
             match record.event {
-                PauseEvent::Switched => drop(pauses.switched.insert(site, Switched::of(record))),
+                PauseEvent::Switched => drop(pauses.switched.insert(site, record.clone())),
                 PauseEvent::FirstSeen => drop(pauses.first_seen.insert((site, plan), record.since)),
                 PauseEvent::Ended => drop(pauses.ended.insert((site, plan), record.since)),
             }
@@ -104,11 +96,11 @@ impl Pauses {
     /// The pauses of a site, the one that counts first.
     pub fn of(&self, site: &Site) -> Vec<ActivePause> {
         let switched = self.switched.get(&site.name).map(|pause| ActivePause {
-            audience: pause.audience,
-            from: pause.from,
-            until: pause.until,
+            audience: if pause.audience == EVERYONE { Audience::Everyone } else { Audience::Crawlers },
+            from: pause.since,
+            until: pause.until.0,
             retry_after: pause.retry_after,
-            robots_txt_until: pause.robots_txt.then(|| pause.from.plus(DEFAULT_PAUSE)),
+            robots_txt_until: pause.robots_txt.then(|| pause.since.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         });
         switched.into_iter().chain(self.planned(site)).collect()
@@ -151,15 +143,29 @@ impl Pauses {
         }
         let until = now.plus(length.min(REMEMBERED));
         let retry_after = request.retry_after.unwrap_or(RETRY_AFTER).max(1);
-        let (audience, robots_txt) = (request.audience, request.robots_txt);
-        let pause = Switched { audience, from: now, until, retry_after, robots_txt };
-        self.switched.extend(sites.into_iter().map(|site| (site, pause.clone())));
+        let audience = match request.audience {
+            Audience::Everyone => EVERYONE,
+            Audience::Crawlers => "crawlers",
+        };
+        for site in sites {
+            let pause = Pause {
+                site: site.clone(),
+                event: PauseEvent::Switched,
+                plan: String::new(),
+                audience: audience.into(),
+                since: now,
+                until: AsWritten(until),
+                retry_after,
+                robots_txt: request.robots_txt,
+            };
+            self.switched.insert(site, pause);
+        }
         Ok(until)
     }
 
     /// Ends the pauses of a site, the planned one too; says whether one was in force.
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
-        let switched = self.switched.remove(&site.name).is_some_and(|pause| now < pause.until);
+        let switched = self.switched.remove(&site.name).is_some_and(|pause| now < pause.until.0);
         let planned = self.planned(site).is_some_and(|pause| pause.from <= now && now < pause.until);
         if let Some(pause) = site.policy.pause.as_ref().filter(|_| planned) {
             self.ended.insert(key(&site.name, pause), now);
@@ -171,7 +177,7 @@ impl Pauses {
     pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
         let planned: BTreeSet<PlanKey> =
             in_force.filter_map(|site| Some(key(&site.name, site.policy.pause.as_ref()?))).collect();
-        self.switched.retain(|_, pause| now < pause.until);
+        self.switched.retain(|_, pause| now < pause.until.0);
         for noted in [&mut self.first_seen, &mut self.ended] {
             noted.retain(|key, since| planned.contains(key) || now.since(*since) < REMEMBERED);
         }
@@ -179,7 +185,6 @@ impl Pauses {
 
     /// What is to be stored of them.
     pub fn records(&self) -> impl Iterator<Item = Pause> {
-        let switched = self.switched.iter().map(|(site, pause)| pause.record(site));
         let noted = |event: PauseEvent| {
             move |((site, plan), since): (&PlanKey, &Timestamp)| Pause {
                 site: site.clone(),
@@ -193,35 +198,9 @@ impl Pauses {
             }
         };
         let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
-        switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
+        self.switched.values().cloned().chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
     }
 }
-
-impl Switched {
-    fn of(record: &Pause) -> Switched {
-        let Pause { since: from, until: AsWritten(until), retry_after, robots_txt, .. } = *record;
-        let audience = if record.audience == EVERYONE { Audience::Everyone } else { Audience::Crawlers };
-        Switched { audience, from, until, retry_after, robots_txt }
-    }
-
-    fn record(&self, site: &str) -> Pause {
-        Pause {
-            site: site.to_owned(),
-            event: PauseEvent::Switched,
-            plan: String::new(),
-            audience: match self.audience {
-                Audience::Everyone => EVERYONE.into(),
-                Audience::Crawlers => "crawlers".into(),
-            },
-            since: self.from,
-            until: AsWritten(self.until),
-            retry_after: self.retry_after,
-            robots_txt: self.robots_txt,
-        }
-    }
-}
-
-const EVERYONE: &str = "everyone";
 
 fn key(site: &str, pause: &PausePolicy) -> PlanKey {
     let said = format!("{:?}", PausePolicy { span: Default::default(), ..pause.clone() });

@@ -7,7 +7,7 @@ use super::register::Register;
 use super::{Metrics, UNCLAIMED};
 use prometheus::core::Collector;
 use prometheus::proto::Metric;
-use prometheus::{Gauge, IntGaugeVec};
+use prometheus::{IntGauge, IntGaugeVec};
 use std::collections::HashSet;
 
 /// The facts of a site when its policy changes.
@@ -36,7 +36,7 @@ pub(super) struct SiteMetrics {
     paused: IntGaugeVec,
     policy_info: IntGaugeVec,
     reload_success: IntGaugeVec,
-    reload_timestamp: Gauge,
+    reload_timestamp: IntGauge,
     origin_robots: IntGaugeVec,
     origin_robots_last_success: IntGaugeVec,
 }
@@ -83,7 +83,7 @@ impl SiteMetrics {
                 &["site"],
             ),
             reload_timestamp: register
-                .float_gauge("crawlgate_policy_reload_timestamp_seconds", "When crawlgate last loaded the policies."),
+                .gauge("crawlgate_policy_reload_timestamp_seconds", "When crawlgate last loaded the policies."),
             origin_robots: register.gauges(
                 "crawlgate_origin_robots_state",
                 "State of the copy of the origin's own robots.txt: 1 for the state that it is in.",
@@ -112,7 +112,7 @@ impl Metrics {
         let SiteMetrics { last_fetch, indexable, front_page, retire, paused, policy_info, reload_success, .. } =
             &self.sites;
         remove_sites(last_fetch, &keep, |labels| drop(last_fetch.remove_label_values(labels)));
-        self.sites.reload_timestamp.set(reload_timestamp as f64);
+        self.sites.reload_timestamp.set(reload_timestamp);
         for gauges in [indexable, front_page, retire, paused, policy_info, reload_success] {
             gauges.reset();
         }
