@@ -13,6 +13,7 @@ use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -43,6 +44,14 @@ struct Handle {
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Of a directory that cannot be written: held until the process ends, where it could be had.
     _lock: Option<DirectoryLock>,
+}
+
+impl Deref for StateStore {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0.shared
+    }
 }
 
 impl fmt::Debug for StateStore {
@@ -174,11 +183,6 @@ impl StateStore {
         self.ask(Purpose::Begin, facts)
     }
 
-    /// Takes facts that are to be written about once a second. Never waits.
-    pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
-        self.0.shared.put(facts);
-    }
-
     /// Writes facts, and those that were put before, and waits until they are on the disk. Where it fails, these facts
     /// are dropped. Not for the request path.
     ///
@@ -203,26 +207,6 @@ impl StateStore {
             }
             Ok(()) => Ok(()),
         }
-    }
-
-    /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
-    pub fn may_publish(&self, moment: Moment) -> bool {
-        self.0.shared.may_publish(moment)
-    }
-
-    /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
-    pub fn prune(&self, before: Timestamp) {
-        self.0.shared.prune(before);
-    }
-
-    /// How the store is doing.
-    pub fn health(&self) -> StoreHealth {
-        self.0.shared.health()
-    }
-
-    /// How many transactions this process committed.
-    pub fn commits(&self) -> u64 {
-        self.0.shared.commits()
     }
 
     /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.

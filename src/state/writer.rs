@@ -12,7 +12,6 @@ use super::queue::Pending;
 use crate::clock::Moment;
 use crate::time::Timestamp;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,14 +28,12 @@ const SELDOM: Duration = Duration::from_secs(5);
 /// Where the store has the time from.
 pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
 
-/// Where a caller waits for the answer.
-pub type Done = SyncSender<Result<(), StateError>>;
-
 /// Something that is to be done at once.
 pub struct Request {
     pub purpose: Purpose,
     pub facts: Vec<Fact>,
-    pub done: Done,
+    /// Where the caller waits for the answer.
+    pub done: SyncSender<Result<(), StateError>>,
 }
 
 /// What a request is for.
@@ -74,29 +71,29 @@ struct Known {
     /// What the next start finds, and by what was lived through when it was so.
     on_disk: (PreviousRun, Duration),
     health: StoreHealth,
+    commits: u64,
 }
 
-/// What the handles and the thread share.
+/// What the handles and the thread share. [`super::StateStore`] derefs to it.
 pub struct Shared {
-    pub directory: String,
+    pub(super) directory: String,
     queue: Mutex<Queue>,
     wake: Condvar,
     known: Mutex<Known>,
-    commits: AtomicU64,
 }
 
 impl Shared {
     /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
-    pub fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, moment: Moment) -> Shared {
+    pub(super) fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, moment: Moment) -> Shared {
         Shared {
             directory,
             queue: Mutex::default(),
             wake: Condvar::new(),
-            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), health }),
-            commits: AtomicU64::new(0),
+            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), health, commits: 0 }),
         }
     }
 
+    /// Takes facts that are to be written about once a second. Never waits.
     pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
         if self.health().is_in_memory() {
             return;
@@ -120,7 +117,7 @@ impl Shared {
     }
 
     /// Hands a request to the thread; says whether it still runs.
-    pub fn ask(&self, request: Request) -> bool {
+    pub(super) fn ask(&self, request: Request) -> bool {
         let mut queue = self.queue();
         if queue.is_closed {
             return false;
@@ -131,29 +128,33 @@ impl Shared {
         true
     }
 
+    /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
     pub fn prune(&self, before: Timestamp) {
         let mut queue = self.queue();
         queue.work.prune = queue.work.prune.max(Some(before));
     }
 
     /// The thread ends, and writes nothing more.
-    pub fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         self.queue().is_closed = true;
         self.wake.notify_one();
     }
 
+    /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
     pub fn may_publish(&self, moment: Moment) -> bool {
         let known = self.known();
         let (on_disk, at) = known.on_disk;
         matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
     }
 
+    /// How the store is doing.
     pub fn health(&self) -> StoreHealth {
         self.known().health.clone()
     }
 
+    /// How many transactions this process committed.
     pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Acquire)
+        self.known().commits
     }
 
     fn unwritten(&self, error: &dyn fmt::Display) -> StateError {
@@ -165,7 +166,7 @@ impl Shared {
         let mut known = self.known();
         match result {
             Ok(run) => {
-                self.commits.fetch_add(1, Ordering::AcqRel);
+                known.commits += 1;
                 if let Some(RunRow { committed, incomplete, .. }) = run {
                     let previous = PreviousRun::Crashed { last_commit: committed };
                     known.on_disk = (if incomplete { PreviousRun::Unknown } else { previous }, moment.lived);

@@ -26,12 +26,6 @@ const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
 /// The upper bounds of `crawlgate_decision_seconds`.
 const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3];
 
-/// Responses of one status class. Found without looking labels up, because every forwarded request comes here.
-struct UpstreamClass {
-    requests: IntCounter,
-    seconds: Histogram,
-}
-
 /// All metrics, in a registry of their own.
 pub struct Metrics {
     registry: Registry,
@@ -43,8 +37,9 @@ pub struct Metrics {
     identity: Counters,
     sites: SiteMetrics,
     decision: Histogram,
-    /// In the order of [`STATUS_CLASSES`].
-    upstream: [UpstreamClass; STATUS_CLASSES.len()],
+    /// Responses and their seconds, in the order of [`STATUS_CLASSES`]. Found without looking labels up, because every
+    /// forwarded request comes here.
+    upstream: [(IntCounter, Histogram); STATUS_CLASSES.len()],
     upstream_failures: IntCounterVec,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
@@ -170,9 +165,9 @@ impl Metrics {
     /// `crawlgate_upstream_requests_total{status}` and `crawlgate_upstream_seconds{status}`, by class of status: `2xx`.
     pub fn upstream(&self, status: u16, seconds: f64) {
         let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
-        let upstream = &self.upstream[class];
-        upstream.requests.inc();
-        upstream.seconds.observe(seconds);
+        let (requests, in_seconds) = &self.upstream[class];
+        requests.inc();
+        in_seconds.observe(seconds);
     }
 
     /// `crawlgate_upstream_failures_total{reason}`.
@@ -230,7 +225,7 @@ impl Metrics {
     }
 }
 
-fn upstream(register: Register<'_>) -> [UpstreamClass; STATUS_CLASSES.len()] {
+fn upstream(register: Register<'_>) -> [(IntCounter, Histogram); STATUS_CLASSES.len()] {
     let requests = register.counters(
         "crawlgate_upstream_requests_total",
         "Responses of the origin, by class of status.",
@@ -242,10 +237,7 @@ fn upstream(register: Register<'_>) -> [UpstreamClass; STATUS_CLASSES.len()] {
          second try. It does not include the body.",
         &["status"],
     );
-    STATUS_CLASSES.map(|class| UpstreamClass {
-        requests: requests.with_label_values(&[class]),
-        seconds: seconds.with_label_values(&[class]),
-    })
+    STATUS_CLASSES.map(|class| (requests.with_label_values(&[class]), seconds.with_label_values(&[class])))
 }
 
 fn status_label(status: u16, digits: &mut [u8; 3]) -> &str {
