@@ -7,7 +7,7 @@ use crate::origin::robots::StoredCopies;
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::server::known_origins;
-use crate::sites::{DefaultSite, KnownOrigins, OriginKnown, Served};
+use crate::sites::{DefaultSite, KnownOrigins, Served};
 use crate::state::StateStore;
 use std::fs;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ impl OriginCopies {
     pub fn of(&self, site: &str) -> Origin {
         match (&self.file, self.known.copies.get(site)) {
             (Some(file), _) => Origin::Read(file.clone()),
-            (None, known) => known.map(OriginKnown::for_compiling).unwrap_or_default(),
+            (None, known) => known.cloned().unwrap_or_default(),
         }
     }
 

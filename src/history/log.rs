@@ -62,6 +62,15 @@ pub enum Published {
     Unavailable,
     /// Something that is not remembered. It may have allowed anything.
     Unknown,
+    /// The same, and for a part of the time it answered 503.
+    UnknownOrUnavailable,
+}
+
+impl Published {
+    /// Whether it was 503, for a part of the time at least.
+    pub fn was_unavailable(self) -> bool {
+        matches!(self, Published::Unavailable | Published::UnknownOrUnavailable)
+    }
 }
 
 /// The time for which hosts of a pattern were a site's.
@@ -222,7 +231,7 @@ impl PublicationLog {
         let lately = |publication: &&Publication| publication.span.until.is_none_or(|until| until.at >= moment);
         let version = |publication: &Publication| match publication.published {
             Published::Version(version) => Some(version),
-            Published::Unavailable | Published::Unknown => None,
+            Published::Unavailable | Published::Unknown | Published::UnknownOrUnavailable => None,
         };
         self.publications.iter().filter(lately).filter_map(version).collect()
     }
@@ -230,7 +239,7 @@ impl PublicationLog {
     /// The earliest moment at which a crawler can have been served a copy that may still be used: see
     /// [`HostHistory::cached_since`], as if every 503 had been everywhere.
     pub fn cached_since(&self, longest: Duration, now: Timestamp) -> Timestamp {
-        let unavailable = self.publications.iter().rev().filter(|known| known.published == Published::Unavailable);
+        let unavailable = self.publications.iter().rev().filter(|known| known.published.was_unavailable());
         let span = |known: &Publication| {
             let Span { since, until } = known.span;
             Unavailability { since: since.at, until: until.map(|until| until.at) }
@@ -335,7 +344,10 @@ impl PublicationLog {
                 let oldest = self.publications.remove(first);
                 let merged = &mut self.publications[second - 1];
                 merged.span.since = oldest.span.since;
-                merged.published = Published::Unknown;
+                merged.published = match oldest.published.was_unavailable() || merged.published.was_unavailable() {
+                    true => Published::UnknownOrUnavailable,
+                    false => Published::Unknown,
+                };
                 merged.tells |= oldest.tells;
                 merged.identities = if merged.identities == oldest.identities { merged.identities } else { 0 };
             }

@@ -154,7 +154,20 @@ fn versions_beyond_a_bound_are_unknown() {
     let history = histories.of(b"x.example");
     assert_eq!((history.superseded.len(), history.unknown_until), (64, Some(Timestamp(399 - 64))));
     assert!(world.log.publications.len() <= 257);
+    // A 503 within what became unknown still lengthens the window.
+    assert!(history.unavailable.is_empty());
+    let mut world = World::new();
+    world.record(0, &[("a", vec!["x.example"], Published::Unavailable)]);
+    for number in 1..300 {
+        world.record(number as i64, &[("a", vec!["x.example"], version(number))]);
+    }
+    let unavailable = world.histories(300).of(b"x.example").unavailable.clone();
+    assert_eq!(unavailable.iter().map(|span| span.since).collect::<Vec<_>>(), [Timestamp(0)]);
     // A version whose bytes are lost is unknown, too.
+    let mut world = World::new();
+    for number in 0..400 {
+        world.record(number as i64, &[("a", vec!["x.example"], version(number))]);
+    }
     world.versions.keep_only(&BTreeSet::from([id(398)]));
     let histories = world.histories(400);
     assert_eq!(histories.of(b"x.example").unknown_until, Some(Timestamp(398)));

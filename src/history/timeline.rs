@@ -60,7 +60,7 @@ impl PublicationLog {
         history.at_site_since = at_site_since(pieces, now);
         let is_other = |piece: &Piece<'_>| match piece.publication.published {
             Published::Version(version) => Some(version) != current && piece.since.at == history.since,
-            Published::Unknown => true,
+            Published::Unknown | Published::UnknownOrUnavailable => true,
             Published::Unavailable => false,
         };
         history.is_told_by_its_date = !pieces.iter().any(is_other);
@@ -185,12 +185,12 @@ impl Piece<'_> {
     fn version(&self) -> Option<Version> {
         match self.publication.published {
             Published::Version(version) => Some(version),
-            Published::Unavailable | Published::Unknown => None,
+            Published::Unavailable | Published::Unknown | Published::UnknownOrUnavailable => None,
         }
     }
 
     fn unavailability(&self) -> Option<Unavailability> {
-        let is_unavailable = self.publication.published == Published::Unavailable;
+        let is_unavailable = self.publication.published.was_unavailable();
         let (since, until) = (self.since.at, self.until.map(|until| until.at));
         is_unavailable.then_some(Unavailability { since, until })
     }

@@ -87,7 +87,7 @@ pub fn hosts_from(facts: &Facts, now: Timestamp) -> HashMap<&str, Host> {
             },
             // No copy. The history of the host knows when robots.txt answered 503.
             ServedAs::Unavailable => {}
-            ServedAs::Forgotten => served.lost = served.lost.max(Some(*at)),
+            ServedAs::Forgotten | ServedAs::ForgottenUnavailable => served.lost = served.lost.max(Some(*at)),
         }
     }
     for host in hosts.values() {

@@ -109,19 +109,23 @@ impl Origins {
     }
 }
 
+/// `name:port`, or the name alone for the scheme's own port.
+fn authority(server: &ServerAddress) -> String {
+    let host = match server.host.parse::<IpAddr>() {
+        Ok(IpAddr::V6(ip)) => format!("[{ip}]"),
+        _ => server.host.clone(),
+    };
+    match (server.tls, server.port) {
+        (false, 80) | (true, 443) => host,
+        (_, port) => format!("{host}:{port}"),
+    }
+}
+
 impl Server {
     fn new(address: &ServerAddress, timeouts: OriginTimeouts) -> Server {
-        let host = match address.host.parse::<IpAddr>() {
-            Ok(IpAddr::V6(ip)) => format!("[{ip}]"),
-            _ => address.host.clone(),
-        };
-        let authority = match (address.tls, address.port) {
-            (false, 80) | (true, 443) => host,
-            (_, port) => format!("{host}:{port}"),
-        };
         let server = Server {
             address: address.clone(),
-            authority,
+            authority: authority(address),
             timeouts,
             peers: ArcSwap::default(),
             preferred: AtomicUsize::new(0),

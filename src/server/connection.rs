@@ -30,19 +30,24 @@ pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// ahead costs no further system call.
 const FIRST_READ: usize = 4 * 1024;
 
-/// A stream of octets that gathers what is written until it is flushed.
+/// A stream of octets that gathers what is written until it is flushed, and whose first octets can be seen before they
+/// are read.
 #[derive(Debug)]
-pub(super) struct Gathering<S> {
+pub(super) struct Buffered<S> {
     stream: S,
+    /// Octets that were seen and not yet read. Holds memory only until they are read.
+    seen: Vec<u8>,
     /// Pingora wrote these octets; the socket has not taken them yet. Holds no memory until something is written.
     waiting: Vec<u8>,
 }
 
-impl<S: AsyncWrite + Unpin> Gathering<S> {
-    pub(super) fn new(stream: S) -> Gathering<S> {
-        Gathering { stream, waiting: Vec::new() }
+impl<S> Buffered<S> {
+    pub(super) fn new(stream: S) -> Buffered<S> {
+        Buffered { stream, seen: Vec::new(), waiting: Vec::new() }
     }
+}
 
+impl<S: AsyncWrite + Unpin> Buffered<S> {
     /// Writes what waits.
     fn poll_waiting(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.waiting.is_empty() {
@@ -56,7 +61,7 @@ impl<S: AsyncWrite + Unpin> Gathering<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Buffered<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if this.waiting.len() + octets.len() <= GATHERED {
@@ -91,25 +96,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathering<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Gathering<S> {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
-    }
-}
-
-/// A stream of octets whose first octets can be seen before they are read.
-#[derive(Debug)]
-struct Begun<S> {
-    stream: S,
-    /// Octets that were seen and not yet read. Holds memory only until they are read.
-    seen: Vec<u8>,
-}
-
-impl<S: AsyncRead + Unpin> Begun<S> {
-    fn new(stream: S) -> Begun<S> {
-        Begun { stream, seen: Vec::new() }
-    }
-
+impl<S: AsyncRead + Unpin> Buffered<S> {
     /// Ready when it is known whether the stream begins with the preface: at the first octet that differs, at the last one
     /// of the preface, or at the end of the stream. A stream that ends before its first octet is an error.
     fn poll_seen(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -127,7 +114,7 @@ impl<S: AsyncRead + Unpin> Begun<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Buffered<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.seen.is_empty() {
@@ -146,7 +133,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Begun<S> {
 /// A client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
-    stream: Begun<Gathering<TcpStream>>,
+    stream: Buffered<TcpStream>,
     digest: Arc<SocketDigest>,
     /// Where the connection is counted, if it is.
     counted: Option<Arc<OpenConnection>>,
@@ -160,7 +147,7 @@ impl Connection {
         // The cell is new, so it is not set yet.
         let _ = digest.peer_addr.set(Some(peer.into()));
         Connection {
-            stream: Begun::new(Gathering::new(stream)),
+            stream: Buffered::new(stream),
             digest: Arc::new(digest),
             counted: counted.map(Arc::new),
             is_http2: false,
@@ -188,22 +175,22 @@ impl AsyncRead for Connection {
 
 impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream.stream).poll_write(context, octets)
+        Pin::new(&mut self.get_mut().stream).poll_write(context, octets)
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream.stream).poll_flush(context)
+        Pin::new(&mut self.get_mut().stream).poll_flush(context)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream.stream).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
     }
 }
 
 #[async_trait]
 impl Shutdown for Connection {
     async fn shutdown(&mut self) {
-        if let Err(error) = AsyncWriteExt::shutdown(&mut self.stream.stream).await {
+        if let Err(error) = AsyncWriteExt::shutdown(&mut self.stream).await {
             tracing::debug!(%error, "the client closed a connection before crawlgate did");
         }
     }
@@ -211,7 +198,7 @@ impl Shutdown for Connection {
 
 impl UniqueID for Connection {
     fn id(&self) -> UniqueIDType {
-        self.stream.stream.stream.as_raw_fd()
+        self.stream.stream.as_raw_fd()
     }
 }
 

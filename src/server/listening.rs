@@ -26,19 +26,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Binds an address. Returns the bound address: port 0 takes a free port.
 pub(super) fn bind(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), ServerError> {
-    try_bind(address).map_err(|source| ServerError::Bind { address, source })
-}
-
-fn try_bind(address: SocketAddr) -> io::Result<(std::net::TcpListener, SocketAddr)> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // For a restart while old connections linger. A second listener would need SO_REUSEPORT.
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    let listener = std::net::TcpListener::from(socket);
-    let address = listener.local_addr()?;
-    Ok((listener, address))
+    let bind = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        // For a restart while old connections linger. A second listener would need SO_REUSEPORT.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        let listener = std::net::TcpListener::from(socket);
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bind().map_err(|source| ServerError::Bind { address, source })
 }
 
 /// Accepts connections and hands them to an application.

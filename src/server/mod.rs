@@ -1,30 +1,27 @@
 //! The running server: [`run`] assembles it from the other rooms, serves until it is told to stop, and closes it. Each
-//! step has a file: sockets, rooms, proxy server, background threads. This is the only room that knows all others; each
+//! step has a file: rooms, proxy server, background threads. This is the only room that knows all others; each
 //! of them is given only what it needs.
 
 mod background;
 mod connection;
 mod http2;
-mod ledger_task;
 mod listening;
 mod origin_robots;
 mod proxy_server;
 mod rooms;
-mod scheduler;
 mod signals;
-mod sockets;
 mod stop;
 
-use crate::admin::control::ControlError;
+use crate::admin::control::{ControlError, ControlSocket};
 use crate::clock::ClockError;
 use crate::settings::Settings;
 use crate::sites::StartError;
 use crate::state::StateError;
 use background::Background;
+use listening::bind;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use proxy_server::ProxyServer;
 use rooms::Rooms;
-use sockets::Sockets;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use stop::Stop;
@@ -100,25 +97,30 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let stop = Arc::new(Stop::new());
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
-    let Sockets { listeners, admin, control, bound } = Sockets::bind(&settings)?;
+    let bound: Vec<_> = settings.listen.iter().map(|address| bind(*address)).collect::<Result<_, _>>()?;
+    let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
+    let (admin, admin_address) = settings.admin.map(bind).transpose()?.unzip();
+    let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
+    let bound = Bound { listen, admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
-    rooms.follow_origins(robots)?;
+    origin_robots::start(robots, rooms.judge.clock.clone())
+        .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
-    let mut server = ProxyServer::new(&settings, &rooms, listeners);
+    let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
         let served = control.clone().serve(rooms.operations.clone());
         served.map_err(ServerError::io("cannot serve the control socket"))?;
     }
     let background = Background::start(&settings, &rooms)?;
-    rooms.serve_signals(signals, stop.clone())?;
+    rooms.serve_signals(signals, stop)?;
 
     for address in &bound.listen {
         tracing::info!("listening on http://{address}");
     }
     announce(&bound);
-    server.run(&rooms, stop);
-    background.close();
+    server.run();
+    background.close(&rooms);
     rooms.close();
     if let Some(control) = control {
         control.remove();

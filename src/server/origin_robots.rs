@@ -16,9 +16,9 @@ pub use thread::start;
 
 use crate::clock::Moment;
 use crate::origin::robots::{FetchResult, StoredCopies, StoredCopy, Targets};
-use crate::policy::origin::{OriginCopyState, OriginFile};
+use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
 use crate::settings::OriginSettings;
-use crate::sites::{DefaultSite, KnownOrigins, OriginKnown, PATIENCE, SiteManager, asked_by};
+use crate::sites::{DefaultSite, KnownOrigins, PATIENCE, SiteManager, asked_by, awaited_since};
 use crate::state::StateStore;
 use crate::time::Timestamp;
 use followed_site::FollowedSite;
@@ -56,8 +56,8 @@ pub fn known(copies: &StoredCopies) -> KnownOrigins {
             origins.held_back.insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
-            Some(copy) => OriginKnown::Copy(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
-            None => OriginKnown::AwaitedSince(fetch.wanted_since()),
+            Some(copy) => Origin::Read(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
+            None => awaited_since(fetch.wanted_since()),
         };
         origins.copies.insert(name.clone(), known);
         if let Some(hosts) = default_site_hosts.clone() {

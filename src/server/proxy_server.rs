@@ -17,7 +17,6 @@ use pingora_proxy::HttpProxy;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 
 /// Upstream connections kept for reuse, per worker thread (Pingora 0.9.1).
@@ -28,17 +27,12 @@ const UPSTREAM_TRIES: usize = 2;
 /// The assembled server, which does not run yet.
 pub struct ProxyServer {
     server: Server,
-    proxy: Arc<HttpProxy<Gateway>>,
-    /// Connections and accept loops of the proxy listeners.
-    open: Arc<Open>,
-    /// Closes the proxy listeners.
-    closing: watch::Sender<bool>,
-    drain_limit: Duration,
+    drain: Drain,
 }
 
 impl ProxyServer {
     /// Puts the gateway on its listeners.
-    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Vec<TcpListener>) -> ProxyServer {
+    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Vec<TcpListener>, stop: Arc<Stop>) -> ProxyServer {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
@@ -62,7 +56,17 @@ impl ProxyServer {
         });
         // The first request finds an upstream address, unless resolving it took too long.
         serving.add_dependency(&resolver);
-        ProxyServer { server, proxy, open, closing, drain_limit: settings.limits.drain }
+        let drain = Drain {
+            stop,
+            closing,
+            proxy,
+            open,
+            operations: rooms.operations.clone(),
+            access: rooms.judge.access.clone(),
+            events: rooms.judge.events.clone(),
+            limit: settings.limits.drain,
+        };
+        ProxyServer { server, drain }
     }
 
     /// Puts the admin interface on its listener, if there is one.
@@ -81,18 +85,8 @@ impl ProxyServer {
     }
 
     /// Serves until it is told to stop and the last request has ended.
-    pub fn run(self, rooms: &Rooms, stop: Arc<Stop>) {
-        let drain = Drain {
-            stop,
-            closing: self.closing,
-            proxy: self.proxy,
-            open: self.open,
-            operations: rooms.operations.clone(),
-            access: rooms.judge.access.clone(),
-            events: rooms.judge.events.clone(),
-            limit: self.drain_limit,
-        };
-        self.server.run(RunArgs { shutdown_signal: Box::new(drain) });
+    pub fn run(self) {
+        self.server.run(RunArgs { shutdown_signal: Box::new(self.drain) });
     }
 }
 

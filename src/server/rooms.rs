@@ -6,14 +6,14 @@ use super::origin_robots::{self, OriginRobots};
 use super::signals;
 use super::stop::Stop;
 use crate::admin::Operations;
-use crate::clock::{Clock, Moment};
+use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
 use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
-use crate::sites::{SiteManager, SiteOptions};
-use crate::state::{Remembered, StateStore};
+use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
+use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -31,15 +31,29 @@ impl Rooms {
     /// own robots.txt is returned beside the rooms: it does not run yet.
     pub fn open(settings: &Settings) -> Result<(Rooms, OriginRobots), ServerError> {
         let clock = clock(settings)?;
-        let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(moments(&clock)))?;
+        let of_store = clock.clone();
+        let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(move || of_store.moment()))?;
         let moment = clock.moment();
         let registry = Registry::builtin();
         let copies = StoredCopies::read(&remembered.facts.origin_copies, moment.now);
-        let sites = open_sites(settings, (&store, &remembered), registry, &copies, moment)?;
+        let options = SiteOptions {
+            policies: settings.policies.clone(),
+            strict: settings.strict,
+            may_be_missing: settings.policies_may_be_missing,
+            origins: KnownOrigins {
+                default_sites: DefaultSite::of(&settings.origins),
+                ..origin_robots::known(&copies)
+            },
+        };
+        let sites = SiteManager::start(options, (&store, &remembered), registry, moment.now)?;
         let robots = OriginRobots::new(sites.clone(), &settings.origins, copies, store.clone(), moment.now);
         let new_hosts = settings.new_hosts.clone();
         let (ledger, facts) = Ledger::open(store.clone(), &remembered, new_hosts, &sites.snapshot(), moment);
-        let traps = open_traps(settings, &store, &remembered, moment);
+        // Without a state directory the clients that requested traps are forgotten with the process.
+        let traps = match &settings.state {
+            Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
+            None => Traps::default(),
+        };
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
         let judge = Arc::new(Judge {
@@ -54,12 +68,6 @@ impl Rooms {
             addresses: settings.logs.addresses,
         });
         Ok((Rooms { operations: Operations::new(judge.clone()), judge, traps, store }, robots))
-    }
-
-    /// Fetches the origins' own robots.txt from now on. Waits a little for the first round.
-    pub fn follow_origins(&self, robots: OriginRobots) -> Result<(), ServerError> {
-        origin_robots::start(robots, self.judge.clock.clone())
-            .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))
     }
 
     /// Acts on signals from now on.
@@ -81,37 +89,6 @@ impl Rooms {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }
     }
-}
-
-/// Loads the policies.
-fn open_sites(
-    settings: &Settings,
-    state: (&StateStore, &Remembered),
-    registry: &'static Registry,
-    copies: &StoredCopies,
-    moment: Moment,
-) -> Result<Arc<SiteManager>, ServerError> {
-    let options = SiteOptions {
-        policies: settings.policies.clone(),
-        strict: settings.strict,
-        may_be_missing: settings.policies_may_be_missing,
-        origins: origin_robots::known(copies).before(&settings.origins),
-    };
-    Ok(SiteManager::start(options, state, registry, moment.now)?)
-}
-
-/// The clients that requested traps. Without a state directory they are forgotten with the process.
-fn open_traps(settings: &Settings, store: &StateStore, remembered: &Remembered, moment: Moment) -> Traps {
-    match &settings.state {
-        Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
-        None => Traps::default(),
-    }
-}
-
-/// The present moment, for rooms that must not know a clock.
-fn moments(clock: &Clock) -> impl Fn() -> Moment + Send + Sync + 'static {
-    let clock = clock.clone();
-    move || clock.moment()
 }
 
 /// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.

@@ -55,40 +55,30 @@ impl Stop {
     }
 }
 
-/// Counts open connections and accept loops.
-pub(super) struct Open {
-    count: watch::Sender<usize>,
-}
+/// Counts open connections and accept loops: each has a receiver of a channel that nothing is sent on.
+pub(super) struct Open(watch::Sender<()>);
+
+/// An open connection or accept loop, until it is dropped.
+pub(super) type Counted = watch::Receiver<()>;
 
 impl Default for Open {
     fn default() -> Open {
-        Open { count: watch::Sender::new(0) }
+        Open(watch::Sender::new(()))
     }
 }
 
 impl Open {
-    /// Counts one more, until the guard is dropped.
-    pub(super) fn count(self: &Arc<Open>) -> Counted {
-        self.count.send_modify(|count| *count += 1);
-        Counted(self.clone())
+    /// Counts one more.
+    pub(super) fn count(&self) -> Counted {
+        self.0.subscribe()
     }
 
     fn now(&self) -> usize {
-        *self.count.borrow()
+        self.0.receiver_count()
     }
 
     async fn none(&self) {
-        let mut count = self.count.subscribe();
-        let _ = count.wait_for(|count| *count == 0).await;
-    }
-}
-
-/// An open connection or accept loop.
-pub(super) struct Counted(Arc<Open>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.count.send_modify(|count| *count -= 1);
+        self.0.closed().await;
     }
 }
 

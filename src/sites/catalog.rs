@@ -2,7 +2,7 @@
 //! planned change into it, and the other methods change what goes by the clock or by the origin. This file must not know
 //! how changes are found, nor what of the catalog is published.
 
-use super::change::{ChangeKind, DefaultSitesChange, FileResult, ReadFile, SiteChange};
+use super::change::{Claim, DefaultSitesChange, SiteChange};
 use super::compiler::SiteCompiler;
 use super::default_sites::{DefaultSite, unclaimed_hosts};
 use super::memory::SiteMemory;
@@ -10,7 +10,7 @@ use super::origins::OriginFiles;
 use super::pauses::{PauseError, PauseRequest};
 use super::policy_file::{KnownFile, LastGood, PolicyFile};
 use super::report::Outcome;
-use super::status::FileStatus;
+use super::status::SiteStatus;
 use crate::history::PublicationLog;
 use crate::policy::origin::{Origin, OriginFile};
 use crate::policy::{Site, SiteEntry, Snapshot, compile_with_origin};
@@ -37,37 +37,35 @@ pub struct SiteCatalog {
 impl SiteCatalog {
     /// Applies a change; says what came of it.
     pub fn apply(&mut self, change: SiteChange, now: Timestamp) -> Outcome {
-        let SiteChange { site, kind } = change;
-        match kind {
-            ChangeKind::Removed => {
-                self.files.remove(&site);
-                self.memory.forget(&site);
+        match change.file {
+            None => {
+                self.files.remove(&change.site);
+                self.memory.forget(&change.site);
                 Outcome::Removed
             }
-            ChangeKind::Read(file) => self.put(site, file, now),
+            Some(claim) => self.put(change.site, claim, now),
         }
     }
 
-    fn put(&mut self, name: String, file: ReadFile, now: Timestamp) -> Outcome {
-        let ReadFile { text, report, result } = file;
+    fn put(&mut self, name: String, claim: Claim, now: Timestamp) -> Outcome {
+        let Claim { text, candidate, conflict, copy } = claim;
         let before = self.files.remove(&name).and_then(|known| known.state.into_last_good());
-        let (state, outcome) = match result {
-            FileResult::Good(site) => {
-                if let Ok(source) = &text {
-                    self.memory.last_good.insert(name.clone(), source.text.clone());
-                }
-                let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
-                (PolicyFile::Active { entry: self.bring_into_force(site, now) }, outcome)
+        let report = candidate.report();
+        let (state, outcome) = if let Some(site) = candidate.site {
+            if let Ok(source) = &text {
+                self.memory.last_good.insert(name.clone(), source.text.clone());
             }
-            FileResult::HostConflict { owner, copy } => {
-                let last_good = self.last_good(before, copy, now);
-                let outcome = if last_good.is_some() { Outcome::Kept } else { Outcome::Refused };
-                (PolicyFile::HostConflict { owner, last_good }, outcome)
-            }
-            FileResult::Mistake { copy } => match self.last_good(before, copy, now) {
-                Some(last_good) => (PolicyFile::Rejected { last_good }, Outcome::Kept),
-                None => (PolicyFile::Invalid, Outcome::Refused),
-            },
+            let outcome = if before.is_some() { Outcome::Replaced } else { Outcome::Added };
+            (PolicyFile::Active { entry: self.bring_into_force(site, now) }, outcome)
+        } else {
+            let last_good = self.last_good(before, copy, now);
+            let outcome = if last_good.is_some() { Outcome::Kept } else { Outcome::Refused };
+            let state = match (conflict, last_good) {
+                (Some(conflict), last_good) => PolicyFile::HostConflict { owner: conflict.owner, last_good },
+                (None, Some(last_good)) => PolicyFile::Rejected { last_good },
+                (None, None) => PolicyFile::Invalid,
+            };
+            (state, outcome)
         };
         self.files.insert(name, KnownFile { text, report, state });
         outcome
@@ -237,26 +235,10 @@ impl SiteCatalog {
     }
 
     /// How the files stand, for the status. `is_readable` says whether the directory could be read.
-    pub fn files(&self, is_readable: bool) -> Vec<FileStatus> {
-        let of_file = |(site, file): (&String, &KnownFile)| FileStatus {
-            site: site.clone(),
-            in_force: file.state.is_active() && is_readable,
-            last_good_copy: file.state.runs_on_copy(),
-            conflicts_with: match &file.state {
-                PolicyFile::HostConflict { owner, .. } => Some(owner.clone()),
-                _ => None,
-            },
-            findings: file.report.findings.clone(),
-        };
-        let without_file = |site: &String| FileStatus {
-            site: site.clone(),
-            in_force: is_readable,
-            last_good_copy: false,
-            conflicts_with: None,
-            findings: Vec::new(),
-        };
+    pub fn files(&self, is_readable: bool) -> Vec<SiteStatus> {
+        let of_file = self.files.iter().map(|(site, file)| SiteStatus::of_file(site, Some(file), is_readable));
         // A file of the same name that is refused has more to say.
         let without = self.default_sites.keys().filter(|site| !self.files.contains_key(*site));
-        self.files.iter().map(of_file).chain(without.map(without_file)).collect()
+        of_file.chain(without.map(|site| SiteStatus::of_file(site, None, is_readable))).collect()
     }
 }

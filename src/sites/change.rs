@@ -1,7 +1,9 @@
-//! A planned change of the catalog: the main type is [`SiteChange`]. This file must not know how changes are found.
+//! A planned change of the catalog: the main types are [`SiteChange`] and [`Claim`]. This file must not know how changes
+//! are found.
 
+use super::compiler::Candidate;
+use super::host_owners::HostConflict;
 use super::policy_directory::PolicyText;
-use super::policy_file::FileReport;
 use crate::policy::Site;
 use std::sync::Arc;
 
@@ -9,44 +11,20 @@ use std::sync::Arc;
 pub struct SiteChange {
     /// The site.
     pub site: String,
-    /// What changes.
-    pub kind: ChangeKind,
+    /// Its file, if that is new or changed, or if its hosts may be free by now. `None` where the file is gone.
+    pub file: Option<Claim>,
 }
 
-/// What changes of a site.
-pub enum ChangeKind {
-    /// The file is gone.
-    Removed,
-    /// The file is new or changed, or its hosts may be free by now.
-    Read(ReadFile),
-}
-
-/// A file that was read.
-pub struct ReadFile {
+/// A file on its way into force.
+pub struct Claim {
     /// Its text, if it could be read.
     pub text: PolicyText,
-    /// Its findings.
-    pub report: FileReport,
-    /// What comes of it.
-    pub result: FileResult,
-}
-
-/// What comes of a file. A `copy` is the last good policy of the state store, where nothing else is in force.
-pub enum FileResult {
-    /// It comes into force.
-    Good(Arc<Site>),
+    /// What was compiled from it. It has a site if the file comes into force.
+    pub candidate: Candidate,
     /// Another site has one of its hosts.
-    HostConflict {
-        /// The other site.
-        owner: String,
-        /// The last good policy.
-        copy: Option<Arc<Site>>,
-    },
-    /// It has a mistake.
-    Mistake {
-        /// The last good policy.
-        copy: Option<Arc<Site>>,
-    },
+    pub conflict: Option<HostConflict>,
+    /// The last good policy of the state store, where nothing else is in force.
+    pub copy: Option<Arc<Site>>,
 }
 
 /// A change of the sites that are in force without a policy.

@@ -26,7 +26,7 @@ fn start(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
         policies: policies.to_owned(),
         strict: false,
         may_be_missing: false,
-        origins: KnownOrigins::default().before(origins),
+        origins: KnownOrigins { default_sites: DefaultSite::of(origins), ..KnownOrigins::default() },
     };
     super::tests::start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,13 +1,11 @@
-//! The publication log as facts of the state store, and back. [`remembered_log`] reads what an earlier process kept,
-//! [`changes`] says which facts a new log adds to an older one. This file must not know when facts are written.
+//! The publication log as records of the state store, and back. [`remembered_log`] reads what an earlier process kept,
+//! [`log_records`] says what is to be stored of a log. This file must not know when records are written.
 
 use crate::history::{Change, Gaps, Publication, PublicationLog, Published, Span, Tenure, VersionStore};
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
-use crate::state::{self, Fact, Facts, GapReason, HistoryGap, HostTenure, ServedAs};
+use crate::state::{self, AnyRecord, Facts, GapReason, HistoryGap, HostTenure, ServedAs};
 use crate::time::Timestamp;
-use std::collections::HashMap;
-use std::hash::Hash;
 
 /// The log of an earlier process. A record that cannot be understood is left out and counts as a lost log, because what
 /// was published then is not known.
@@ -39,44 +37,13 @@ pub fn remembered_versions(facts: &Facts) -> VersionStore {
     versions
 }
 
-/// The facts that are new or gone in `after`, compared with `before`.
-pub fn changes(before: &PublicationLog, after: &PublicationLog, now: Timestamp) -> Vec<Fact> {
-    let of_publication = |known: &Publication| Fact::set(now, publication_record(known));
-    let of_tenure = |known: &Tenure| Fact::set(now, tenure_record(known));
-    let key = |known: &Publication| (known.site.clone(), known.span.since.number);
-    let mut facts = changed(before.publications(), after.publications(), key, of_publication, now);
-    let key = |known: &Tenure| (known.pattern.clone(), known.span.since.number);
-    facts.extend(changed(before.tenures(), after.tenures(), key, of_tenure, now));
-    let gaps = |log: &PublicationLog| {
-        let Gaps { cut_at, lost_at } = log.gaps();
-        [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at)]
-    };
-    for ((reason, known), (_, new)) in gaps(before).into_iter().zip(gaps(after)) {
-        match new {
-            Some(at) if Some(at) != known => facts.push(Fact::set(now, HistoryGap { reason, at })),
-            None if known.is_some() => facts.push(Fact::removed(now, HistoryGap { reason, at: now })),
-            _ => {}
-        }
-    }
-    facts
-}
-
-fn changed<T: PartialEq, K: Eq + Hash>(
-    before: &[T],
-    after: &[T],
-    key: impl Fn(&T) -> K,
-    fact: impl Fn(&T) -> Fact,
-    now: Timestamp,
-) -> Vec<Fact> {
-    let mut known: HashMap<K, &T> = before.iter().map(|one| (key(one), one)).collect();
-    let mut facts = Vec::new();
-    for one in after {
-        if known.remove(&key(one)) != Some(one) {
-            facts.push(fact(one));
-        }
-    }
-    facts.extend(known.into_values().map(|gone| Fact { at: now, is_removal: true, ..fact(gone) }));
-    facts
+/// What is to be stored of a log.
+pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
+    let Gaps { cut_at, lost_at } = log.gaps();
+    let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at)].into_iter();
+    let gaps = gaps.filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into()));
+    let publications = log.publications().iter().map(|known| publication_record(known).into());
+    publications.chain(log.tenures().iter().map(|known| tenure_record(known).into())).chain(gaps)
 }
 
 fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Option<u64>) -> Span {
@@ -110,6 +77,7 @@ fn publication_of(record: &state::Publication) -> Publication {
         ServedAs::Version(id) => Version::parse(id).map_or(Published::Unknown, Published::Version),
         ServedAs::Unavailable => Published::Unavailable,
         ServedAs::Forgotten => Published::Unknown,
+        ServedAs::ForgottenUnavailable => Published::UnknownOrUnavailable,
     };
     Publication {
         site: record.site.clone(),
@@ -130,6 +98,7 @@ fn publication_record(publication: &Publication) -> state::Publication {
             Published::Version(version) => ServedAs::Version(version.to_string()),
             Published::Unavailable => ServedAs::Unavailable,
             Published::Unknown => ServedAs::Forgotten,
+            Published::UnknownOrUnavailable => ServedAs::ForgottenUnavailable,
         },
         identities: format!("{:016x}", publication.identities),
         tells: publication.tells,

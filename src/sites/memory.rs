@@ -3,8 +3,7 @@
 
 use super::pauses::Pauses;
 use super::tag_history::TagHistory;
-use crate::state::{Fact, Facts, LastGoodPolicy};
-use crate::time::Timestamp;
+use crate::state::{AnyRecord, Facts, LastGoodPolicy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,15 +35,11 @@ impl SiteMemory {
         self.last_good.remove(site);
     }
 
-    /// The facts that are new or gone, compared with an earlier state.
-    pub fn changes(&self, before: &SiteMemory, now: Timestamp) -> Vec<Fact> {
-        let mut facts = self.pauses.changes(&before.pauses, now);
-        facts.extend(self.tags.changes(&before.tags, now));
-        let policy = |site: &String, text: &Arc<str>| LastGoodPolicy { site: site.clone(), text: text.to_string() };
-        let new = self.last_good.iter().filter(|(site, text)| before.last_good.get(*site) != Some(*text));
-        facts.extend(new.map(|(site, text)| Fact::set(now, policy(site, text))));
-        let gone = before.last_good.iter().filter(|(site, _)| !self.last_good.contains_key(*site));
-        facts.extend(gone.map(|(site, text)| Fact::removed(now, policy(site, text))));
-        facts
+    /// What is to be stored of it.
+    pub fn records(&self) -> impl Iterator<Item = AnyRecord> {
+        let policy = |(site, text): (&String, &Arc<str>)| LastGoodPolicy { site: site.clone(), text: text.to_string() };
+        let last_good = self.last_good.iter().map(policy).map(AnyRecord::from);
+        let pauses = self.pauses.records().map(AnyRecord::from);
+        pauses.chain(self.tags.records().map(AnyRecord::from)).chain(last_good)
     }
 }

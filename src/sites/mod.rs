@@ -25,7 +25,7 @@ mod tag_history;
 mod watch;
 
 pub use default_sites::{DEFAULT_SITE, DefaultSite, asked_by, is_no_policy};
-pub use origins::{KnownOrigins, OriginKnown, OriginRobotsStatus, PATIENCE, Served};
+pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
 pub use pauses::{PauseError, PauseRequest};
 pub use report::{Outcome, ReloadReport, SiteReload};
 pub use status::{RetireStatus, SiteStatus, Status};
@@ -34,7 +34,7 @@ pub use watch::WatchGuard;
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
 use crate::policy::origin::OriginFile;
-use crate::state::{InMemory, Remembered, StateStore, StoreHealth};
+use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
 use arc_swap::ArcSwap;
@@ -45,7 +45,6 @@ use origins::OriginFiles;
 use plan::{plan, plan_default_sites};
 use policy_directory::PolicyText;
 use publisher::{Publisher, longest_cached};
-use status::FileStatuses;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,7 +95,7 @@ pub struct UnreadableDirectory {
 pub struct SiteManager {
     snapshot: ArcSwap<Snapshot>,
     /// The same snapshot, with how the files stand: a status waits for no reload.
-    overview: ArcSwap<(FileStatuses, Arc<Snapshot>)>,
+    overview: ArcSwap<(Status, Arc<Snapshot>)>,
     changes: Mutex<Changes>,
     origin_reports: Mutex<BTreeMap<String, OriginRobotsStatus>>,
     listeners: Mutex<Vec<Listener>>,
@@ -169,11 +168,12 @@ impl SiteManager {
 
     /// Loads what changed; one site's mistake touches no other.
     pub fn reload(&self, now: Timestamp) -> ReloadReport {
-        self.change(now, |changes| match changes.load(now) {
-            Ok((sites, is_new)) => (ReloadReport { sites, ..ReloadReport::default() }, is_new),
-            Err(error) => (ReloadReport { problem: Some(error.to_string()), ..ReloadReport::default() }, false),
-        })
-        .with_waiting(self.waiting())
+        let loaded = self.change(now, |changes| match changes.load(now) {
+            Ok((sites, is_new)) => (Ok(sites), is_new),
+            Err(error) => (Err(error.to_string()), false),
+        });
+        let (sites, problem) = loaded.map_or_else(|error| (Vec::new(), Some(error)), |sites| (sites, None));
+        ReloadReport { sites, problem, waiting: self.waiting() }
     }
 
     /// When something that goes by the clock is due. Neither locks nor waits.
@@ -238,7 +238,7 @@ impl SiteManager {
 
     fn unhealthy_store(&self) -> Option<String> {
         match self.store.health() {
-            StoreHealth::Healthy | StoreHealth::InMemory { why: InMemory::NoDirectory } => None,
+            StoreHealth::Healthy | StoreHealth::NoDirectory => None,
             health => Some(health.to_string()),
         }
     }
@@ -354,7 +354,7 @@ impl Changes {
                     true => vec![DefaultSite::for_every_host()],
                     false => default_sites,
                 },
-                origins: OriginFiles::new(copies),
+                origins: OriginFiles(copies),
                 memory,
             },
             last_reload: now,
@@ -429,16 +429,18 @@ impl Changes {
         let pauses = &self.catalog.memory.pauses;
         let paused = |entry: &crate::policy::SiteEntry| entry.clone().with_pauses(pauses.of(&entry.site), now);
         let sites = self.catalog.entries().map(paused).collect();
-        let others = self.catalog.memory.changes(&self.stored, now);
+        let others = state::changes(self.stored.records(), self.catalog.memory.records(), now);
         self.stored = self.catalog.memory.clone();
         self.publisher.publish(sites, pauses, others, now)
     }
 
-    fn files(&self) -> FileStatuses {
-        FileStatuses {
+    /// What the files say of the status.
+    fn files(&self) -> Status {
+        Status {
             last_reload: self.last_reload,
-            files: self.catalog.files(self.problem.is_none()),
+            sites: self.catalog.files(self.problem.is_none()),
             warnings: self.problem.iter().cloned().collect(),
+            ..Status::default()
         }
     }
 }

@@ -6,7 +6,6 @@ use super::default_sites::{DefaultSite, asked_host, is_no_policy, name_in_log, n
 use crate::history::{PublicationLog, covers};
 use crate::policy::Site;
 use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
-use crate::settings::OriginSettings;
 use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,41 +16,20 @@ use std::time::Duration;
 /// that stays away for longer forgets the site.
 pub const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// What is known of the robots.txt of a site's origin.
-#[derive(Clone, Debug)]
-pub enum OriginKnown {
-    /// The last good copy.
-    Copy(Arc<OriginFile>),
-    /// Nothing, since it was first wanted.
-    AwaitedSince(Timestamp),
-}
-
-impl OriginKnown {
-    /// What a site is compiled with that knows this.
-    pub fn for_compiling(&self) -> Origin {
-        match self {
-            OriginKnown::Copy(file) => Origin::Read(file.clone()),
-            OriginKnown::AwaitedSince(since) => Origin::Awaited { until: since.plus(PATIENCE) },
-        }
-    }
+/// What is known of an origin's robots.txt that is not there, and was first wanted at this moment.
+pub fn awaited_since(since: Timestamp) -> Origin {
+    Origin::Awaited { until: since.plus(PATIENCE) }
 }
 
 /// What is known when it all starts.
 #[derive(Clone, Debug, Default)]
 pub struct KnownOrigins {
     /// By site.
-    pub copies: BTreeMap<String, OriginKnown>,
+    pub copies: BTreeMap<String, Origin>,
     /// The sites that there are while there is no policy; one for every host where none is listed.
     pub default_sites: Vec<DefaultSite>,
     /// By site, why the file that the origin has is held back.
     pub held_back: BTreeMap<String, String>,
-}
-
-impl KnownOrigins {
-    /// With a site for each of these origins, while there is no policy.
-    pub fn before(self, origins: &[OriginSettings]) -> KnownOrigins {
-        KnownOrigins { default_sites: DefaultSite::of(origins), ..self }
-    }
 }
 
 /// How it stands with the robots.txt of a site's origin, for the status.
@@ -107,17 +85,12 @@ impl Served {
 
 /// The copies of origins' robots.txt files by site, as sites are compiled with them.
 #[derive(Clone, Debug, Default)]
-pub struct OriginFiles(BTreeMap<String, OriginKnown>);
+pub struct OriginFiles(pub BTreeMap<String, Origin>);
 
 impl OriginFiles {
-    /// What is known at the start.
-    pub fn new(known: BTreeMap<String, OriginKnown>) -> OriginFiles {
-        OriginFiles(known)
-    }
-
     /// What a site is to be compiled with.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
-        self.0.get(name).cloned().unwrap_or(OriginKnown::AwaitedSince(now)).for_compiling()
+        self.0.get(name).cloned().unwrap_or_else(|| awaited_since(now))
     }
 
     /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that
@@ -140,13 +113,12 @@ impl OriginFiles {
             return None;
         }
         match last.and_then(|last| self.0.get(name_of_logged(last))) {
-            Some(OriginKnown::Copy(file)) => Some(Origin::Read(file.clone())),
+            Some(Origin::Read(file)) => Some(Origin::Read(file.clone())),
             // The host by which the site asks was its own before, or that by which it asked is still: its copy is
             // better than none until another is there.
             _ if log.had(&own, host.as_ref()) || before.is_some_and(|before| keeps_asked_host(site, before)) => None,
             // A copy that has the site's name is of another host.
-            _ => matches!(self.0.get(&site.name), Some(OriginKnown::Copy(_)))
-                .then(|| OriginKnown::AwaitedSince(now).for_compiling()),
+            _ => matches!(self.0.get(&site.name), Some(Origin::Read(_))).then(|| awaited_since(now)),
         }
     }
 
@@ -166,22 +138,22 @@ impl OriginFiles {
         match &site.origin {
             _ if !site.policy.reads_origin() => drop(self.0.remove(&name)),
             Some(file) => self.set(&name, file.clone()),
-            None if matches!(self.0.get(&name), Some(OriginKnown::AwaitedSince(_))) => {}
+            None if matches!(self.0.get(&name), Some(Origin::Awaited { .. })) => {}
             // A copy that the site was not compiled with is of another host.
-            None => drop(self.0.insert(name, OriginKnown::AwaitedSince(now))),
+            None => drop(self.0.insert(name, awaited_since(now))),
         }
     }
 
     /// The origin of a site has this file.
     pub fn set(&mut self, name: &str, file: Arc<OriginFile>) {
-        self.0.insert(name.to_owned(), OriginKnown::Copy(file));
+        self.0.insert(name.to_owned(), Origin::Read(file));
     }
 
     /// The wall clock was set by so many seconds: a site that waits for its origin's file waits as long as was meant.
     pub fn clock_was_set(&mut self, by: i64, now: Timestamp) {
         for known in self.0.values_mut() {
-            if let OriginKnown::AwaitedSince(since) = known {
-                *since = Timestamp(since.0.saturating_add(by)).min(now);
+            if let Origin::Awaited { until } = known {
+                *until = Timestamp(until.0.saturating_add(by)).min(now.plus(PATIENCE));
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::policy::Site;
 use crate::policy::model::{Audience, PausePolicy};
 use crate::policy::planned_pause::{DEFAULT_PAUSE, LONG_PAUSE, planned_pause};
 use crate::policy::site::ActivePause;
-use crate::state::{AsWritten, Fact, Facts, Pause, PauseEvent};
+use crate::state::{AsWritten, Facts, Pause, PauseEvent};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 /// What is noted of a planned pause stays for so long after its policy is gone, for a policy that comes back.
 const REMEMBERED: Duration = Duration::from_secs(31 * 86_400);
+/// How a pause of everyone is stored.
 /// Retry-After in seconds where an operator names none.
 const RETRY_AFTER: u32 = 1_800;
 
@@ -62,24 +63,14 @@ pub enum PauseError {
     },
 }
 
-/// A pause that was switched on at run time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Switched {
-    audience: Audience,
-    from: Timestamp,
-    until: Timestamp,
-    retry_after: u32,
-    robots_txt: bool,
-}
-
 /// The site of a planned pause, and a digest of what the pause says: it is the same pause as long as it says the same.
 type PlanKey = (String, String);
 
 /// What is known of pauses.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
-    /// By site.
-    switched: BTreeMap<String, Switched>,
+    /// Those that were switched on at run time, by site.
+    switched: BTreeMap<String, Pause>,
     /// When a policy with this planned pause was first in force.
     first_seen: BTreeMap<PlanKey, Timestamp>,
     /// When an operator ended the planned pause.
@@ -93,7 +84,7 @@ impl Pauses {
         for (_, record) in &facts.pauses {
             let (site, plan) = (record.site.clone(), record.plan.clone());
             match record.event {
-                PauseEvent::Switched => drop(pauses.switched.insert(site, Switched::of(record))),
+                PauseEvent::Switched => drop(pauses.switched.insert(site, record.clone())),
                 PauseEvent::FirstSeen => drop(pauses.first_seen.insert((site, plan), record.since)),
                 PauseEvent::Ended => drop(pauses.ended.insert((site, plan), record.since)),
             }
@@ -105,10 +96,10 @@ impl Pauses {
     pub fn of(&self, site: &Site) -> Vec<ActivePause> {
         let switched = self.switched.get(&site.name).map(|pause| ActivePause {
             audience: pause.audience,
-            from: pause.from,
-            until: pause.until,
+            from: pause.since,
+            until: pause.until.0,
             retry_after: pause.retry_after,
-            robots_txt_until: pause.robots_txt.then(|| pause.from.plus(DEFAULT_PAUSE)),
+            robots_txt_until: pause.robots_txt.then(|| pause.since.plus(DEFAULT_PAUSE)),
             at_run_time: true,
         });
         switched.into_iter().chain(self.planned(site)).collect()
@@ -151,15 +142,25 @@ impl Pauses {
         }
         let until = now.plus(length.min(REMEMBERED));
         let retry_after = request.retry_after.unwrap_or(RETRY_AFTER).max(1);
-        let (audience, robots_txt) = (request.audience, request.robots_txt);
-        let pause = Switched { audience, from: now, until, retry_after, robots_txt };
-        self.switched.extend(sites.into_iter().map(|site| (site, pause.clone())));
+        for site in sites {
+            let pause = Pause {
+                site: site.clone(),
+                event: PauseEvent::Switched,
+                plan: String::new(),
+                audience: request.audience,
+                since: now,
+                until: AsWritten(until),
+                retry_after,
+                robots_txt: request.robots_txt,
+            };
+            self.switched.insert(site, pause);
+        }
         Ok(until)
     }
 
     /// Ends the pauses of a site, the planned one too; says whether one was in force.
     pub fn resume(&mut self, site: &Site, now: Timestamp) -> bool {
-        let switched = self.switched.remove(&site.name).is_some_and(|pause| now < pause.until);
+        let switched = self.switched.remove(&site.name).is_some_and(|pause| now < pause.until.0);
         let planned = self.planned(site).is_some_and(|pause| pause.from <= now && now < pause.until);
         if let Some(pause) = site.policy.pause.as_ref().filter(|_| planned) {
             self.ended.insert(key(&site.name, pause), now);
@@ -171,32 +172,20 @@ impl Pauses {
     pub fn prune<'a>(&mut self, in_force: impl Iterator<Item = &'a Site>, now: Timestamp) {
         let planned: BTreeSet<PlanKey> =
             in_force.filter_map(|site| Some(key(&site.name, site.policy.pause.as_ref()?))).collect();
-        self.switched.retain(|_, pause| now < pause.until);
+        self.switched.retain(|_, pause| now < pause.until.0);
         for noted in [&mut self.first_seen, &mut self.ended] {
             noted.retain(|key, since| planned.contains(key) || now.since(*since) < REMEMBERED);
         }
     }
 
-    /// The facts that are new or gone, compared with an earlier state.
-    pub fn changes(&self, before: &Pauses, now: Timestamp) -> Vec<Fact> {
-        let (mut known, mut facts) = (before.records(), Vec::new());
-        for (key, record) in self.records() {
-            if known.remove(&key).as_ref() != Some(&record) {
-                facts.push(Fact::set(now, record));
-            }
-        }
-        facts.extend(known.into_values().map(|record| Fact::removed(now, record)));
-        facts
-    }
-
-    fn records(&self) -> BTreeMap<(String, PauseEvent, String), Pause> {
-        let switched = self.switched.iter().map(|(site, pause)| pause.record(site));
+    /// What is to be stored of them.
+    pub fn records(&self) -> impl Iterator<Item = Pause> {
         let noted = |event: PauseEvent| {
-            move |(key, since): (&PlanKey, &Timestamp)| Pause {
-                site: key.0.clone(),
+            move |((site, plan), since): (&PlanKey, &Timestamp)| Pause {
+                site: site.clone(),
                 event,
-                plan: key.1.clone(),
-                audience: String::new(),
+                plan: plan.clone(),
+                audience: Audience::default(),
                 since: *since,
                 until: AsWritten(*since),
                 retry_after: 0,
@@ -204,38 +193,7 @@ impl Pauses {
             }
         };
         let first_seen = self.first_seen.iter().map(noted(PauseEvent::FirstSeen));
-        let all = switched.chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)));
-        all.map(|record| ((record.site.clone(), record.event, record.plan.clone()), record)).collect()
-    }
-}
-
-impl Switched {
-    fn of(record: &Pause) -> Switched {
-        let Pause { since: from, until: AsWritten(until), retry_after, robots_txt, .. } = *record;
-        let audience = if record.audience == EVERYONE { Audience::Everyone } else { Audience::Crawlers };
-        Switched { audience, from, until, retry_after, robots_txt }
-    }
-
-    fn record(&self, site: &str) -> Pause {
-        Pause {
-            site: site.to_owned(),
-            event: PauseEvent::Switched,
-            plan: String::new(),
-            audience: name_of(self.audience).into(),
-            since: self.from,
-            until: AsWritten(self.until),
-            retry_after: self.retry_after,
-            robots_txt: self.robots_txt,
-        }
-    }
-}
-
-const EVERYONE: &str = "everyone";
-
-fn name_of(audience: Audience) -> &'static str {
-    match audience {
-        Audience::Everyone => EVERYONE,
-        Audience::Crawlers => "crawlers",
+        self.switched.values().cloned().chain(first_seen).chain(self.ended.iter().map(noted(PauseEvent::Ended)))
     }
 }
 
@@ -244,7 +202,11 @@ fn key(site: &str, pause: &PausePolicy) -> PlanKey {
     let moment = |at: &Option<Timestamp>| at.map_or_else(String::new, |at| at.0.to_string());
     // The digest is stored: its text is fixed here, and no other version of crawlgate may write it otherwise.
     let (from, until, retry_after) = (moment(from), moment(until), retry_after.as_secs());
-    let said = format!("{} {from} {until} {retry_after} {pause_robots_txt}", name_of(*audience));
+    let audience = match audience {
+        Audience::Everyone => "everyone",
+        Audience::Crawlers => "crawlers",
+    };
+    let said = format!("{audience} {from} {until} {retry_after} {pause_robots_txt}");
     let digest = Sha256::digest(said.as_bytes());
     (site.to_owned(), digest[..8].iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -3,18 +3,16 @@
 //! resulting [`SiteChange`]s. This file must not know the disk.
 
 use super::catalog::SiteCatalog;
-use super::change::{ChangeKind, DefaultSitesChange, FileResult, ReadFile, SiteChange};
+use super::change::{Claim, DefaultSitesChange, SiteChange};
 use super::compiler::Candidate;
-use super::host_owners::{HostConflict, HostOwners};
-use super::origins::OriginKnown;
+use super::host_owners::HostOwners;
+use super::origins::awaited_since;
 use super::policy_directory::PolicyText;
 use super::policy_file::PolicyFile;
 use crate::history::PublicationLog;
-use crate::policy::Site;
 use crate::time::Timestamp;
 use crate::yaml::Source;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The changes that lead from the catalog to these files. Files as they were are in none of them, except those whose
 /// hosts another site had.
@@ -25,8 +23,7 @@ pub fn plan(
     now: Timestamp,
 ) -> Vec<SiteChange> {
     let gone = catalog.files.keys().filter(|name| !found.contains_key(*name));
-    let mut changes: Vec<SiteChange> =
-        gone.map(|site| SiteChange { site: site.clone(), kind: ChangeKind::Removed }).collect();
+    let mut changes: Vec<SiteChange> = gone.map(|site| SiteChange { site: site.clone(), file: None }).collect();
     let removed: Vec<String> = changes.iter().map(|change| change.site.clone()).collect();
     let mut claims = BTreeMap::new();
     for (name, text) in found {
@@ -40,7 +37,7 @@ pub fn plan(
         }
     }
     Settling { catalog, log, now, removed: &removed }.settle(&mut claims);
-    changes.extend(claims.into_iter().map(|(site, claim)| SiteChange { site, kind: ChangeKind::Read(claim.read()) }));
+    changes.extend(claims.into_iter().map(|(site, claim)| SiteChange { site, file: Some(claim) }));
     changes
 }
 
@@ -81,7 +78,7 @@ fn compile_for_hosts(
 ) -> Candidate {
     // A site without a policy that happens to have the file's name may be another host's.
     let origin = match catalog.default_sites.contains_key(name) {
-        true => OriginKnown::AwaitedSince(now).for_compiling(),
+        true => awaited_since(now),
         false => catalog.origins.of(name, now),
     };
     let candidate = catalog.compiler.compile(name, text, &origin, now);
@@ -90,26 +87,6 @@ fn compile_for_hosts(
     match inherited {
         Some(origin) => catalog.compiler.compile(name, text, &origin, now),
         None => candidate,
-    }
-}
-
-/// A file on its way into force.
-struct Claim {
-    text: PolicyText,
-    candidate: Candidate,
-    conflict: Option<HostConflict>,
-    copy: Option<Arc<Site>>,
-}
-
-impl Claim {
-    fn read(self) -> ReadFile {
-        let report = self.candidate.report();
-        let result = match (self.candidate.site, self.conflict) {
-            (Some(site), _) => FileResult::Good(site),
-            (None, Some(conflict)) => FileResult::HostConflict { owner: conflict.owner, copy: self.copy },
-            (None, None) => FileResult::Mistake { copy: self.copy },
-        };
-        ReadFile { text: self.text, report, result }
     }
 }
 

@@ -51,10 +51,16 @@ impl PolicyFile {
     pub fn entry(&self) -> Option<&SiteEntry> {
         match self {
             PolicyFile::Active { entry } => Some(entry),
-            PolicyFile::Rejected { last_good } | PolicyFile::HostConflict { last_good: Some(last_good), .. } => {
-                Some(&last_good.entry)
-            }
-            PolicyFile::HostConflict { last_good: None, .. } | PolicyFile::Invalid => None,
+            file => file.last_good().map(|last_good| &last_good.entry),
+        }
+    }
+
+    /// The earlier policy in force.
+    fn last_good(&self) -> Option<&LastGood> {
+        match self {
+            PolicyFile::Rejected { last_good } => Some(last_good),
+            PolicyFile::HostConflict { last_good, .. } => last_good.as_ref(),
+            PolicyFile::Active { .. } | PolicyFile::Invalid => None,
         }
     }
 
@@ -86,12 +92,12 @@ impl PolicyFile {
 
     /// Whether the site in force comes from the state store.
     pub fn runs_on_copy(&self) -> bool {
-        match self {
-            PolicyFile::Rejected { last_good } | PolicyFile::HostConflict { last_good: Some(last_good), .. } => {
-                last_good.is_copy
-            }
-            _ => false,
-        }
+        self.last_good().is_some_and(|last_good| last_good.is_copy)
+    }
+
+    /// The site that has one of the file's hosts.
+    pub fn conflicts_with(&self) -> Option<&str> {
+        if let PolicyFile::HostConflict { owner, .. } = self { Some(owner) } else { None }
     }
 
     /// The outcome of a reload that finds the file as it was.

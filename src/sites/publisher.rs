@@ -8,7 +8,7 @@
 //!   moves it to `Published`; it is tried again every second, and succeeds after some 20 seconds at the latest.
 
 use super::default_sites::name_in_log;
-use super::log_facts::{changes, remembered_log, remembered_versions};
+use super::log_facts::{log_records, remembered_log, remembered_versions};
 use super::pauses::Pauses;
 use crate::crawlers::Registry;
 use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
@@ -96,7 +96,7 @@ impl Publisher {
             record(&mut log, self.registry, &sites, now);
         }
         self.store.prune(Timestamp(now.0.saturating_sub_unsigned(REMEMBERED.as_secs())));
-        let mut facts = changes(&self.log, &log, now);
+        let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
         match if is_publication { self.store.publish(facts) } else { self.commit(facts) } {

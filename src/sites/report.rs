@@ -15,11 +15,6 @@ pub struct ReloadReport {
 }
 
 impl ReloadReport {
-    /// The report with the reason why new policies are not in force.
-    pub fn with_waiting(self, waiting: Option<String>) -> ReloadReport {
-        ReloadReport { waiting, ..self }
-    }
-
     /// Whether every file is in force as it stands.
     pub fn is_whole(&self) -> bool {
         self.problem.is_none()

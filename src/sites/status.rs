@@ -1,6 +1,7 @@
 //! How things stand, for `status`, the API and the metrics.
 
 use super::origins::OriginRobotsStatus;
+use super::policy_file::KnownFile;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
 use crate::policy::model::RetirePolicy;
@@ -15,7 +16,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// How things stand.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Counts replacements of the snapshot.
     pub generation: u64,
@@ -29,7 +30,7 @@ pub struct Status {
 }
 
 /// One site.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SiteStatus {
     /// Its name.
     pub site: String,
@@ -78,6 +79,20 @@ pub struct SiteStatus {
     /// The origin's own robots.txt, where the policy asks for it.
     #[serde(default)]
     pub origin_robots: Option<OriginRobotsStatus>,
+}
+
+impl SiteStatus {
+    /// What the site's file says of it, if there is one. `is_readable` says whether the directory could be read.
+    pub fn of_file(site: &str, file: Option<&KnownFile>, is_readable: bool) -> SiteStatus {
+        SiteStatus {
+            site: site.to_owned(),
+            reload_ok: is_readable && file.is_none_or(|file| file.state.is_active()),
+            last_good_copy: file.is_some_and(|file| file.state.runs_on_copy()),
+            conflicts_with: file.and_then(|file| file.state.conflicts_with()).map(str::to_owned),
+            findings: file.map(|file| file.report.findings.clone()).unwrap_or_default(),
+            ..SiteStatus::default()
+        }
+    }
 }
 
 /// Where a path stands on its way out of search engines.
@@ -129,34 +144,14 @@ impl std::fmt::Display for RetireStatus {
     }
 }
 
-/// How the files stood after the last reload, for a status that waits for no reload.
-pub struct FileStatuses {
-    pub last_reload: Timestamp,
-    /// In the order of their names.
-    pub files: Vec<FileStatus>,
-    pub warnings: Vec<String>,
-}
-
-pub struct FileStatus {
-    pub site: String,
-    /// Whether the file as it stands is in force.
-    pub in_force: bool,
-    pub last_good_copy: bool,
-    pub conflicts_with: Option<String>,
-    pub findings: Vec<String>,
-}
-
-pub fn status(files: &FileStatuses, snapshot: &Snapshot, now: Timestamp) -> Status {
+/// The whole status. `files` says of it how the files stood after the last reload: see [`SiteStatus::of_file`].
+pub fn status(files: &Status, snapshot: &Snapshot, now: Timestamp) -> Status {
     let entries: HashMap<&str, &SiteEntry> =
         snapshot.sites().iter().map(|entry| (entry.site.name.as_str(), entry)).collect();
     let superseded = superseded_versions(snapshot);
-    let sites = files.files.iter().map(|file| SiteStatus {
-        held_versions: superseded.get(file.site.as_str()).map_or(0, BTreeSet::len),
-        reload_ok: file.in_force,
-        last_good_copy: file.last_good_copy,
-        conflicts_with: file.conflicts_with.clone(),
-        findings: file.findings.clone(),
-        ..of_entry(&file.site, entries.get(file.site.as_str()).copied(), now)
+    let sites = files.sites.iter().map(|file| {
+        let held_versions = superseded.get(file.site.as_str()).map_or(0, BTreeSet::len);
+        SiteStatus { held_versions, ..with_entry(file, entries.get(file.site.as_str()).copied(), now) }
     });
     Status {
         generation: snapshot.generation,
@@ -185,34 +180,27 @@ fn superseded_versions(snapshot: &Snapshot) -> HashMap<&str, BTreeSet<Version>> 
     versions
 }
 
-fn of_entry(name: &str, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
+fn with_entry(file: &SiteStatus, entry: Option<&SiteEntry>, now: Timestamp) -> SiteStatus {
     let site = entry.map(|entry| &*entry.site);
     let hosts =
         site.map(|site| site.policy.hosts.iter().map(|host| host.value.to_string()).collect()).unwrap_or_default();
     let pause = entry.and_then(|entry| entry.pause(now));
     let mode = site.map(|site| site.policy.enforcement.site.mode.unwrap_or_default().name()).unwrap_or("none");
     SiteStatus {
-        site: name.to_owned(),
         in_force: entry.is_some(),
         hosts,
         version: site.map(|site| site.robots_txt.version.to_string()).unwrap_or_default(),
         since: entry.map(|entry| entry.since).unwrap_or_default(),
         mode: mode.to_owned(),
-        reload_ok: false,
-        last_good_copy: false,
-        findings: Vec::new(),
-        conflicts_with: None,
         paused_until: pause.map(|pause| pause.until),
-        held_versions: 0,
         indexable: site.is_none_or(|site| indexable(site, now)),
-        suspended: Vec::new(),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.
         asks_for_no_license: site
             .filter(|site| site.policy.reads_origin())
             .is_some_and(|site| site.policy.asks_for_license().next().is_some() && !site.signals.names_license()),
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
-        origin_robots: None,
+        ..file.clone()
     }
 }
 

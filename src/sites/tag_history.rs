@@ -3,7 +3,7 @@
 
 use crate::policy::Site;
 use crate::policy::site::{HtmlRules, TagAges, TagPlan};
-use crate::state::{Fact, Facts, TagChange};
+use crate::state::{Facts, TagChange};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -69,29 +69,12 @@ impl TagHistory {
         self.0.remove(site);
     }
 
-    /// The facts that are new or gone, compared with an earlier state.
-    pub fn changes(&self, before: &TagHistory, now: Timestamp) -> Vec<Fact> {
-        let (mut known, mut facts) = (before.records(), Vec::new());
-        for ((site, rule), since) in self.records() {
-            if known.remove(&(site, rule.clone())) != Some(since) {
-                facts.push(Fact::set(now, TagChange { site: site.to_owned(), rule, since }));
-            }
-        }
-        let gone = known.into_iter().map(|((site, rule), since)| TagChange { site: site.to_owned(), rule, since });
-        facts.extend(gone.map(|record| Fact::removed(now, record)));
-        facts
-    }
-
-    fn records(&self) -> BTreeMap<(&str, String), Timestamp> {
-        let mut records = BTreeMap::new();
-        for (site, known) in &self.0 {
-            for (rule, since) in &known.rules {
-                records.insert((site.as_str(), format!("{rule:016x}")), *since);
-            }
-            if let Some(since) = known.everywhere {
-                records.insert((site.as_str(), String::new()), since);
-            }
-        }
-        records
+    /// What is to be stored of it.
+    pub fn records(&self) -> impl Iterator<Item = TagChange> {
+        self.0.iter().flat_map(|(site, known)| {
+            let rules = known.rules.iter().map(|(rule, since)| (format!("{rule:016x}"), *since));
+            let everywhere = known.everywhere.map(|since| (String::new(), since));
+            rules.chain(everywhere).map(|(rule, since)| TagChange { site: site.clone(), rule, since })
+        })
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::policy::origin::OriginFile;
+use crate::policy::origin::{Origin, OriginFile};
 use std::fs;
 use std::path::Path;
 
@@ -79,10 +79,10 @@ fn policy(hosts: &str, rule: &str) -> String {
     format!("{hosts}robots: {{ origin: replace, groups: [{{ agents: \"*\", disallow: [{rule}] }}] }}\n")
 }
 
-fn copy(site: &str, rule: &str) -> (String, OriginKnown) {
+fn copy(site: &str, rule: &str) -> (String, Origin) {
     let text = format!("User-agent: *\nDisallow: {rule}\n");
     let file = OriginFile::new("http://127.0.0.1:3000/robots.txt", text.into_bytes());
-    (site.to_owned(), OriginKnown::Copy(Arc::new(file)))
+    (site.to_owned(), Origin::Read(Arc::new(file)))
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn first_policy_follows_the_default_site() {
     for cold in [false, true] {
         let mut world = World::start(&[]);
         let (site, known) = copy("origin", "/a");
-        let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
+        let Origin::Read(file) = &known else { unreachable!("a copy") };
         world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("passed on");
         world.write("shop", "hosts: shop.example\nrobots: { groups: [{ agents: '*', disallow: /b }] }\n");
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
@@ -161,7 +161,7 @@ fn a_copy_goes_with_its_host() {
     for cold in [false, true] {
         let mut world = World::start(&[("shop", &merged("shop.example, www.shop.example"))]);
         let (site, known) = copy("shop", "/a");
-        let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
+        let Origin::Read(file) = &known else { unreachable!("a copy") };
         world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
         world.remove("shop").write("store", &merged("www.shop.example")).write("new", &merged("new.example"));
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
@@ -178,7 +178,7 @@ fn site_with_another_host_leaves_the_copy_behind() {
     for cold in [false, true] {
         let mut world = World::start(&[("shop", &merged("a.example"))]);
         let (site, known) = copy("shop", "/a");
-        let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
+        let Origin::Read(file) = &known else { unreachable!("a copy") };
         world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
         world.write("shop", &merged("b.example"));
         let known = KnownOrigins { copies: [(site, known)].into(), ..KnownOrigins::default() };
@@ -195,7 +195,7 @@ fn site_with_another_host_leaves_the_copy_behind() {
 fn without_the_last_policy_its_copy_goes_on() {
     let mut world = World::start(&[("shop", "robots: { groups: [{ agents: '*', disallow: /p }] }\n")]);
     let (site, known) = copy("shop", "/a");
-    let OriginKnown::Copy(file) = &known else { unreachable!("a copy") };
+    let Origin::Read(file) = &known else { unreachable!("a copy") };
     world.live().origin_says(&site, file.clone(), Timestamp(1)).expect("merged");
     world.remove("shop");
     world.go_on(false, 10);

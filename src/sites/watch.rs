@@ -5,7 +5,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Network and overlay file systems send no notifications.
@@ -77,7 +77,7 @@ fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, 
         }
         match watch.upgrade() {
             // Before the directory is read, or a change between the two would be missed.
-            Some(watch) => lock(&watch).follow(),
+            Some(watch) => watch.lock().unwrap_or_else(PoisonError::into_inner).follow(),
             None => return,
         }
         changed();
@@ -111,8 +111,4 @@ impl Watch {
 fn concerns(event: &Event, directory: &Path) -> bool {
     !matches!(event.kind, EventKind::Access(_))
         && (event.paths.is_empty() || event.paths.iter().any(|path| path.starts_with(directory)))
-}
-
-fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
-    watch.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

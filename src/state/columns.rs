@@ -54,92 +54,110 @@ impl Column for Arc<[u8]> {
     }
 }
 
-impl Column for bool {
-    const TYPE: &'static str = "INTEGER NOT NULL";
+/// A type whose column is an integer.
+pub trait Number: Copy {
+    /// The integer.
+    fn to_number(self) -> i64;
 
-    fn to_value(&self) -> Value {
-        Value::Integer(i64::from(*self))
+    /// The value of an integer that was read at the moment `now`; `None` where the type has no such value.
+    fn from_number(number: i64, now: Timestamp) -> Option<Self>;
+}
+
+impl Number for bool {
+    fn to_number(self) -> i64 {
+        self.into()
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<bool, FromSqlError> {
-        value.as_i64().map(|number| number != 0)
+    fn from_number(number: i64, _now: Timestamp) -> Option<bool> {
+        Some(number != 0)
     }
 }
 
-impl Column for u32 {
+impl Number for u32 {
+    fn to_number(self) -> i64 {
+        self.into()
+    }
+
+    fn from_number(number: i64, _now: Timestamp) -> Option<u32> {
+        number.try_into().ok()
+    }
+}
+
+impl Number for u64 {
+    fn to_number(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+
+    fn from_number(number: i64, _now: Timestamp) -> Option<u64> {
+        number.try_into().ok()
+    }
+}
+
+impl Number for Timestamp {
+    fn to_number(self) -> i64 {
+        self.0
+    }
+
+    fn from_number(number: i64, now: Timestamp) -> Option<Timestamp> {
+        Some(taken_as_past(Timestamp(number), now))
+    }
+}
+
+impl Number for AsWritten {
+    fn to_number(self) -> i64 {
+        self.0.0
+    }
+
+    fn from_number(number: i64, _now: Timestamp) -> Option<AsWritten> {
+        Some(AsWritten(Timestamp(number)))
+    }
+}
+
+impl<N: Number> Column for N {
     const TYPE: &'static str = "INTEGER NOT NULL";
 
     fn to_value(&self) -> Value {
-        Value::Integer(i64::from(*self))
+        Value::Integer(self.to_number())
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u32, FromSqlError> {
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<N, FromSqlError> {
         let number = value.as_i64()?;
-        u32::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
+        N::from_number(number, now).ok_or(FromSqlError::OutOfRange(number))
     }
 }
 
-impl Column for u64 {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<u64, FromSqlError> {
-        let number = value.as_i64()?;
-        u64::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
-    }
-}
-
-impl Column for Option<u64> {
+impl<N: Number> Column for Option<N> {
     const TYPE: &'static str = "INTEGER";
 
     fn to_value(&self) -> Value {
-        self.map_or(Value::Null, |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX)))
+        self.map_or(Value::Null, |number| Value::Integer(number.to_number()))
     }
 
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<Option<u64>, FromSqlError> {
-        let number = value.as_i64_or_null()?;
-        number.map(|number| u64::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))).transpose()
-    }
-}
-
-impl Column for Timestamp {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(self.0)
-    }
-
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Timestamp, FromSqlError> {
-        value.as_i64().map(|moment| taken_as_past(Timestamp(moment), now))
+    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Option<N>, FromSqlError> {
+        if value == ValueRef::Null { Ok(None) } else { N::from_value(value, now).map(Some) }
     }
 }
 
-impl Column for Option<Timestamp> {
-    const TYPE: &'static str = "INTEGER";
+/// Writes the variants of an enum as words.
+macro_rules! words {
+    ($name:ident { $( $variant:ident = $word:literal ),+ }) => {
+        impl Column for $name {
+            const TYPE: &'static str = "TEXT NOT NULL";
 
-    fn to_value(&self) -> Value {
-        self.map_or(Value::Null, |moment| Value::Integer(moment.0))
-    }
+            fn to_value(&self) -> Value {
+                Value::Text(match self { $( $name::$variant => $word.into(), )+ })
+            }
 
-    fn from_value(value: ValueRef<'_>, now: Timestamp) -> Result<Option<Timestamp>, FromSqlError> {
-        Ok(value.as_i64_or_null()?.map(|moment| taken_as_past(Timestamp(moment), now)))
-    }
+            fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<$name, FromSqlError> {
+                match value.as_str()? {
+                    $( $word => Ok($name::$variant), )+
+                    _ => Err(FromSqlError::InvalidType),
+                }
+            }
+        }
+    };
 }
-
-impl Column for AsWritten {
-    const TYPE: &'static str = "INTEGER NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Integer(self.0.0)
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<AsWritten, FromSqlError> {
-        value.as_i64().map(|moment| AsWritten(Timestamp(moment)))
-    }
-}
+pub(super) use words;
 
 /// A kind of fact: a table with a key, further columns, the time of the change and whether it is a removal.
 pub trait Record: Sized {
@@ -150,11 +168,8 @@ pub trait Record: Sized {
     /// The other columns, each with its type.
     const VALUES: &'static [(&'static str, &'static str)];
 
-    /// The values of the key's columns.
-    fn key(&self) -> Vec<Value>;
-
-    /// The values of the other columns.
-    fn values(&self) -> Vec<Value>;
+    /// The values of the key's columns, and of the others.
+    fn key_and_values(&self) -> (Vec<Value>, Vec<Value>);
 
     /// Reads the columns in the order of the key and then the others.
     fn read(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<Self>;
@@ -191,12 +206,8 @@ macro_rules! records {
                 const VALUES: &'static [(&'static str, &'static str)] =
                     &[$( (stringify!($value), <$value_type as Column>::TYPE), )*];
 
-                fn key(&self) -> Vec<Value> {
-                    vec![$( self.$key.to_value(), )+]
-                }
-
-                fn values(&self) -> Vec<Value> {
-                    vec![$( self.$value.to_value(), )*]
+                fn key_and_values(&self) -> (Vec<Value>, Vec<Value>) {
+                    (vec![$( self.$key.to_value(), )+], vec![$( self.$value.to_value(), )*])
                 }
 
                 fn read(row: &rusqlite::Row<'_>, now: Timestamp) -> rusqlite::Result<$record> {
@@ -223,35 +234,24 @@ macro_rules! records {
         }
 
         impl AnyRecord {
-            /// The table.
+            /// Its table.
             pub(super) fn table(&self) -> &'static str {
                 match self {
                     $( AnyRecord::$record(_) => $record::TABLE, )+
                 }
             }
 
-            /// The values of the key's columns.
-            pub(super) fn key(&self) -> Vec<Value> {
+            /// The values of the key's columns, and of the others.
+            pub(super) fn key_and_values(&self) -> (Vec<Value>, Vec<Value>) {
                 match self {
-                    $( AnyRecord::$record(record) => record.key(), )+
-                }
-            }
-
-            /// The values of the columns that are not the key's.
-            pub(super) fn values(&self) -> Vec<Value> {
-                match self {
-                    $( AnyRecord::$record(record) => record.values(), )+
+                    $( AnyRecord::$record(record) => record.key_and_values(), )+
                 }
             }
 
             /// The statement that writes it.
-            pub(super) fn statement(&self) -> &'static str {
+            pub(super) fn statement(&self) -> String {
                 match self {
-                    $( AnyRecord::$record(_) => {
-                        static STATEMENT: std::sync::LazyLock<String> =
-                            std::sync::LazyLock::new(upsert_of::<$record>);
-                        &STATEMENT
-                    } )+
+                    $( AnyRecord::$record(_) => upsert_of::<$record>(), )+
                 }
             }
         }
@@ -281,8 +281,8 @@ macro_rules! records {
 }
 pub(super) use records;
 
-fn names(columns: &[(&str, &str)]) -> String {
-    columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+fn names<'c>(columns: impl IntoIterator<Item = &'c (&'static str, &'static str)>) -> String {
+    columns.into_iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// `CREATE TABLE` of a kind of record.
@@ -307,7 +307,7 @@ pub fn upsert_of<R: Record>() -> String {
     let parameters = (1..=columns + 2).map(|number| format!("?{number}")).collect::<Vec<_>>().join(", ");
     let now = columns + 3;
     let values: String = R::VALUES.iter().map(|(name, _)| format!("{name} = excluded.{name}, ")).collect();
-    let all = R::KEY.iter().chain(R::VALUES).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let all = names(R::KEY.iter().chain(R::VALUES));
     format!(
         "INSERT INTO {table} ({all}, changed, removed) VALUES ({parameters}) ON CONFLICT ({key}) DO UPDATE SET \
          {values}changed = MAX(excluded.changed, MIN({table}.changed, ?{now})), removed = excluded.removed WHERE \
@@ -321,7 +321,7 @@ pub fn read_table<R: Record>(
     connection: &rusqlite::Connection,
     now: Timestamp,
 ) -> rusqlite::Result<Vec<(Timestamp, R)>> {
-    let all = R::KEY.iter().chain(R::VALUES).map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let all = names(R::KEY.iter().chain(R::VALUES));
     let changed = R::KEY.len() + R::VALUES.len();
     let mut statement =
         connection.prepare(&format!("SELECT {all}, changed FROM {} WHERE removed = 0 ORDER BY rowid", R::TABLE))?;

@@ -9,12 +9,15 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, params_from_iter};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The name of the file.
 pub const FILE: &str = "state.db";
+/// The version of the tables. A change of a table is a higher number, and a step in [`Database::open`] that brings an older
+/// file to it.
+const SCHEMA: i64 = 1;
 /// For so long a commit waits for a person who has the file open.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The write-ahead log is cut back to this size after a large transaction.
@@ -52,6 +55,12 @@ pub enum DatabaseError {
     /// Its content is damaged or of another program.
     #[error("{0}")]
     Damaged(String),
+    /// A later version of crawlgate wrote it.
+    #[error("a newer crawlgate wrote state.db (tables of version {schema}; this one knows version {SCHEMA})")]
+    Newer {
+        /// The version of its tables.
+        schema: i64,
+    },
     /// It cannot be read or written.
     #[error("{0}")]
     Unusable(#[from] rusqlite::Error),
@@ -102,12 +111,22 @@ impl Database {
     /// It is damaged, or cannot be read or written.
     pub fn open(file: &Path) -> Result<Database, DatabaseError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
+        let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         let connection = Connection::open_with_flags(file, flags)?;
         let database = Database { connection, path: file.to_owned(), identity: identity(file) };
+        let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
+        if schema > SCHEMA {
+            return Err(DatabaseError::Newer { schema });
+        }
         database.prepare().map_err(judged)?;
         let checked: String =
             database.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(judged)?;
-        if checked == "ok" { Ok(database) } else { Err(DatabaseError::Damaged(checked)) }
+        if checked != "ok" {
+            return Err(DatabaseError::Damaged(checked));
+        }
+        database.connection.pragma_update(None, "user_version", SCHEMA)?;
+        Ok(database)
     }
 
     /// Opens the file where nothing can be written.
@@ -220,12 +239,12 @@ fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusq
     // Facts of one table come one after another, as a rule.
     for of_one_table in facts.chunk_by(|one, next| one.record.table() == next.record.table()) {
         let Some(first) = of_one_table.first() else { continue };
-        let mut statement = connection.prepare(first.record.statement())?;
+        let mut statement = connection.prepare(&first.record.statement())?;
         for fact in of_one_table {
             let removed = Value::Integer(i64::from(fact.is_removal));
             let own = [Value::Integer(fact.at.0), removed, Value::Integer(now.0)];
-            let columns = fact.record.key().into_iter().chain(fact.record.values());
-            statement.execute(params_from_iter(columns.chain(own)))?;
+            let (key, values) = fact.record.key_and_values();
+            statement.execute(params_from_iter(key.into_iter().chain(values).chain(own)))?;
         }
     }
     Ok(())
@@ -234,9 +253,9 @@ fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusq
 /// Deletes what ended before a moment, and then the versions that nothing refers to.
 fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM served WHERE changed < ?1", [before.0])?;
-    connection.execute("DELETE FROM publications WHERE until < ?1", [before.0])?;
-    connection.execute("DELETE FROM host_tenures WHERE until < ?1", [before.0])?;
-    connection.execute("DELETE FROM marked_clients WHERE until < ?1", [before.0])?;
+    for table in ["publications", "host_tenures", "marked_clients"] {
+        connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before.0])?;
+    }
     connection.execute(
         "DELETE FROM versions WHERE changed < ?1 AND NOT EXISTS (SELECT 1 FROM publications WHERE answered = versions.id \
          AND removed = 0) AND NOT EXISTS (SELECT 1 FROM served WHERE received = versions.id AND removed = 0)",

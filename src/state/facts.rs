@@ -1,7 +1,10 @@
 //! What is remembered: one struct and one table of `state.db` for each kind of fact. The main types are [`Fact`],
 //! [`AnyRecord`] and [`Facts`]. The records are plain data; this file must not know how the rooms above use them.
 
-use super::columns::{AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of};
+use super::columns::{
+    AsWritten, Column, Record, column, definition_of, read_table, records, taken_as_past, upsert_of, words,
+};
+use crate::policy::model::Audience;
 use crate::time::Timestamp;
 use rusqlite::types::{FromSqlError, Value, ValueRef};
 use std::sync::Arc;
@@ -15,6 +18,8 @@ pub enum ServedAs {
     Unavailable,
     /// Something that the bound of the list cut off.
     Forgotten,
+    /// The same, and 503 was part of it.
+    ForgottenUnavailable,
 }
 
 impl Column for ServedAs {
@@ -25,6 +30,7 @@ impl Column for ServedAs {
             ServedAs::Version(id) => id.clone(),
             ServedAs::Unavailable => "503".into(),
             ServedAs::Forgotten => "forgotten".into(),
+            ServedAs::ForgottenUnavailable => "forgotten, 503".into(),
         })
     }
 
@@ -32,6 +38,7 @@ impl Column for ServedAs {
         Ok(match value.as_str()? {
             "503" => ServedAs::Unavailable,
             "forgotten" => ServedAs::Forgotten,
+            "forgotten, 503" => ServedAs::ForgottenUnavailable,
             id => ServedAs::Version(id.to_owned()),
         })
     }
@@ -48,25 +55,7 @@ pub enum PauseEvent {
     Ended,
 }
 
-impl PauseEvent {
-    const ALL: [(PauseEvent, &'static str); 3] =
-        [(PauseEvent::Switched, "switched"), (PauseEvent::FirstSeen, "first seen"), (PauseEvent::Ended, "ended")];
-}
-
-impl Column for PauseEvent {
-    const TYPE: &'static str = "TEXT NOT NULL";
-
-    fn to_value(&self) -> Value {
-        let name = PauseEvent::ALL.iter().find(|(event, _)| event == self).map_or("", |(_, name)| name);
-        Value::Text(name.into())
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<PauseEvent, FromSqlError> {
-        let written = value.as_str()?;
-        let event = PauseEvent::ALL.iter().find(|(_, name)| *name == written);
-        event.map(|(event, _)| *event).ok_or(FromSqlError::InvalidType)
-    }
-}
+words! { PauseEvent { Switched = "switched", FirstSeen = "first seen", Ended = "ended" } }
 
 /// Why a part of the history of hosts is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,24 +66,8 @@ pub enum GapReason {
     Cut,
 }
 
-impl Column for GapReason {
-    const TYPE: &'static str = "TEXT NOT NULL";
-
-    fn to_value(&self) -> Value {
-        Value::Text(match self {
-            GapReason::Lost => "lost".into(),
-            GapReason::Cut => "cut".into(),
-        })
-    }
-
-    fn from_value(value: ValueRef<'_>, _now: Timestamp) -> Result<GapReason, FromSqlError> {
-        match value.as_str()? {
-            "lost" => Ok(GapReason::Lost),
-            "cut" => Ok(GapReason::Cut),
-            _ => Err(FromSqlError::InvalidType),
-        }
-    }
-}
+words! { Audience { Everyone = "everyone", Crawlers = "crawlers" } }
+words! { GapReason { Lost = "lost", Cut = "cut" } }
 
 records! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version was needed.
@@ -242,7 +215,7 @@ records! {
         }
         values {
             /// Which clients are stopped.
-            audience: String,
+            audience: Audience,
             /// Since when.
             since: Timestamp,
             /// When it ends; without meaning for a planned pause.

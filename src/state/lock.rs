@@ -2,8 +2,9 @@
 //! [`DirectoryLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows. This
 //! file must not know what else is in the directory.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// The name of the file.
@@ -30,20 +31,16 @@ pub enum Locking {
         /// Its process id, where the file says it.
         pid: Option<u32>,
     },
-    /// The directory cannot be written, or its file system has no locks.
-    Impossible(io::Error),
 }
 
 impl DirectoryLock {
-    /// Locks a directory.
-    pub fn acquire(directory: &Path) -> Locking {
-        match DirectoryLock::try_acquire(directory) {
-            Ok(locking) => locking,
-            Err(error) => Locking::Impossible(error),
-        }
-    }
-
-    fn try_acquire(directory: &Path) -> io::Result<Locking> {
+    /// Locks a directory, making it if need be.
+    ///
+    /// # Errors
+    /// The directory cannot be made or written, or its file system has no locks.
+    pub fn acquire(directory: &Path) -> io::Result<Locking> {
+        // For this user alone: the store holds addresses of clients.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(FILE);
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let locked = file.try_lock();
@@ -77,11 +74,11 @@ impl DirectoryLock {
 #[cfg(test)]
 mod tests {
     use super::{DirectoryLock, FILE, Locking};
-    use std::fs;
+    use std::{fs, io};
 
-    fn owned(locking: Locking) -> (DirectoryLock, bool) {
+    fn owned(locking: io::Result<Locking>) -> (DirectoryLock, bool) {
         match locking {
-            Locking::Owned { lock, was_released } => (lock, was_released),
+            Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
             other => panic!("not locked: {other:?}"),
         }
     }
@@ -92,7 +89,7 @@ mod tests {
         let (_lock, was_released) = owned(DirectoryLock::acquire(directory.path()));
         assert!(was_released);
         match DirectoryLock::acquire(directory.path()) {
-            Locking::Held { pid } => assert_eq!(pid, Some(std::process::id())),
+            Ok(Locking::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
     }
@@ -119,7 +116,8 @@ mod tests {
     fn a_directory_that_cannot_be_written_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join(FILE)).expect("made");
-        assert!(matches!(DirectoryLock::acquire(directory.path()), Locking::Impossible(_)));
-        assert!(matches!(DirectoryLock::acquire(&directory.path().join("none")), Locking::Impossible(_)));
+        assert!(DirectoryLock::acquire(directory.path()).is_err());
+        fs::write(directory.path().join("file"), "").expect("written");
+        assert!(DirectoryLock::acquire(&directory.path().join("file")).is_err());
     }
 }

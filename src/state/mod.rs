@@ -5,7 +5,7 @@
 //! A store is in one of these states, which `StoreHealth` names:
 //! - `Healthy`: the last commit succeeded. A commit that fails moves it to `Failing`.
 //! - `Failing`: facts wait in memory and every second a commit is tried. One that succeeds moves it to `Healthy`.
-//! - `InMemory`: nothing is ever written. A store is so from its start to its end.
+//! - `NoDirectory` and `Unusable`: nothing is ever written. A store is so from its start to its end.
 //!
 //! What the next start may believe rests on these rules:
 //! - The time of the commit stands in the same transaction as the facts before it. Facts that cannot be written leave the
@@ -15,8 +15,10 @@
 //! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will see a gap anyway.
 //! - Facts that were dropped, because too many waited, make the run incomplete. The next start knows nothing of it then.
 
+mod changes;
 mod columns;
 mod database;
+mod error;
 mod facts;
 mod health;
 mod lock;
@@ -27,12 +29,14 @@ mod store;
 mod tests;
 mod writer;
 
+pub use changes::changes;
 pub use columns::{AsWritten, TOLERANCE, taken_as_past};
+pub use error::StateError;
 pub use facts::{
     AnyRecord, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof, MarkedClient, Observation,
     OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,
 };
-pub use health::{InMemory, StoreHealth};
+pub use health::StoreHealth;
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
-pub use store::{Remembered, StateError, StateStore};
+pub use store::{Remembered, StateStore};
 pub use writer::Now;

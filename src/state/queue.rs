@@ -1,9 +1,9 @@
 //! What waits to be written. The main type is [`Pending`]: the facts of which only the latest of each key counts, up to a
 //! bound. This file must not know the database.
 
+use super::changes::{Key, key_of};
 use super::columns::TOLERANCE;
 use super::facts::Fact;
-use rusqlite::types::Value;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -11,27 +11,6 @@ use std::collections::btree_map::Entry;
 const MAX_FACTS: usize = 400_000;
 /// At most so many bytes wait.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
-
-/// A table and the key of a record in it.
-pub type Key = (&'static str, Vec<KeyPart>);
-
-/// A column of a key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum KeyPart {
-    Integer(i64),
-    Text(String),
-}
-
-/// The key of a fact.
-pub fn key_of(fact: &Fact) -> Key {
-    let part = |value| match value {
-        Value::Integer(number) => KeyPart::Integer(number),
-        Value::Text(text) => KeyPart::Text(text),
-        // No key has such a column.
-        Value::Null | Value::Real(_) | Value::Blob(_) => KeyPart::Text(String::new()),
-    };
-    (fact.record.table(), fact.record.key().into_iter().map(part).collect())
-}
 
 /// Facts that wait, one for each key.
 #[derive(Debug)]
@@ -53,7 +32,7 @@ impl Pending {
     pub fn add(&mut self, fact: Fact) -> bool {
         let size = fact.size();
         let has_room = self.facts.len() < self.max_facts && self.bytes.saturating_add(size) <= MAX_BYTES;
-        match self.facts.entry(key_of(&fact)) {
+        match self.facts.entry(key_of(&fact.record)) {
             Entry::Occupied(mut waiting) => {
                 let before = waiting.get_mut();
                 self.bytes = self.bytes.saturating_sub(before.size());

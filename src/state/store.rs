@@ -1,9 +1,10 @@
-//! The store as other rooms use it. The main types are [`StateStore`], [`Remembered`] and [`StateError`].
+//! The store as other rooms use it. The main types are [`StateStore`] and [`Remembered`].
 //! This file must not know SQL; the thread that writes is in `writer.rs`.
 
 use super::database::{Database, DatabaseError, FILE, set_aside};
+use super::error::StateError;
 use super::facts::{Fact, Facts};
-use super::health::{InMemory, StoreHealth};
+use super::health::StoreHealth;
 use super::lock::{DirectoryLock, Locking};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
@@ -12,60 +13,11 @@ use crate::time::Timestamp;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Why facts are not kept.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Another process owns the directory.
-    #[error(
-        "the state directory {directory} belongs to another crawlgate ({}); crawlgate does not start. End that process, \
-         or give this one a state directory of its own.",
-        .pid.map_or("its process id is not known".to_owned(), |pid| format!("process {pid}"))
-    )]
-    Held {
-        /// The directory.
-        directory: String,
-        /// The owner's process id, where it could be read.
-        pid: Option<u32>,
-    },
-    /// The facts could not be written.
-    #[error("cannot write the state directory {directory}: {error}")]
-    Unwritten {
-        /// The directory.
-        directory: String,
-        /// What the operating system or SQLite says.
-        error: String,
-    },
-    /// The facts could not be read.
-    #[error(
-        "cannot read {file}: {error}; nothing of it is used. Check that this user may read the file, and that it is the \
-         state of a crawlgate."
-    )]
-    Unread {
-        /// The file.
-        file: String,
-        /// What the operating system or SQLite says.
-        error: String,
-    },
-    /// The thread that writes cannot be started.
-    #[error("cannot start the thread that writes the state directory {directory}: {error}")]
-    Thread {
-        /// The directory.
-        directory: String,
-        /// What the operating system says.
-        error: std::io::Error,
-    },
-    /// The store was closed before.
-    #[error("the state directory {directory} was closed")]
-    Closed {
-        /// The directory.
-        directory: String,
-    },
-}
 
 /// What the previous run left.
 #[derive(Clone, Debug)]
@@ -86,22 +38,20 @@ pub struct Remembered {
 pub struct StateStore(Arc<Handle>);
 
 struct Handle {
-    kind: Kind,
+    shared: Arc<Shared>,
     now: Now,
+    /// The thread that writes. A store in memory has none.
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Of a directory that cannot be written: held until the process ends, where it could be had.
+    _lock: Option<DirectoryLock>,
 }
 
-enum Kind {
-    Memory {
-        why: InMemory,
-        /// What the next start finds in the directory, if it can use it then, and when this start looked.
-        left: Option<(PreviousRun, Duration)>,
-        /// Held until the process ends, where it could be had.
-        _lock: Option<DirectoryLock>,
-    },
-    Disk {
-        shared: Arc<Shared>,
-        thread: Mutex<Option<JoinHandle<()>>>,
-    },
+impl Deref for StateStore {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0.shared
+    }
 }
 
 impl fmt::Debug for StateStore {
@@ -113,9 +63,21 @@ impl fmt::Debug for StateStore {
 impl StateStore {
     /// A store that keeps everything in memory.
     pub fn in_memory_only() -> (StateStore, Remembered) {
-        let now: Now = Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO });
-        let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
-        (StateStore(Arc::new(Handle { kind, now })), Remembered::nothing())
+        StateStore::without_directory(Arc::new(|| Moment { now: Timestamp::default(), lived: Duration::ZERO }))
+    }
+
+    fn without_directory(now: Now) -> (StateStore, Remembered) {
+        let shared = Shared::new(String::new(), StoreHealth::NoDirectory, PreviousRun::Unknown, now());
+        (StateStore::new(shared, now, None, None), Remembered::nothing())
+    }
+
+    fn new(
+        shared: impl Into<Arc<Shared>>,
+        now: Now,
+        thread: Option<JoinHandle<()>>,
+        lock: Option<DirectoryLock>,
+    ) -> StateStore {
+        StateStore(Arc::new(Handle { shared: shared.into(), now, thread: Mutex::new(thread), _lock: lock }))
     }
 
     /// Opens a state directory, making it if need be, and reads what the previous run left. Without a directory, and
@@ -128,20 +90,13 @@ impl StateStore {
     /// Another process owns the directory, or no thread can be started.
     pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
         let moment = now();
-        let Some(directory) = directory else {
-            let kind = Kind::Memory { why: InMemory::NoDirectory, left: None, _lock: None };
-            return Ok((StateStore(Arc::new(Handle { kind, now })), Remembered::nothing()));
-        };
-        let locking = match fs::create_dir_all(directory) {
-            Ok(()) => DirectoryLock::acquire(directory),
-            Err(error) => Locking::Impossible(error),
-        };
-        let (lock, was_released) = match locking {
-            Locking::Owned { lock, was_released } => (lock, was_released),
-            Locking::Held { pid } => return Err(StateError::Held { directory: directory.display().to_string(), pid }),
-            Locking::Impossible(error) => {
-                return Ok(StateStore::in_memory(directory, &error, None, now, moment));
+        let Some(directory) = directory else { return Ok(StateStore::without_directory(now)) };
+        let (lock, was_released) = match DirectoryLock::acquire(directory) {
+            Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
+            Ok(Locking::Held { pid }) => {
+                return Err(StateError::Held { directory: directory.display().to_string(), pid });
             }
+            Err(error) => return Ok(StateStore::in_memory(directory, &error, None, now, moment)),
         };
         match open_database(&directory.join(FILE), moment.now) {
             Ok((database, mut remembered)) => {
@@ -189,12 +144,18 @@ impl StateStore {
         now: Now,
         moment: Moment,
     ) -> Result<StateStore, StateError> {
-        let shared = Arc::new(Shared::new(directory, remembered.previous_run, moment));
+        // The clean end was taken away when the file was opened.
+        let on_disk = match remembered.previous_run {
+            PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
+            previous => previous,
+        };
+        let shared = Shared::new(directory.display().to_string(), StoreHealth::Healthy, on_disk, moment);
+        let shared = Arc::new(shared);
         let writer = Writer::new(database, lock, shared.clone(), now.clone(), !remembered.is_continued);
-        let thread = std::thread::Builder::new().name("state".into()).spawn(move || writer.run());
-        let thread = thread.map_err(|error| StateError::Thread { directory: shared.directory.clone(), error })?;
-        let kind = Kind::Disk { shared, thread: Mutex::new(Some(thread)) };
-        Ok(StateStore(Arc::new(Handle { kind, now })))
+        match std::thread::Builder::new().name("state".into()).spawn(move || writer.run()) {
+            Ok(thread) => Ok(StateStore::new(shared, now, Some(thread), None)),
+            Err(error) => Err(StateError::Thread { directory: shared.directory.clone(), error: error.to_string() }),
+        }
     }
 
     fn in_memory(
@@ -204,17 +165,13 @@ impl StateStore {
         now: Now,
         moment: Moment,
     ) -> (StateStore, Remembered) {
-        let why = InMemory::Unusable { directory: directory.display().to_string(), error: error.to_string() };
         let read = Database::open_read_only(&directory.join(FILE)).and_then(|database| database.read(moment.now));
-        let (facts, left) = match read {
-            Ok((facts, left)) => (facts, Some((left, moment.lived))),
-            Err(_) => (Facts::default(), None),
-        };
-        let mut remembered = Remembered { facts, ..Remembered::nothing() };
-        remembered.is_continued = remembered.previous_run.is_continued_at(moment.now);
-        let store = StateStore(Arc::new(Handle { kind: Kind::Memory { why, left, _lock: lock }, now }));
-        tracing::error!("{}", store.health());
-        (store, remembered)
+        let (facts, left) = read.unwrap_or((Facts::default(), PreviousRun::Unknown));
+        let directory = directory.display().to_string();
+        let why = StoreHealth::Unusable { directory: directory.clone(), error: error.to_string() };
+        tracing::error!("{why}");
+        let shared = Shared::new(directory, why, left, moment);
+        (StateStore::new(shared, now, None, lock), Remembered { facts, ..Remembered::nothing() })
     }
 
     /// Commits what follows from the end of the previous run, and begins the commits of this one, about one a second.
@@ -224,13 +181,6 @@ impl StateStore {
     /// Nothing could be written yet.
     pub fn begin(&self, facts: Vec<Fact>) -> Result<(), StateError> {
         self.ask(Purpose::Begin, facts)
-    }
-
-    /// Takes facts that are to be written about once a second. Never waits.
-    pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
-        if let Kind::Disk { shared, .. } = &self.0.kind {
-            shared.put(facts);
-        }
     }
 
     /// Writes facts, and those that were put before, and waits until they are on the disk. Where it fails, these facts
@@ -259,37 +209,6 @@ impl StateStore {
         }
     }
 
-    /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
-    pub fn may_publish(&self, moment: Moment) -> bool {
-        match &self.0.kind {
-            Kind::Disk { shared, .. } => shared.may_publish(moment),
-            Kind::Memory { left, .. } => left.is_none_or(|(left, looked_at)| left.cannot_mislead(moment, looked_at)),
-        }
-    }
-
-    /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
-    pub fn prune(&self, before: Timestamp) {
-        if let Kind::Disk { shared, .. } = &self.0.kind {
-            shared.prune(before);
-        }
-    }
-
-    /// How the store is doing.
-    pub fn health(&self) -> StoreHealth {
-        match &self.0.kind {
-            Kind::Memory { why, .. } => StoreHealth::InMemory { why: why.clone() },
-            Kind::Disk { shared, .. } => shared.health(),
-        }
-    }
-
-    /// How many transactions this process committed.
-    pub fn commits(&self) -> u64 {
-        match &self.0.kind {
-            Kind::Memory { .. } => 0,
-            Kind::Disk { shared, .. } => shared.commits(),
-        }
-    }
-
     /// Writes everything and the clean end, and gives the directory up. Facts that are put later are lost.
     ///
     /// # Errors
@@ -301,21 +220,19 @@ impl StateStore {
     }
 
     fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {
-        let shared = match &self.0.kind {
-            Kind::Disk { shared, .. } => shared,
-            Kind::Memory { why: InMemory::Unusable { directory, error }, .. } if !self.may_publish((self.0.now)()) => {
-                return Err(StateError::Unwritten { directory: directory.clone(), error: error.clone() });
-            }
-            Kind::Memory { .. } => return Ok(()),
-        };
+        let shared = &self.0.shared;
+        match shared.health() {
+            StoreHealth::NoDirectory => return Ok(()),
+            StoreHealth::Unusable { .. } if self.may_publish((self.0.now)()) => return Ok(()),
+            StoreHealth::Unusable { directory, error } => return Err(StateError::Unwritten { directory, error }),
+            StoreHealth::Healthy | StoreHealth::Failing { .. } => {}
+        }
         let (done, answer) = std::sync::mpsc::sync_channel(1);
         let closed = || StateError::Closed { directory: shared.directory.clone() };
         if !shared.ask(Request { purpose, facts, done }) {
             return Err(closed());
         }
-        let answered = answer.recv().map_err(|_| closed())?;
-        answered
-            .map_err(|error| StateError::Unwritten { directory: shared.directory.clone(), error: error.to_string() })
+        answer.recv().unwrap_or_else(|_| Err(closed()))
     }
 
     #[cfg(test)]
@@ -327,8 +244,7 @@ impl StateStore {
 impl Handle {
     /// Waits for the end of the thread, and with it of the lock.
     fn join(&self) {
-        let Kind::Disk { thread, .. } = &self.kind else { return };
-        let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
             // A thread that panicked has said so.
             let _ = thread.join();
@@ -339,10 +255,8 @@ impl Handle {
 impl Drop for Handle {
     /// Like a crash: nothing is written any more.
     fn drop(&mut self) {
-        if let Kind::Disk { shared, .. } = &self.kind {
-            shared.abandon();
-            self.join();
-        }
+        self.shared.abandon();
+        self.join();
     }
 }
 

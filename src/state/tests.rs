@@ -1,10 +1,11 @@
 //! The store over real files: what the next start finds after each way to end.
 
 use super::{
-    AsWritten, Fact, InMemory, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent,
-    PreviousRun, Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
+    AsWritten, Fact, LastGoodPolicy, MarkedClient, Now, Observation, OriginCopy, Pause, PauseEvent, PreviousRun,
+    Publication, Remembered, Served, ServedAs, StateError, StateStore, StoreHealth, TagChange, Version,
 };
 use crate::clock::Moment;
+use crate::policy::model::Audience;
 use crate::time::Timestamp;
 use std::fs;
 use std::path::Path;
@@ -108,7 +109,7 @@ fn every_kind_of_fact_is_there_after_a_clean_end() {
         site: "shop".into(),
         event: PauseEvent::Switched,
         plan: String::new(),
-        audience: "crawlers".into(),
+        audience: Audience::Crawlers,
         since: at,
         until: AsWritten(Timestamp(START + 3_600)),
         retry_after: 1_800,
@@ -344,7 +345,7 @@ fn a_directory_that_cannot_be_locked_is_read_and_never_written() {
     fs::remove_file(directory.path().join("lock")).expect("removed");
     fs::create_dir(directory.path().join("lock")).expect("made");
     let (store, remembered) = hands.open(directory.path());
-    assert!(matches!(store.health(), StoreHealth::InMemory { why: InMemory::Unusable { .. } }));
+    assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     assert_eq!(remembered.previous_run, PreviousRun::Unknown);
     assert_eq!(remembered.facts.last_good_policies, [(Timestamp(START), policy("good"))]);
     assert!(!remembered.is_continued);
@@ -364,7 +365,7 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
     let (file, away) = (directory.path().join("state.db"), directory.path().join("away"));
     fs::rename(&file, &away).and_then(|()| fs::create_dir(&file)).expect("in the way");
     let (store, _) = hands.open(directory.path());
-    assert!(matches!(store.health(), StoreHealth::InMemory { .. }));
+    assert!(matches!(store.health(), StoreHealth::Unusable { .. }));
     drop(store);
     fs::remove_dir(&file).and_then(|()| fs::rename(&away, &file)).expect("back");
     let (_store, remembered) = hands.open(directory.path());
@@ -375,7 +376,7 @@ fn a_run_that_could_not_open_the_file_makes_the_end_before_it_a_crash() {
 fn without_a_directory_everything_works_and_nothing_is_kept() {
     let hands = Hands::new();
     let (store, remembered) = StateStore::open(None, hands.now()).expect("opened");
-    assert_eq!(store.health(), StoreHealth::InMemory { why: InMemory::NoDirectory });
+    assert_eq!(store.health(), StoreHealth::NoDirectory);
     assert_eq!((remembered.previous_run, remembered.is_continued), (PreviousRun::Unknown, false));
     store.begin(Vec::new()).expect("begun");
     store.put([Fact::set(Timestamp(START), policy("new"))]);
@@ -614,4 +615,30 @@ fn a_deleted_file_is_a_failure_until_it_is_put_back() {
     fs::rename(&elsewhere, &file).expect("put back");
     store.commit(vec![Fact::set(Timestamp(START), policy("2"))]).expect("committed");
     assert_eq!(store.health(), StoreHealth::Healthy);
+}
+
+#[test]
+fn file_of_a_newer_crawlgate_is_left_alone() {
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let (store, _) = hands.run(directory.path());
+    store.close().expect("closed");
+    let file = directory.path().join("state.db");
+    let open = || rusqlite::Connection::open(&file).expect("opened");
+    open().pragma_update(None, "user_version", 99).expect("written");
+    let (store, remembered) = hands.open(directory.path());
+    assert!(store.health().to_string().contains("newer"), "{}", store.health());
+    assert!(remembered.set_aside.is_none());
+    let version: i64 = open().query_row("PRAGMA user_version", [], |row| row.get(0)).expect("read");
+    assert_eq!(version, 99);
+}
+
+#[test]
+fn state_is_for_one_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (directory, hands) = (tempfile::tempdir().expect("a directory"), Hands::new());
+    let state = directory.path().join("state");
+    let (_store, _) = hands.run(&state);
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!((mode(&state), mode(&state.join("state.db"))), (0o700, 0o600));
+    assert_eq!(mode(&state.join("state.db-wal")), 0o600);
 }

@@ -3,6 +3,7 @@
 //! tables.
 
 use super::database::{Batch, Database, DatabaseError, RunRow};
+use super::error::StateError;
 use super::facts::Fact;
 use super::health::StoreHealth;
 use super::lock::DirectoryLock;
@@ -10,9 +11,7 @@ use super::previous_run::PreviousRun;
 use super::queue::Pending;
 use crate::clock::Moment;
 use crate::time::Timestamp;
-use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,25 +28,12 @@ const SELDOM: Duration = Duration::from_secs(5);
 /// Where the store has the time from.
 pub type Now = Arc<dyn Fn() -> Moment + Send + Sync>;
 
-/// Where a caller waits for the answer.
-pub type Done = SyncSender<Result<(), WriteError>>;
-
-/// Why something is not on the disk. Several callers may wait for the same transaction, so the errors are shared.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The transaction failed.
-    #[error(transparent)]
-    Transaction(Arc<DatabaseError>),
-    /// The lock of the directory could not be released.
-    #[error(transparent)]
-    Release(Arc<io::Error>),
-}
-
 /// Something that is to be done at once.
 pub struct Request {
     pub purpose: Purpose,
     pub facts: Vec<Fact>,
-    pub done: Done,
+    /// Where the caller waits for the answer.
+    pub done: SyncSender<Result<(), StateError>>,
 }
 
 /// What a request is for.
@@ -64,11 +50,17 @@ pub enum Purpose {
     Execute(&'static str),
 }
 
+/// What is to be written.
 #[derive(Default)]
-struct Queue {
+struct Work {
     pending: Pending,
     requests: Vec<Request>,
     prune: Option<Timestamp>,
+}
+
+#[derive(Default)]
+struct Queue {
+    work: Work,
     /// Facts were dropped: the next start must not trust this run.
     is_incomplete: bool,
     is_closed: bool,
@@ -78,38 +70,37 @@ struct Queue {
 struct Known {
     /// What the next start finds, and by what was lived through when it was so.
     on_disk: (PreviousRun, Duration),
-    failing: Option<(Timestamp, WriteError)>,
+    health: StoreHealth,
+    commits: u64,
 }
 
-/// What the handles and the thread share.
+/// What the handles and the thread share. [`super::StateStore`] derefs to it.
 pub struct Shared {
-    pub directory: String,
+    pub(super) directory: String,
     queue: Mutex<Queue>,
     wake: Condvar,
     known: Mutex<Known>,
-    commits: AtomicU64,
 }
 
 impl Shared {
-    pub fn new(directory: &Path, previous_run: PreviousRun, moment: Moment) -> Shared {
-        // The clean end was taken away when the file was opened.
-        let on_disk = match previous_run {
-            PreviousRun::Clean { at } => PreviousRun::Crashed { last_commit: at },
-            previous => previous,
-        };
+    /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
+    pub(super) fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, moment: Moment) -> Shared {
         Shared {
-            directory: directory.display().to_string(),
+            directory,
             queue: Mutex::default(),
             wake: Condvar::new(),
-            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), failing: None }),
-            commits: AtomicU64::new(0),
+            known: Mutex::new(Known { on_disk: (on_disk, moment.lived), health, commits: 0 }),
         }
     }
 
+    /// Takes facts that are to be written about once a second. Never waits.
     pub fn put(&self, facts: impl IntoIterator<Item = Fact>) {
+        if self.health().is_in_memory() {
+            return;
+        }
         let mut queue = self.queue();
         for fact in facts {
-            let has_room = queue.pending.add(fact);
+            let has_room = queue.work.pending.add(fact);
             self.note_room(&mut queue, has_room);
         }
     }
@@ -126,65 +117,74 @@ impl Shared {
     }
 
     /// Hands a request to the thread; says whether it still runs.
-    pub fn ask(&self, request: Request) -> bool {
+    pub(super) fn ask(&self, request: Request) -> bool {
         let mut queue = self.queue();
         if queue.is_closed {
             return false;
         }
         queue.is_closed = request.purpose == Purpose::Close;
-        queue.requests.push(request);
+        queue.work.requests.push(request);
         self.wake.notify_one();
         true
     }
 
+    /// Deletes with the next commit what ended before a moment, and the versions that nothing refers to any more.
     pub fn prune(&self, before: Timestamp) {
         let mut queue = self.queue();
-        queue.prune = queue.prune.max(Some(before));
+        queue.work.prune = queue.work.prune.max(Some(before));
     }
 
     /// The thread ends, and writes nothing more.
-    pub fn abandon(&self) {
+    pub(super) fn abandon(&self) {
         self.queue().is_closed = true;
         self.wake.notify_one();
     }
 
+    /// Whether what could not be committed may take effect: commits succeed, or the next start will see a gap anyway.
     pub fn may_publish(&self, moment: Moment) -> bool {
         let known = self.known();
         let (on_disk, at) = known.on_disk;
-        known.failing.is_none() || on_disk.cannot_mislead(moment, at)
+        matches!(known.health, StoreHealth::Healthy | StoreHealth::NoDirectory) || on_disk.cannot_mislead(moment, at)
     }
 
+    /// How the store is doing.
     pub fn health(&self) -> StoreHealth {
-        let known = self.known();
-        let Some((since, error)) = known.failing.clone() else { return StoreHealth::Healthy };
-        let last_commit = known.on_disk.0.end();
-        StoreHealth::Failing { directory: self.directory.clone(), since, error: error.to_string(), last_commit }
+        self.known().health.clone()
     }
 
+    /// How many transactions this process committed.
     pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Acquire)
+        self.known().commits
+    }
+
+    fn unwritten(&self, error: &dyn fmt::Display) -> StateError {
+        StateError::Unwritten { directory: self.directory.clone(), error: error.to_string() }
     }
 
     /// Notes what came of a transaction that wrote this time of the commit, if it wrote one.
-    fn note(&self, result: Result<Option<RunRow>, WriteError>, moment: Moment) {
+    fn note(&self, result: Result<Option<RunRow>, &DatabaseError>, moment: Moment) {
         let mut known = self.known();
         match result {
             Ok(run) => {
-                self.commits.fetch_add(1, Ordering::AcqRel);
+                known.commits += 1;
                 if let Some(RunRow { committed, incomplete, .. }) = run {
                     let previous = PreviousRun::Crashed { last_commit: committed };
                     known.on_disk = (if incomplete { PreviousRun::Unknown } else { previous }, moment.lived);
                 }
-                if known.failing.take().is_some() {
+                if std::mem::replace(&mut known.health, StoreHealth::Healthy) != StoreHealth::Healthy {
                     tracing::info!("the state directory {} is written again; nothing was lost", self.directory);
                 }
             }
             Err(error) => {
-                let since = known.failing.as_ref().map(|(since, _)| *since);
-                known.failing = Some((since.unwrap_or(moment.now), error));
-                drop(known);
-                if since.is_none() {
-                    tracing::error!("{}", self.health());
+                let (directory, error) = (self.directory.clone(), error.to_string());
+                let before = match known.health {
+                    StoreHealth::Failing { since, .. } => Some(since),
+                    _ => None,
+                };
+                let (since, last_commit) = (before.unwrap_or(moment.now), known.on_disk.0.end());
+                known.health = StoreHealth::Failing { directory, since, error, last_commit };
+                if before.is_none() {
+                    tracing::error!("{}", known.health);
                 }
             }
         }
@@ -197,16 +197,6 @@ impl Shared {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What was taken from the queue for one transaction.
-struct Taken {
-    pending: Pending,
-    requests: Vec<Request>,
-    prune: Option<Timestamp>,
-    is_incomplete: bool,
-    /// The facts before this moment are all there.
-    moment: Moment,
 }
 
 /// What the thread owns.
@@ -239,10 +229,10 @@ impl Writer {
 
     /// Writes until the store is closed or abandoned.
     pub fn run(mut self) {
-        while let Some(taken) = self.wait() {
-            let closes = taken.requests.iter().any(|request| request.purpose == Purpose::Close);
+        while let Some((work, moment)) = self.wait() {
+            let closes = work.requests.iter().any(|request| request.purpose == Purpose::Close);
             let began = Instant::now();
-            let (result, requests) = self.write(taken);
+            let (result, requests) = self.write(work, moment);
             let took = began.elapsed();
             self.next = Instant::now() + (took * (SHARE - 1)).clamp(EVERY, SELDOM);
             if closes {
@@ -252,19 +242,21 @@ impl Writer {
         }
     }
 
-    /// Waits until something is to be written; `None` when the store was abandoned.
-    fn wait(&mut self) -> Option<Taken> {
+    /// Waits until something is to be written. The facts before the moment are all there. `None` when the store was
+    /// abandoned.
+    fn wait(&mut self) -> Option<(Work, Moment)> {
         let shared = self.shared.clone();
         let mut queue = shared.queue();
         loop {
-            if !queue.requests.is_empty() {
+            if !queue.work.requests.is_empty() {
                 break;
             }
             if queue.is_closed {
                 return None;
             }
             let is_due = Instant::now() >= self.next;
-            let is_idle = queue.pending.is_empty() && queue.prune.is_none() && self.last_commit.elapsed() < IDLE;
+            let is_idle =
+                queue.work.pending.is_empty() && queue.work.prune.is_none() && self.last_commit.elapsed() < IDLE;
             if self.has_begun && is_due && !is_idle {
                 break;
             }
@@ -272,18 +264,12 @@ impl Writer {
             let waited = shared.wake.wait_timeout(queue, pause);
             queue = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Some(Taken {
-            pending: std::mem::take(&mut queue.pending),
-            requests: std::mem::take(&mut queue.requests),
-            prune: queue.prune.take(),
-            is_incomplete: queue.is_incomplete,
-            moment: (self.now)(),
-        })
+        Some((std::mem::take(&mut queue.work), (self.now)()))
     }
 
     /// One transaction; what could not be written waits again.
-    fn write(&mut self, taken: Taken) -> (Result<(), WriteError>, Vec<Request>) {
-        let Taken { mut pending, mut requests, prune, is_incomplete, moment } = taken;
+    fn write(&mut self, work: Work, moment: Moment) -> (Result<(), StateError>, Vec<Request>) {
+        let Work { mut pending, mut requests, prune } = work;
         let mut has_room = true;
         for request in &mut requests {
             if request.purpose == Purpose::Begin {
@@ -297,7 +283,7 @@ impl Writer {
                 self.database.execute(sql);
             }
         }
-        let is_incomplete = is_incomplete || !has_room;
+        let is_incomplete = self.shared.queue().is_incomplete || !has_room;
         let clean = requests.iter().any(|request| request.purpose == Purpose::Close);
         let run = RunRow { committed: moment.now, clean, incomplete: is_incomplete };
         let asked = requests.iter().flat_map(|request| &request.facts);
@@ -309,27 +295,27 @@ impl Writer {
             run: self.has_begun.then_some(run),
             is_durable: !requests.is_empty(),
         };
-        let result = self.database.write(&batch, moment.now).map_err(|error| WriteError::Transaction(Arc::new(error)));
-        self.shared.note(result.clone().map(|()| batch.run), moment);
+        let result = self.database.write(&batch, moment.now);
+        self.shared.note(result.as_ref().map(|()| batch.run), moment);
         if result.is_ok() {
             self.last_commit = Instant::now();
             self.forgets_observation &= !self.has_begun;
         } else {
             let mut queue = self.shared.queue();
-            has_room &= queue.pending.put_back(pending);
-            queue.prune = queue.prune.max(prune);
+            has_room &= queue.work.pending.put_back(pending);
+            queue.work.prune = queue.work.prune.max(prune);
             self.shared.note_room(&mut queue, has_room);
         }
-        (result, requests)
+        (result.map_err(|error| self.shared.unwritten(&error)), requests)
     }
 
     /// Gives the directory up, and only then says so to whoever closes the store.
-    fn end(self, result: Result<(), WriteError>, requests: Vec<Request>) {
-        let Writer { database, lock, has_begun, .. } = self;
+    fn end(self, result: Result<(), StateError>, requests: Vec<Request>) {
+        let Writer { database, lock, shared, has_begun, .. } = self;
         database.close();
         // A run that never began wrote no end of its own.
         let result = match result {
-            Ok(()) if has_begun => lock.release().map_err(|error| WriteError::Release(Arc::new(error))),
+            Ok(()) if has_begun => lock.release().map_err(|error| shared.unwritten(&error)),
             result => result,
         };
         drop(lock);
@@ -337,7 +323,7 @@ impl Writer {
     }
 }
 
-fn answer(requests: Vec<Request>, result: &Result<(), WriteError>) {
+fn answer(requests: Vec<Request>, result: &Result<(), StateError>) {
     for request in requests {
         // A caller that waits no more needs no answer.
         let _ = request.done.send(result.clone());

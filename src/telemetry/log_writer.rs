@@ -1,9 +1,7 @@
 //! Logs of JSON lines. [`LogWriter`] takes lines in on the thread of the request and gathers them; a thread of its own
 //! writes them several times a second. Waking that thread for each line would cost more than everything else. A full
 //! buffer drops lines and counts them, so a request never waits for a disk. Must not know what the lines say.
-//!
-//! A reopening of the file is [`Reopening::None`], then `Requested` by [`LogWriter::reopen`], then `Running` in the
-//! writer, then `None` again. Lines that wait meanwhile go into the new file.
+//! Lines that wait while the file is opened again go into the new file.
 
 use super::log_file::{LogFile, Lost};
 use serde::Serialize;
@@ -57,25 +55,18 @@ enum Problem {
     NotReopened { log: &'static str, error: String },
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Reopening {
-    #[default]
-    None,
-    Requested,
-    Running,
-}
-
 /// What waits to be written, and what the writer is to do.
 #[derive(Default)]
 struct Queue {
     waiting: Vec<u8>,
-    /// Octets that were ever taken in.
+    /// Octets that were ever taken in, and one for each time that the file is to be opened again.
     taken_in: u64,
-    /// Octets that the writer has written or lost.
+    /// How many of these are done: written, lost or opened again.
     done: u64,
     /// Whether a flush waits for the writer.
     hurry: bool,
-    reopening: Reopening,
+    /// How often the file is to be opened again before the lines are written; once is enough.
+    reopens: u64,
     closed: bool,
     /// Whether a line found no room since the writer last took lines.
     overflowed: bool,
@@ -84,7 +75,7 @@ struct Queue {
 
 impl Queue {
     fn must_write_now(&self) -> bool {
-        self.hurry || self.closed || self.waiting.len() >= ENOUGH || self.reopening == Reopening::Requested
+        self.hurry || self.closed || self.waiting.len() >= ENOUGH || self.reopens > 0
     }
 }
 
@@ -176,7 +167,7 @@ impl LogWriter {
         let end = Instant::now() + limit;
         let mut queue = shared.queue();
         let wanted = queue.taken_in;
-        while queue.done < wanted || queue.reopening != Reopening::None {
+        while queue.done < wanted {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -190,7 +181,10 @@ impl LogWriter {
     /// Opens the file again, after it was rotated.
     pub fn reopen(&self) {
         if let Some(shared) = self.shared() {
-            shared.queue().reopening = Reopening::Requested;
+            let mut queue = shared.queue();
+            queue.reopens += 1;
+            queue.taken_in += 1;
+            drop(queue);
             shared.work.notify_one();
         }
     }
@@ -199,8 +193,7 @@ impl LogWriter {
 /// What the writer takes from the queue at once.
 struct Batch {
     lines: Vec<u8>,
-    /// Whether the file is to be opened again before they are written.
-    reopens: bool,
+    reopens: u64,
     closed: bool,
     overflowed: bool,
 }
@@ -241,16 +234,13 @@ impl Writer {
         let mut queue = work.wait_timeout_while(queue, GATHERED, few).unwrap_or_else(PoisonError::into_inner).0;
         lines.clear();
         std::mem::swap(&mut lines, &mut queue.waiting);
-        let reopens = queue.reopening == Reopening::Requested;
-        if reopens {
-            queue.reopening = Reopening::Running;
-        }
+        let reopens = std::mem::take(&mut queue.reopens);
         queue.hurry = false;
         Batch { lines, reopens, closed: queue.closed, overflowed: std::mem::take(&mut queue.overflowed) }
     }
 
     fn write_batch(&mut self, batch: &Batch) -> Option<Problem> {
-        if batch.reopens
+        if batch.reopens > 0
             && let Err(error) = self.output.reopen()
         {
             tracing::error!(%error, "cannot open the {} again; crawlgate goes on with the open file", self.shared.name);
@@ -287,10 +277,7 @@ impl Writer {
             let not_reopened = || Some(Problem::NotReopened { log, error: self.output.reopen_problem()?.to_owned() });
             queue.problem = problem.or_else(too_slow).or_else(not_reopened);
         }
-        queue.done += batch.lines.len() as u64;
-        if queue.reopening == Reopening::Running {
-            queue.reopening = Reopening::None;
-        }
+        queue.done += batch.lines.len() as u64 + batch.reopens;
         drop(queue);
         self.shared.written.notify_all();
     }

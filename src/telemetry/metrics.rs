@@ -12,13 +12,11 @@ pub use by_crawler::CrawlerCounts;
 pub use connections::OpenConnection;
 pub use sites::SiteGauges;
 
-use connections::ConnectionGauges;
 use counters::{Counters, cut_label};
 use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The site label of requests for hosts that no site claims, and of requests that were refused before they were judged.
 pub const UNCLAIMED: &str = "unclaimed";
@@ -28,70 +26,32 @@ const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
 /// The upper bounds of `crawlgate_decision_seconds`.
 const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3];
 
-/// Responses of one status class. Found without looking labels up, because every forwarded request comes here.
-struct UpstreamClass {
-    requests: IntCounter,
-    seconds: Histogram,
-}
-
-/// The counters with a crawler. They share one cap.
-struct RequestCounters {
+/// All metrics, in a registry of their own.
+pub struct Metrics {
+    registry: Registry,
+    /// The counters with a crawler share one cap.
     requests: Counters,
     robots_txt: Counters,
     violations: Counters,
     /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
     identity: Counters,
-}
-
-impl RequestCounters {
-    fn new(register: Register<'_>) -> RequestCounters {
-        let series = Arc::default();
-        let count = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
-        RequestCounters {
-            requests: count(
-                "crawlgate_requests_total",
-                "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
-                &["site", "crawler", "kind", "action"],
-            ),
-            robots_txt: count(
-                "crawlgate_robots_txt_total",
-                "Responses to requests for robots.txt, by status.",
-                &["site", "crawler", "status"],
-            ),
-            violations: count(
-                "crawlgate_violations_total",
-                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
-                &["site", "crawler", "kind"],
-            ),
-            identity: count(
-                "crawlgate_identity_total",
-                "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
-             unverified.",
-                &["crawler", "outcome"],
-            ),
-        }
-    }
-}
-
-/// All metrics, in a registry of their own.
-pub struct Metrics {
-    registry: Registry,
-    counts: RequestCounters,
     sites: SiteMetrics,
     decision: Histogram,
-    /// In the order of [`STATUS_CLASSES`].
-    upstream: [UpstreamClass; STATUS_CLASSES.len()],
+    /// Responses and their seconds, in the order of [`STATUS_CLASSES`]. Found without looking labels up, because every
+    /// forwarded request comes here.
+    upstream: [(IntCounter, Histogram); STATUS_CLASSES.len()],
     upstream_failures: IntCounterVec,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
     in_flight: IntGauge,
-    connections: ConnectionGauges,
+    /// Of idle and of active connections.
+    connections: [IntGauge; 2],
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
     events_dropped: IntCounter,
     trapped: IntGauge,
     warnings: IntGauge,
-    /// Held while gauges of sites are set, so that two settings do not mix.
+    /// Held while gauges are set, so that two settings do not mix, and while they are read.
     setting: Mutex<()>,
 }
 
@@ -106,8 +66,30 @@ impl Metrics {
             .set(1);
         #[cfg(target_os = "linux")]
         let _ = registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
+        let series = Arc::default();
+        let by_crawler = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
         Arc::new(Metrics {
-            counts: RequestCounters::new(register),
+            requests: by_crawler(
+                "crawlgate_requests_total",
+                "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
+                &["site", "crawler", "kind", "action"],
+            ),
+            robots_txt: by_crawler(
+                "crawlgate_robots_txt_total",
+                "Responses to requests for robots.txt, by status.",
+                &["site", "crawler", "status"],
+            ),
+            violations: by_crawler(
+                "crawlgate_violations_total",
+                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
+                &["site", "crawler", "kind"],
+            ),
+            identity: by_crawler(
+                "crawlgate_identity_total",
+                "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
+                 unverified.",
+                &["crawler", "outcome"],
+            ),
             sites: SiteMetrics::new(register),
             decision: register.histogram(
                 "crawlgate_decision_seconds",
@@ -129,7 +111,7 @@ impl Metrics {
                 "crawlgate_requests_in_flight",
                 "Requests that were received and are not yet answered completely.",
             ),
-            connections: ConnectionGauges::new(register),
+            connections: connections::gauges(register),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
             events_left_out: register.counter(
@@ -150,14 +132,14 @@ impl Metrics {
 
     /// `crawlgate_requests_total{site,crawler,kind,action}`.
     pub fn request(&self, site: &str, crawler: &str, kind: &'static str, action: &'static str) {
-        self.counts.requests.count(&[site, crawler, kind, action]);
+        self.requests.count(&[site, crawler, kind, action]);
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
     /// `crawlgate_robots_last_fetch_timestamp_seconds{site,crawler}`. `now` is in seconds since 1970.
     pub fn robots_txt(&self, site: &str, crawler: &str, status: u16, now: i64) {
         let mut digits = [0; 3];
-        let by_name = self.counts.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
+        let by_name = self.robots_txt.count(&[site, crawler, status_label(status, &mut digits)]);
         // A crawler that is not counted by name is not timed by name.
         if by_name && matches!(status, 200 | 304) {
             self.sites.last_fetch.with_label_values(&[cut_label(site), cut_label(crawler)]).set(now);
@@ -166,13 +148,13 @@ impl Metrics {
 
     /// `crawlgate_violations_total{site,crawler,kind}`.
     pub fn violation(&self, site: &str, crawler: &str, kind: &'static str) {
-        self.counts.violations.count(&[site, crawler, kind]);
+        self.violations.count(&[site, crawler, kind]);
     }
 
     /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
     /// when sites go, so they must be few.
     pub fn identity(&self, crawler: &str, outcome: &'static str) {
-        self.counts.identity.count(&[crawler, outcome]);
+        self.identity.count(&[crawler, outcome]);
     }
 
     /// `crawlgate_decision_seconds`.
@@ -183,9 +165,9 @@ impl Metrics {
     /// `crawlgate_upstream_requests_total{status}` and `crawlgate_upstream_seconds{status}`, by class of status: `2xx`.
     pub fn upstream(&self, status: u16, seconds: f64) {
         let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
-        let upstream = &self.upstream[class];
-        upstream.requests.inc();
-        upstream.seconds.observe(seconds);
+        let (requests, in_seconds) = &self.upstream[class];
+        requests.inc();
+        in_seconds.observe(seconds);
     }
 
     /// `crawlgate_upstream_failures_total{reason}`.
@@ -205,15 +187,22 @@ impl Metrics {
 
     /// `crawlgate_access_log_dropped_total`: lines since the start. Never goes back.
     pub fn access_log_dropped(&self, lines: u64) {
-        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.access_log_dropped.inc_by(lines.saturating_sub(self.access_log_dropped.get()));
+        self.raise(&self.access_log_dropped, lines);
     }
 
     /// `crawlgate_events_left_out_total` and `crawlgate_events_dropped_total`, since the start. Never go back.
     pub fn events(&self, left_out: u64, dropped: u64) {
-        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.events_left_out.inc_by(left_out.saturating_sub(self.events_left_out.get()));
-        self.events_dropped.inc_by(dropped.saturating_sub(self.events_dropped.get()));
+        self.raise(&self.events_left_out, left_out);
+        self.raise(&self.events_dropped, dropped);
+    }
+
+    fn raise(&self, counter: &IntCounter, to: u64) {
+        let _one = self.setting();
+        counter.inc_by(to.saturating_sub(counter.get()));
+    }
+
+    fn setting(&self) -> MutexGuard<'_, ()> {
+        self.setting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `crawlgate_trapped`.
@@ -226,34 +215,9 @@ impl Metrics {
         self.warnings.set(i64::try_from(warnings).unwrap_or(i64::MAX));
     }
 
-    /// Sets the gauges of all sites, and removes every series of sites that are gone.
-    pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
-        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
-        let keep = |site: &str| site == UNCLAIMED || names.contains(site);
-        self.sites.remove_sites(&keep);
-        sites::remove_sites(&self.pages, &keep, |labels| self.pages.remove_label_values(labels).is_ok());
-        for counters in [&self.counts.requests, &self.counts.robots_txt, &self.counts.violations] {
-            counters.remove_sites(&keep);
-        }
-        self.sites.set(sites, reload_timestamp);
-    }
-
-    /// `crawlgate_identity_suspended{site,crawler}` of the lists that had anything to say.
-    pub fn set_suspended(&self, lists: &[(String, String, bool)]) {
-        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.sites.set_suspended(lists);
-    }
-
-    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
-    /// of the sites whose policies ask for it: site, the name of the state, the moment.
-    pub fn set_origin_robots(&self, sites: &[(String, &'static str, Option<i64>)]) {
-        let _one = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.sites.set_origin_robots(sites);
-    }
-
     /// The text exposition format.
     pub fn render(&self) -> String {
+        let _one = self.setting();
         let mut text = Vec::new();
         // Writing into memory does not fail, and all names are valid.
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
@@ -261,7 +225,7 @@ impl Metrics {
     }
 }
 
-fn upstream(register: Register<'_>) -> [UpstreamClass; STATUS_CLASSES.len()] {
+fn upstream(register: Register<'_>) -> [(IntCounter, Histogram); STATUS_CLASSES.len()] {
     let requests = register.counters(
         "crawlgate_upstream_requests_total",
         "Responses of the origin, by class of status.",
@@ -273,10 +237,7 @@ fn upstream(register: Register<'_>) -> [UpstreamClass; STATUS_CLASSES.len()] {
          second try. It does not include the body.",
         &["status"],
     );
-    STATUS_CLASSES.map(|class| UpstreamClass {
-        requests: requests.with_label_values(&[class]),
-        seconds: seconds.with_label_values(&[class]),
-    })
+    STATUS_CLASSES.map(|class| (requests.with_label_values(&[class]), seconds.with_label_values(&[class])))
 }
 
 fn status_label(status: u16, digits: &mut [u8; 3]) -> &str {

@@ -3,6 +3,7 @@
 //!
 //! A redirect to one of the site's own hosts is followed to the origin, not to the public name, which is crawlgate's.
 
+use super::super::authority;
 use super::super::hosts::Hosts;
 use super::super::trust;
 use super::{FetchFailure, FetchResult};
@@ -85,15 +86,6 @@ pub fn ask(question: &Question<'_>) -> FetchResult {
         }
     }
     result
-}
-
-/// `name:port`, or the name alone for the scheme's own port.
-fn authority(server: &ServerAddress) -> String {
-    let host = if server.host.contains(':') { format!("[{}]", server.host) } else { server.host.clone() };
-    match (server.tls, server.port) {
-        (false, 80) | (true, 443) => host,
-        (_, port) => format!("{host}:{port}"),
-    }
 }
 
 /// Where the next request goes.

@@ -43,7 +43,7 @@ impl AsyncWrite for Reluctant {
 #[tokio::test]
 async fn head_and_body_leave_in_one_call() {
     for body in [1_000, 100_000] {
-        let mut stream = Gathering::new(Reluctant { at_most: usize::MAX, ..Reluctant::default() });
+        let mut stream = Buffered::new(Reluctant { at_most: usize::MAX, ..Reluctant::default() });
         stream.write_all(&[b'h'; 200]).await.expect("written");
         assert_eq!(stream.stream.calls, 0, "it waits for the body");
         stream.write_all(&vec![b'b'; body]).await.expect("written");
@@ -55,7 +55,7 @@ async fn head_and_body_leave_in_one_call() {
 #[tokio::test]
 async fn short_writes_lose_and_reorder_nothing() {
     for at_most in [1, 7, 199, 200, 201, 8_191, 8_193] {
-        let mut stream = Gathering::new(Reluctant { at_most, ..Reluctant::default() });
+        let mut stream = Buffered::new(Reluctant { at_most, ..Reluctant::default() });
         let mut sent = Vec::new();
         for (place, length) in [200, 8_000, 1, 9_000, 0, 3, 20_000, 5].into_iter().enumerate() {
             let piece: Vec<u8> = (0..length).map(|octet| (octet % 251 + place) as u8).collect();
@@ -91,7 +91,7 @@ impl AsyncRead for Slow {
 
 /// How many octets it took to tell, and everything that is read afterwards.
 async fn begun(octets: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> {
-    let mut stream = Begun::new(Slow { octets: octets.to_vec(), at_a_time, calls: 0 });
+    let mut stream = Buffered::new(Slow { octets: octets.to_vec(), at_a_time, calls: 0 });
     poll_fn(|context| stream.poll_seen(context)).await?;
     let seen = stream.seen.len();
     let mut read = Vec::new();

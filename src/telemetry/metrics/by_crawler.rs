@@ -1,5 +1,6 @@
 //! The counters by crawler, as the read API shows them: [`CrawlerCounts`].
 
+use super::sites::label;
 use super::{Metrics, UNCLAIMED};
 use prometheus::core::Collector as _;
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ impl Metrics {
                 count(counts.entry((site.to_owned(), crawler.to_owned())).or_insert_with(new));
             }
         };
-        self.counts.requests.each(|labels, requests| {
+        self.requests.each(|labels, requests| {
             let [site, crawler, kind, action] = labels else { return };
             of(site, crawler, &|counts| {
                 counts.requests += requests;
@@ -38,22 +39,19 @@ impl Metrics {
                 *counts.actions.entry(action.to_string()).or_default() += requests;
             });
         });
-        self.counts.violations.each(|labels, violations| {
+        self.violations.each(|labels, violations| {
             let [site, crawler, kind] = labels else { return };
             of(site, crawler, &|counts| *counts.violations.entry(kind.to_string()).or_default() += violations);
         });
-        self.counts.robots_txt.each(|labels, answers| {
+        self.robots_txt.each(|labels, answers| {
             let [site, crawler, _] = labels else { return };
             of(site, crawler, &|counts| counts.robots_txt += answers);
         });
         for family in self.sites.last_fetch.collect() {
             for metric in family.get_metric() {
-                let value = |name: &str| {
-                    metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
-                };
-                let (Some(site), Some(crawler)) = (value("site"), value("crawler")) else { continue };
+                let (Some(site), Some(crawler)) = (label(metric, "site"), label(metric, "crawler")) else { continue };
                 let at = metric.get_gauge().get_value() as i64;
-                of(&site, &crawler, &|counts| counts.last_fetch = Some(at));
+                of(site, crawler, &|counts| counts.last_fetch = Some(at));
             }
         }
         counts.into_values().collect()

@@ -11,32 +11,20 @@ use super::register::Register;
 use prometheus::IntGauge;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The gauge of each state.
-#[derive(Clone, Debug)]
-pub(super) struct ConnectionGauges {
-    idle: IntGauge,
-    active: IntGauge,
-}
-
-impl ConnectionGauges {
-    pub(super) fn new(register: Register<'_>) -> ConnectionGauges {
-        let gauges = register.gauges(
-            "crawlgate_connections",
-            "Open connections of clients: active while a request is being received or answered, idle otherwise.",
-            &["state"],
-        );
-        ConnectionGauges { idle: gauges.with_label_values(&["idle"]), active: gauges.with_label_values(&["active"]) }
-    }
-
-    fn of(&self, active: bool) -> &IntGauge {
-        if active { &self.active } else { &self.idle }
-    }
+/// The gauges of idle and of active connections.
+pub(super) fn gauges(register: Register<'_>) -> [IntGauge; 2] {
+    let gauges = register.gauges(
+        "crawlgate_connections",
+        "Open connections of clients: active while a request is being received or answered, idle otherwise.",
+        &["state"],
+    );
+    ["idle", "active"].map(|state| gauges.with_label_values(&[state]))
 }
 
 impl Metrics {
     /// `crawlgate_connections{state}`: one more connection, idle at first.
     pub fn open_connection(&self) -> OpenConnection {
-        self.connections.idle.inc();
+        self.connections[0].inc();
         OpenConnection { gauges: self.connections.clone(), active: AtomicBool::new(false) }
     }
 }
@@ -44,7 +32,8 @@ impl Metrics {
 /// One open connection.
 #[derive(Debug)]
 pub struct OpenConnection {
-    gauges: ConnectionGauges,
+    /// Of idle and of active connections.
+    gauges: [IntGauge; 2],
     active: AtomicBool,
 }
 
@@ -53,14 +42,14 @@ impl OpenConnection {
     pub fn set_active(&self, active: bool) {
         // Read first: it is called for every piece of a request.
         if self.active.load(Ordering::Relaxed) != active && self.active.swap(active, Ordering::Relaxed) != active {
-            self.gauges.of(!active).dec();
-            self.gauges.of(active).inc();
+            self.gauges[usize::from(!active)].dec();
+            self.gauges[usize::from(active)].inc();
         }
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.gauges.of(*self.active.get_mut()).dec();
+        self.gauges[usize::from(*self.active.get_mut())].dec();
     }
 }

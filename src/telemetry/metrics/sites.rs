@@ -4,8 +4,11 @@
 
 use super::counters::{MAX_SERIES, cut_label};
 use super::register::Register;
+use super::{Metrics, UNCLAIMED};
 use prometheus::core::Collector;
-use prometheus::{Gauge, IntGaugeVec};
+use prometheus::proto::Metric;
+use prometheus::{IntGauge, IntGaugeVec};
+use std::collections::HashSet;
 
 /// The facts of a site when its policy changes.
 #[derive(Clone, Debug)]
@@ -33,7 +36,7 @@ pub(super) struct SiteMetrics {
     paused: IntGaugeVec,
     policy_info: IntGaugeVec,
     reload_success: IntGaugeVec,
-    reload_timestamp: Gauge,
+    reload_timestamp: IntGauge,
     origin_robots: IntGaugeVec,
     origin_robots_last_success: IntGaugeVec,
 }
@@ -80,7 +83,7 @@ impl SiteMetrics {
                 &["site"],
             ),
             reload_timestamp: register
-                .float_gauge("crawlgate_policy_reload_timestamp_seconds", "When crawlgate last loaded the policies."),
+                .gauge("crawlgate_policy_reload_timestamp_seconds", "When crawlgate last loaded the policies."),
             origin_robots: register.gauges(
                 "crawlgate_origin_robots_state",
                 "State of the copy of the origin's own robots.txt: 1 for the state that it is in.",
@@ -94,78 +97,79 @@ impl SiteMetrics {
             ),
         }
     }
+}
 
-    /// Sets the gauges of all sites.
-    pub(super) fn set(&self, sites: &[SiteGauges], reload_timestamp: i64) {
-        self.reload_timestamp.set(reload_timestamp as f64);
-        self.policy_info.reset();
+impl Metrics {
+    /// Sets the gauges of all sites, and removes every series of sites that are gone.
+    pub fn set_sites(&self, sites: &[SiteGauges], reload_timestamp: i64) {
+        let _one = self.setting();
+        let names: HashSet<&str> = sites.iter().map(|site| cut_label(&site.site)).collect();
+        let keep = |site: &str| site == UNCLAIMED || names.contains(site);
+        for counters in [&self.requests, &self.robots_txt, &self.violations] {
+            counters.remove_sites(&keep);
+        }
+        remove_sites(&self.pages, &keep, |labels| drop(self.pages.remove_label_values(labels)));
+        let SiteMetrics { last_fetch, indexable, front_page, retire, paused, policy_info, reload_success, .. } =
+            &self.sites;
+        remove_sites(last_fetch, &keep, |labels| drop(last_fetch.remove_label_values(labels)));
+        self.sites.reload_timestamp.set(reload_timestamp);
+        for gauges in [indexable, front_page, retire, paused, policy_info, reload_success] {
+            gauges.reset();
+        }
         for site in sites {
             let name = cut_label(&site.site);
-            self.indexable.with_label_values(&[name]).set(site.indexable.into());
-            self.front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
-            let retires = site.retire.iter().any(|(_, paths)| *paths > 0);
-            for (stage, paths) in site.retire {
-                match retires {
-                    true => self.retire.with_label_values(&[name, stage]).set(paths as i64),
-                    false => drop(self.retire.remove_label_values(&[name, stage])),
+            indexable.with_label_values(&[name]).set(site.indexable.into());
+            front_page.with_label_values(&[name]).set(site.front_page_seen.unwrap_or(0));
+            if site.retire.iter().any(|(_, paths)| *paths > 0) {
+                for (stage, paths) in site.retire {
+                    retire.with_label_values(&[name, stage]).set(paths as i64);
                 }
             }
-            self.paused.with_label_values(&[name]).set(site.paused.into());
-            self.reload_success.with_label_values(&[name]).set(site.reload_success.into());
+            paused.with_label_values(&[name]).set(site.paused.into());
+            reload_success.with_label_values(&[name]).set(site.reload_success.into());
             if !site.version.is_empty() {
-                self.policy_info.with_label_values(&[name, &site.version]).set(1);
+                policy_info.with_label_values(&[name, &site.version]).set(1);
             }
         }
     }
 
-    /// Removes the series of sites that are not kept.
-    pub(super) fn remove_sites(&self, keep: &dyn Fn(&str) -> bool) {
-        for gauges in
-            [&self.indexable, &self.front_page, &self.retire, &self.paused, &self.reload_success, &self.last_fetch]
-        {
-            remove_sites(gauges, keep, |labels| gauges.remove_label_values(labels).is_ok());
-        }
-    }
-
-    /// Each list is a site, a crawler, and whether the list is suspended.
-    pub(super) fn set_suspended(&self, lists: &[(String, String, bool)]) {
-        self.suspended.reset();
+    /// `crawlgate_identity_suspended{site,crawler}` of the lists that had anything to say: a site, a crawler, and whether
+    /// the list is suspended.
+    pub fn set_suspended(&self, lists: &[(String, String, bool)]) {
+        let _one = self.setting();
+        self.sites.suspended.reset();
         for (site, crawler, suspended) in lists.iter().take(MAX_SERIES) {
-            self.suspended.with_label_values(&[cut_label(site), cut_label(crawler)]).set((*suspended).into());
+            self.sites.suspended.with_label_values(&[cut_label(site), cut_label(crawler)]).set((*suspended).into());
         }
     }
 
-    /// Each site has a name, the name of its state, and the moment of the last success.
-    pub(super) fn set_origin_robots(&self, sites: &[(String, &'static str, Option<i64>)]) {
-        self.origin_robots.reset();
-        self.origin_robots_last_success.reset();
+    /// `crawlgate_origin_robots_state{site,state}` and `crawlgate_origin_robots_last_success_timestamp_seconds{site}`
+    /// of the sites whose policies ask for it: site, the name of the state, the moment.
+    pub fn set_origin_robots(&self, sites: &[(String, &'static str, Option<i64>)]) {
+        let _one = self.setting();
+        let SiteMetrics { origin_robots, origin_robots_last_success, .. } = &self.sites;
+        origin_robots.reset();
+        origin_robots_last_success.reset();
         for (site, state, last_success) in sites {
-            self.origin_robots.with_label_values(&[cut_label(site), *state]).set(1);
+            origin_robots.with_label_values(&[cut_label(site), *state]).set(1);
             if let Some(moment) = last_success {
-                self.origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
+                origin_robots_last_success.with_label_values(&[cut_label(site)]).set(*moment);
             }
         }
     }
 }
 
 /// Removes the series of a vector whose `site` label is not kept.
-pub(super) fn remove_sites(
-    vector: &impl Collector,
-    keep: &dyn Fn(&str) -> bool,
-    mut remove_series: impl FnMut(&[&str]) -> bool,
-) {
+fn remove_sites(vector: &impl Collector, keep: &dyn Fn(&str) -> bool, mut remove_series: impl FnMut(&[&str])) {
     let order: Vec<String> = vector.desc().first().map(|desc| desc.variable_labels.clone()).unwrap_or_default();
-    for family in vector.collect() {
-        for metric in family.get_metric() {
-            let value = |name: &str| {
-                metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value().to_owned())
-            };
-            if value("site").is_none_or(|site| keep(&site)) {
-                continue;
-            }
-            let values: Vec<String> = order.iter().filter_map(|name| value(name)).collect();
-            let values: Vec<&str> = values.iter().map(String::as_str).collect();
-            remove_series(&values);
+    for metric in vector.collect().iter().flat_map(|family| family.get_metric()) {
+        if label(metric, "site").is_some_and(|site| !keep(site)) {
+            remove_series(&order.iter().filter_map(|name| label(metric, name)).collect::<Vec<_>>());
         }
     }
+}
+
+/// The value of a label of a series.
+pub(super) fn label<'m>(metric: &'m Metric, name: &str) -> Option<&'m str> {
+    metric.get_label().iter().find(|label| label.name() == name).map(|label| label.value())
 }
