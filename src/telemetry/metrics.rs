@@ -66,30 +66,12 @@ impl Metrics {
             .set(1);
         #[cfg(target_os = "linux")]
         let _ = registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()));
-        let series = Arc::default();
-        let by_crawler = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
+        let [requests, robots_txt, violations, identity] = by_crawler(register);
         Arc::new(Metrics {
-            requests: by_crawler(
-                "crawlgate_requests_total",
-                "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
-                &["site", "crawler", "kind", "action"],
-            ),
-            robots_txt: by_crawler(
-                "crawlgate_robots_txt_total",
-                "Responses to requests for robots.txt, by status.",
-                &["site", "crawler", "status"],
-            ),
-            violations: by_crawler(
-                "crawlgate_violations_total",
-                "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
-                &["site", "crawler", "kind"],
-            ),
-            identity: by_crawler(
-                "crawlgate_identity_total",
-                "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
-                 unverified.",
-                &["crawler", "outcome"],
-            ),
+            requests,
+            robots_txt,
+            violations,
+            identity,
             sites: SiteMetrics::new(register),
             decision: register.histogram(
                 "crawlgate_decision_seconds",
@@ -223,6 +205,35 @@ impl Metrics {
         let _ = TextEncoder::new().encode(&self.registry.gather(), &mut text);
         String::from_utf8(text).unwrap_or_default()
     }
+}
+
+/// Requests, requests for robots.txt, violations and identities.
+fn by_crawler(register: Register<'_>) -> [Counters; 4] {
+    let series = Arc::default();
+    let count = |name: &str, help: &str, labels: &[&str]| Counters::new(register, &series, name, help, labels);
+    [
+        count(
+            "crawlgate_requests_total",
+            "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
+            &["site", "crawler", "kind", "action"],
+        ),
+        count(
+            "crawlgate_robots_txt_total",
+            "Responses to requests for robots.txt, by status.",
+            &["site", "crawler", "status"],
+        ),
+        count(
+            "crawlgate_violations_total",
+            "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
+            &["site", "crawler", "kind"],
+        ),
+        count(
+            "crawlgate_identity_total",
+            "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
+                 unverified.",
+            &["crawler", "outcome"],
+        ),
+    ]
 }
 
 fn upstream(register: Register<'_>) -> [(IntCounter, Histogram); STATUS_CLASSES.len()] {
