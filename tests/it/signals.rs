@@ -332,7 +332,7 @@ fn tdmrep_json_is_served_to_everybody_with_a_validator() {
     for name in ["etag", "content-length", "content-type"] {
         assert_eq!(head.field(name), file.field(name), "{name}");
     }
-    for (condition, status) in [(etag.as_str(), 304), ("\"x\"", 200), ("*", 304)] {
+    for (condition, status) in [(etag.as_str(), 304), ("\"x\"", 200), ("*", 200)] {
         let again = get(&gate, BROWSER, "/.well-known/tdmrep.json", &format!("If-None-Match: {condition}\r\n"));
         assert_eq!((again.status, again.field("etag")), (status, Some(etag.as_str())), "{condition}");
         assert_eq!(again.body.is_empty(), status == 304);
