@@ -101,8 +101,13 @@ impl HostHistories {
 
     /// The history of the host of a `Host` field value.
     pub fn of(&self, host: &[u8]) -> &HostHistory {
-        let known = self.index.find(host).and_then(|pattern| self.known.get(pattern));
-        known.map_or(&NO_HISTORY, |(_, history)| history)
+        self.find(host).map_or(&NO_HISTORY, |(_, history)| history)
+    }
+
+    /// The same, with the place of the closest pattern in [`HostHistories::each`].
+    pub fn find(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
+        let place = self.index.find(host)?;
+        self.known.get(place).map(|(_, history)| (place, &**history))
     }
 
     /// The history of each pattern; `None` stands for every other host.

@@ -54,6 +54,9 @@ impl World {
     /// What a crawler may have been given on a host besides what is in force: the rules of each version.
     fn held(&self, host: &str) -> Vec<String> {
         let snapshot = self.live().snapshot();
+        let (site, history) = snapshot.site_and_history(host.as_bytes()).expect("a site for this host");
+        assert_eq!(Some(site), snapshot.site_for_host(host.as_bytes()), "{host}");
+        assert!(std::ptr::eq(history, snapshot.history(host.as_bytes())), "{host}");
         let rules = |body: &[u8]| {
             let text = String::from_utf8_lossy(body);
             let rules = text.lines().filter_map(|line| line.strip_prefix("Disallow: "));

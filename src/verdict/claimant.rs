@@ -13,7 +13,7 @@ pub struct Claimant<'a> {
     pub site: usize,
     /// The site itself.
     pub entry: &'a SiteEntry,
-    /// What the host published before. Empty where the user agent claims to be no crawler: nothing is judged by it then.
+    /// What the host published before.
     pub history: &'a HostHistory,
     /// The claimed crawler.
     pub claim: Claim,
@@ -22,17 +22,17 @@ pub struct Claimant<'a> {
 impl<'a> Claimant<'a> {
     /// From the host and the user agent. `None` where no site claims the host.
     pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
-        let (site, entry) = site_of(snapshot, facts.host)?;
+        let (site, entry, history) = site_of(snapshot, facts.host)?;
         let claim = registry.identify_with(facts.user_agent, &entry.site.tokens);
-        Some(Claimant { site, entry, history: history_for(snapshot, facts.host, claim), claim })
+        Some(Claimant { site, entry, history, claim })
     }
 
     /// The same where `user_agent` may also be the bare token, id or name of a crawler, as people write it.
     pub fn named(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
-        let (site, entry) = site_of(snapshot, facts.host)?;
+        let (site, entry, history) = site_of(snapshot, facts.host)?;
         let agent = String::from_utf8_lossy(facts.user_agent);
         let claim = claim_of(&agent, registry, Some(&entry.site));
-        Some(Claimant { site, entry, history: history_for(snapshot, facts.host, claim), claim })
+        Some(Claimant { site, entry, history, claim })
     }
 
     /// Whether Last-Modified tells the version in force from every other that was published on the host. Where the host
@@ -42,14 +42,9 @@ impl<'a> Claimant<'a> {
     }
 }
 
-fn site_of<'a>(snapshot: &'a Snapshot, host: &[u8]) -> Option<(usize, &'a SiteEntry)> {
-    let index = snapshot.site_for_host(host)?;
-    Some((index, snapshot.sites().get(index)?))
-}
-
-/// A person's request pays for no lookup.
-fn history_for<'a>(snapshot: &'a Snapshot, host: &[u8], claim: Claim) -> &'a HostHistory {
-    if claim == Claim::Nobody { HostHistory::none() } else { snapshot.history(host) }
+fn site_of<'a>(snapshot: &'a Snapshot, host: &[u8]) -> Option<(usize, &'a SiteEntry, &'a HostHistory)> {
+    let (index, history) = snapshot.site_and_history(host)?;
+    Some((index, snapshot.sites().get(index)?, history))
 }
 
 /// One request to a site, with everything that its judgement rests on, but for the claimant's behaviour.

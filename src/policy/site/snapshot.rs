@@ -4,6 +4,7 @@ use super::{HostIndex, SiteEntry};
 use crate::policy::host_history::{HostHistories, HostHistory};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Everything the request path needs, replaced whole on every change.
@@ -12,6 +13,8 @@ pub struct Snapshot {
     sites: Vec<SiteEntry>,
     hosts: HostIndex,
     histories: HostHistories,
+    /// The site of the hosts of each pattern of `histories`; empty where some site has a pattern that is not among them.
+    site_of_pattern: Vec<Option<usize>>,
     /// The moment that it was made for.
     made_at: Timestamp,
     /// Counts replacements.
@@ -22,12 +25,19 @@ impl Snapshot {
     /// Indexes sites by host. Of two sites that claim one host the first wins; loading refuses such policies earlier.
     pub fn new(sites: Vec<SiteEntry>, generation: u64) -> Snapshot {
         let hosts = HostIndex::new(sites.iter().map(|entry| entry.site.policy.hosts.iter().map(|host| &host.value)));
-        Snapshot { sites, hosts, histories: HostHistories::default(), made_at: Timestamp::default(), generation }
+        let (histories, site_of_pattern, made_at) = (HostHistories::default(), Vec::new(), Timestamp::default());
+        Snapshot { sites, hosts, histories, site_of_pattern, made_at, generation }
     }
 
     /// With what the hosts published before this moment.
     pub fn with_histories(self, histories: HostHistories, made_at: Timestamp) -> Snapshot {
-        Snapshot { histories, made_at, ..self }
+        let known: HashSet<Option<&HostPattern>> = histories.each().map(|(pattern, _)| pattern).collect();
+        let mut claimed = self.sites.iter().flat_map(|entry| &entry.site.policy.hosts);
+        let is_whole = claimed.all(|host| known.contains(&Some(&host.value))) && known.contains(&None);
+        let name = |pattern: Option<&HostPattern>| pattern.map(ToString::to_string).unwrap_or_default();
+        let site = |(pattern, _)| self.hosts.find(name(pattern).as_bytes());
+        let site_of_pattern = if is_whole { histories.each().map(site).collect() } else { Vec::new() };
+        Snapshot { histories, site_of_pattern, made_at, ..self }
     }
 
     /// When something in it goes by the clock next: the bytes of a site, or whether its robots.txt is answered 503.
@@ -45,6 +55,18 @@ impl Snapshot {
     /// What the host of a `Host` field value published before. Does not allocate.
     pub fn history(&self, host: &[u8]) -> &HostHistory {
         self.histories.of(host)
+    }
+
+    /// The site for a `Host` field value, and what the host published before, with one look-up. Does not allocate.
+    pub fn site_and_history(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
+        let Some((pattern, history)) = self.histories.find(host) else {
+            return Some((self.site_for_host(host)?, HostHistory::none()));
+        };
+        // The closest pattern of a host is as close as that of its site, so all its hosts have one site.
+        match self.site_of_pattern.get(pattern) {
+            Some(site) => Some(((*site)?, history)),
+            None => Some((self.site_for_host(host)?, history)),
+        }
     }
 
     /// The history of each pattern of hosts; `None` stands for every other host.
