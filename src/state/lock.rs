@@ -71,6 +71,14 @@ impl DirectoryLock {
     }
 }
 
+impl Drop for DirectoryLock {
+    /// A process that was forked a moment ago has the file open until it runs its own program: closing it here would not
+    /// end the lock.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{DirectoryLock, FILE, Locking};
