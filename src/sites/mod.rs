@@ -4,7 +4,7 @@
 //!
 //! A change goes this way: `policy_directory` reads the files, `plan` compares them with the catalog, `catalog` applies
 //! the changes, and `publisher` commits and publishes what follows. Each file of the policy directory is in one state of
-//! [`policy_file::PolicyFile`]; what is published is in one state of `publisher`.
+//! `policy_file::PolicyFile`; what is published is in one state of `publisher`.
 
 mod catalog;
 mod change;

@@ -87,7 +87,7 @@ impl<'a> CachedVersions<'a> {
     }
 }
 
-/// The versions whose bits are set: [`bits`] the other way round.
+/// The versions whose bits are set: `bits` the other way round.
 pub fn chosen(versions: &[SupersededVersion], bits: u64) -> impl Iterator<Item = &SupersededVersion> {
     versions.iter().take(64).enumerate().filter(move |(place, _)| bits >> place & 1 == 1).map(|(_, held)| held)
 }
