@@ -34,41 +34,30 @@ pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> Req
     }
 }
 
-impl Head for RequestHeader {
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
+/// Pingora has a type for each direction, with the same methods.
+macro_rules! head {
+    ($($header:ty),+) => { $(
+        impl Head for $header {
+            fn headers(&self) -> &HeaderMap {
+                &self.headers
+            }
 
-    fn set(&mut self, name: &'static str, value: HeaderValue) {
-        written(name, self.insert_header(name, value));
-    }
+            fn set(&mut self, name: &'static str, value: HeaderValue) {
+                written(name, self.insert_header(name, value));
+            }
 
-    fn add(&mut self, name: &'static str, value: HeaderValue) {
-        written(name, self.append_header(name, value));
-    }
+            fn add(&mut self, name: &'static str, value: HeaderValue) {
+                written(name, self.append_header(name, value));
+            }
 
-    fn remove(&mut self, name: &HeaderName) {
-        self.remove_header(name);
-    }
+            fn remove(&mut self, name: &HeaderName) {
+                self.remove_header(name);
+            }
+        }
+    )+ };
 }
 
-impl Head for ResponseHeader {
-    fn headers(&self) -> &HeaderMap {
-        &self.headers
-    }
-
-    fn set(&mut self, name: &'static str, value: HeaderValue) {
-        written(name, self.insert_header(name, value));
-    }
-
-    fn add(&mut self, name: &'static str, value: HeaderValue) {
-        written(name, self.append_header(name, value));
-    }
-
-    fn remove(&mut self, name: &HeaderName) {
-        self.remove_header(name);
-    }
-}
+head!(RequestHeader, ResponseHeader);
 
 /// Pingora refuses names that are none, and more fields than a head can hold.
 fn written<T>(name: &'static str, result: Result<T>) {

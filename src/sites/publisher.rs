@@ -13,6 +13,7 @@ use super::pauses::Pauses;
 use crate::crawlers::Registry;
 use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
+use crate::policy::site::RobotsTxt;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
 use crate::time::Timestamp;
@@ -99,7 +100,14 @@ impl Publisher {
         let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
         facts.extend(self.new_versions(&sites, now));
         facts.extend(others.iter().cloned());
-        match if is_publication { self.store.publish(facts) } else { self.commit(facts) } {
+        let committed = match is_publication {
+            true => self.store.publish(facts),
+            false => {
+                self.commit(facts);
+                Ok(())
+            }
+        };
+        match committed {
             Ok(()) => {
                 if self.deferred.take().is_some() {
                     tracing::warn!("nothing waits for the state directory any more");
@@ -127,17 +135,16 @@ impl Publisher {
     }
 
     /// Facts that wait for nothing: where they cannot be committed now, the store tries again.
-    fn commit(&self, facts: Vec<Fact>) -> Result<(), StateError> {
+    fn commit(&self, facts: Vec<Fact>) {
         if !facts.is_empty() && self.store.commit(facts.clone()).is_err() {
             self.store.put(facts);
         }
-        Ok(())
     }
 
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
         let files = sites.iter().map(|entry| &entry.site.robots_txt);
         let new = files.filter(|file| !self.versions.contains(file.version));
-        let fact = |file: &crate::policy::site::RobotsTxt| {
+        let fact = |file: &RobotsTxt| {
             Fact::set(now, state::Version { id: file.version.to_string(), bytes: file.body.clone() })
         };
         new.map(fact).collect()
