@@ -15,7 +15,7 @@ mod served_file;
 mod tags;
 
 pub use answer::Answer;
-pub use errors::{Rejection, failure, rejection};
+pub use errors::{Rejection, failure, no_origin, rejection};
 pub use field::Field;
 pub use prepared::Answers;
 pub use ruling::{Asked, Ruling};

@@ -34,6 +34,10 @@ pub struct RequestContext {
     /// The server that was last tried, and how many were.
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
+    /// Whether no origin of the settings is for the host.
+    pub(super) has_no_origin: bool,
+    /// Whether it was counted that this server did not answer.
+    pub(super) failure_counted: bool,
     /// Whether the page is rewritten on its way.
     pub(super) body: PageRewrite,
     /// When the origin was first asked.
@@ -57,6 +61,8 @@ impl RequestContext {
             answered: false,
             origin: None,
             attempts: 0,
+            has_no_origin: false,
+            failure_counted: false,
             body: PageRewrite::No,
             asked_origin: None,
             _in_flight: InFlight::new(metrics),

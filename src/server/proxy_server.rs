@@ -37,7 +37,7 @@ impl ProxyServer {
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
-        let origins = Arc::new(Origins::new(&settings.origins));
+        let origins = rooms.origins.clone();
         let proxy = proxy(settings, rooms, origins.clone(), &server);
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);

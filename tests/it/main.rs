@@ -55,6 +55,8 @@ mod origin_robots;
 #[cfg(feature = "proxy")]
 mod reload;
 #[cfg(feature = "proxy")]
+mod running_status;
+#[cfg(feature = "proxy")]
 mod schema;
 #[cfg(feature = "proxy")]
 mod signals;
