@@ -185,7 +185,6 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         never_fetched: false,
         rule: None,
         rule_source: None,
-        rule_source: None,
         version: String::new(),
         held: Vec::new(),
         action: "block",
