@@ -180,7 +180,8 @@ fn counted(hosts: &[(String, u64)]) -> String {
 
 fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
     let (name, mut problems) = (&site.site, Vec::new());
-    if !site.reload_ok {
+    // A directory that cannot be read is one warning, and not a problem of each site.
+    if !site.reload_ok && !site.findings.is_empty() {
         let meanwhile = match (site.in_force, site.last_good_copy) {
             (false, _) => "no policy is in force",
             (true, true) => "the site runs on its last good copy",

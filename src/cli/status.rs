@@ -49,7 +49,7 @@ fn print(status: &InstanceStatus) -> io::Result<()> {
         print_origin(&mut out, origin)?;
     }
     for (host, requests) in &status.without_origin.hosts {
-        writeln!(out, "  none for {host}: {requests} requests")?;
+        writeln!(out, "  no origin for {host}\n    requests: {requests}")?;
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
     if origin.addresses == 0 {
         writeln!(out, "    its name cannot be resolved")?;
     }
-    writeln!(out, "    {requests} requests: {failures} without an answer, {server_errors} answered with 5xx")?;
+    writeln!(out, "    requests: {requests}, without an answer: {failures}, answered with 5xx: {server_errors}")?;
     if let Some(last) = &origin.last_failure {
         writeln!(out, "    last without an answer: {} {}{} ({})", last.at, last.host, last.target, last.reason)?;
     }

@@ -56,7 +56,7 @@ pub(super) fn count_failure(
     request: &RequestHeader,
     ctx: &mut RequestContext,
     reason: &'static str,
-    error: &Error,
+    error: &dyn std::fmt::Display,
 ) {
     let Some(choice) = ctx.origin.filter(|_| !ctx.failure_counted) else { return };
     ctx.failure_counted = true;

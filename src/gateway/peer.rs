@@ -27,9 +27,9 @@ pub(super) fn choose(gateway: &Gateway, session: &Session, ctx: &mut RequestCont
         Err(NoPeer::NoAddress(choice)) => {
             ctx.origin = Some(choice);
             gateway.metrics.upstream_failure("no_address");
-            let error = Error::explain(ErrorType::HTTPStatus(502), "the name of the origin has no address");
+            let error = "the name of the origin has no address";
             count_failure(gateway, request, ctx, "no_address", &error);
-            Err(error)
+            Error::e_explain(ErrorType::HTTPStatus(502), error)
         }
         Err(NoPeer::NoOrigin) => {
             ctx.has_no_origin = true;

@@ -126,8 +126,9 @@ impl OriginStatus {
                 .as_ref()
                 .map(|last| format!(", last at {} for {}{} ({})", last.at, last.host, last.target, last.reason));
             return Some(format!(
-                "the origin {origin} did not answer {failures} of {requests} requests in the last five minutes{}; their \
-                 clients got 502 or 504. Check whether it runs and can be reached from here",
+                "the origin {origin} did not answer {failures} of {requests} requests in the last five minutes{}; \
+                 a client gets 502 or 504, unless another server of the origin answers. Check whether it runs and can be \
+                 reached from here",
                 why.unwrap_or_default()
             ));
         }
