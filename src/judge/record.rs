@@ -108,6 +108,7 @@ impl Judge {
             rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
             rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
             version: site.robots_txt.version.to_string(),
+            history: judged.basis.name(),
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),

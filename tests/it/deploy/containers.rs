@@ -61,7 +61,10 @@ fn the_build_gets_everything_it_reads_and_nothing_else() {
             fs::copy(path(&file), target).expect("a copy");
         }
     }
-    let metadata = cargo(context.path()).args(["metadata", "--format-version", "1", "--no-deps", "--locked"]).output().expect("cargo");
+    let metadata = cargo(context.path())
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
+        .output()
+        .expect("cargo");
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
     // `metadata` does not miss the files of targets; a build does, before it compiles anything. So the build runs as far as
     // its first compilation, which is a script that leaves a file.
