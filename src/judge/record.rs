@@ -108,6 +108,7 @@ impl Judge {
             rule,
             rule_source,
             version: site.robots_txt.version.to_string(),
+            history: judged.basis.name(),
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),

@@ -109,7 +109,7 @@ impl Behaviours {
     ) -> Behaviour {
         let Some(subject) = Subject::of(case) else { return Behaviour::default() };
         let trapped = self.is_trapped(&subject, lived);
-        let was_served_current = !case.cached_versions.is_observed && self.was_served_current(case);
+        let was_served_current = !case.cached_versions.is_whole() && self.was_served_current(case);
         let delay = if trapped { None } else { crawl_delay(case, was_served_current) };
         Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, was_served_current }
     }

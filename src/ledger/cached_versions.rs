@@ -5,7 +5,7 @@ use super::host::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{HostHistory, SiteEntry};
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, superseded_since};
+use crate::verdict::{CachedVersions, Claimant, HistoryBasis, superseded_since};
 use std::time::Duration;
 
 /// Bots that no list knows.
@@ -55,10 +55,9 @@ pub fn cached_versions<'a>(
     let cached_since = cache.cached_since(entry, history, now);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
     // A copy from the second before the observation began may be used for as long as any.
-    let is_observed = host.is_some_and(|host| {
-        let is_unbroken = is_steady && !host.is_forsaken(entry.site.grace, now);
-        is_unbroken && host.is_of(&entry.site.name) && !may_be_cached(host.observed_since(history))
-    });
+    let is_unbroken =
+        is_steady && host.is_some_and(|host| !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name));
+    let is_observed = is_unbroken && host.is_some_and(|host| !may_be_cached(host.observed_since(history)));
     let is_behind_cache = entry.site.behind_cache.is_some();
     let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);
     // Where a cache answers crawlers, crawlgate cannot know what it served to which of them.
@@ -92,6 +91,11 @@ pub fn cached_versions<'a>(
         may_be_unknown,
         was_served,
         has_version_in_force,
-        is_observed,
+        // Where the operator says what was served before crawlgate, all versions are known that the crawler may have.
+        basis: match is_unbroken && history.is_declared {
+            _ if is_observed => HistoryBasis::Observed,
+            true => HistoryBasis::Declared,
+            false => HistoryBasis::Unknown,
+        },
     }
 }

@@ -52,6 +52,8 @@ pub struct Event {
     pub rule_source: Option<String>,
     /// The version of robots.txt in force.
     pub version: String,
+    /// What the next list rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no crawler.
+    pub history: &'static str,
     /// The other versions that the crawler may have cached.
     pub held: Vec<String>,
     pub action: &'static str,

@@ -186,6 +186,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         rule: None,
         rule_source: None,
         version: String::new(),
+        history: "unknown",
         held: Vec::new(),
         action: "block",
         would: None,

@@ -50,7 +50,7 @@ fn decided(
         now: Timestamp(0),
     };
     let (registry, cached_versions) =
-        (Registry::builtin(), CachedVersions { is_observed: true, ..CachedVersions::default() });
+        (Registry::builtin(), CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() });
     let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
     let case = Case { registry, facts, claimant, cached_versions };
     let decision = decide_for(&case, behaviour, &mut Scratch::default());
