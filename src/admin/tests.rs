@@ -7,7 +7,7 @@ use crate::origin::Origins;
 use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::state::StateStore;
-use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
+use crate::telemetry::{AccessLog, Events, Metrics};
 use crate::time::Timestamp;
 use ::http::Method;
 use std::io::{Read, Write};
@@ -35,7 +35,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         behaviours: Arc::default(),
         clock,
         metrics: Metrics::new(),
-        traffic: Traffic::default(),
+        traffic: Box::default(),
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,

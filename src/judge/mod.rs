@@ -40,8 +40,8 @@ pub struct Judge {
     pub clock: Clock,
     /// Counters.
     pub metrics: Arc<Metrics>,
-    /// What points at a mistake in the setup.
-    pub traffic: Traffic,
+    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
+    pub traffic: Box<Traffic>,
     /// A line for each request.
     pub access: AccessLog,
     /// A record of each request against the rules.

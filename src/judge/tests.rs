@@ -4,7 +4,6 @@ use super::*;
 use crate::clock::Moment;
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
-use crate::telemetry::Traffic;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Kind};
 use proptest::prelude::*;
@@ -52,7 +51,7 @@ fn judge(directory: &Path, policy: &str) -> Judge {
         behaviours: Arc::default(),
         clock,
         metrics: Metrics::new(),
-        traffic: Traffic::default(),
+        traffic: Box::default(),
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,

@@ -56,7 +56,8 @@ struct Server {
     peers: ArcSwap<Vec<HttpPeer>>,
     /// The address in use. If it does not accept connections, the next one is used.
     preferred: AtomicUsize,
-    health: Health,
+    /// Apart from the rest, which requests only read: each request writes it.
+    health: Box<Health>,
 }
 
 /// Why a request can be sent to no server.
@@ -190,7 +191,7 @@ impl Server {
             timeouts,
             peers: ArcSwap::default(),
             preferred: AtomicUsize::new(0),
-            health: Health::default(),
+            health: Box::default(),
         };
         if let Some(ip) = server.ip() {
             server.use_addresses(&[SocketAddr::new(ip, address.port)]);

@@ -15,7 +15,7 @@ use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
 use crate::state::StateStore;
-use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
+use crate::telemetry::{AccessLog, Events, Metrics};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl Rooms {
             behaviours: Arc::new(Behaviours::with(traps.clone())),
             clock,
             metrics: Metrics::new(),
-            traffic: Traffic::default(),
+            traffic: Box::default(),
             access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
