@@ -2,7 +2,7 @@
 //! the count may rely on the rest.
 
 use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
@@ -95,6 +95,10 @@ impl Judge {
             time: request.arrived,
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
+            calls_itself: match decision.claim {
+                Claim::Other | Claim::Tool => calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned),
+                Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
+            },
             identity: identity.name(),
             proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
             client: request.client.and_then(|address| self.addresses.apply(address)),

@@ -172,6 +172,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         time,
         site: site.into(),
         crawler: crawler.into(),
+        calls_itself: None,
         identity: "unverified",
         proof: "none",
         client: None,
