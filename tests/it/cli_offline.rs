@@ -331,6 +331,60 @@ fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
     assert_eq!(crawlgate(&["tester", "no-such-file", "--agent", "a", "/"]).status.code(), Some(3));
 }
 
+const GOOGLE_AND_STAR: &str = "User-agent: Googlebot\nDisallow: /images/\n\nUser-agent: AdsBot-Google\nUser-agent: Feedly\nDisallow: /ads/\n\n\
+     User-agent: *\nDisallow: /\n";
+
+/// (agent, further arguments, group, token, allowed) of `/images/`.
+const ASKED: &[(&str, &[&str], &str, Option<&str>, bool)] = &[
+    ("Googlebot-Image", &[], "named", Some("Googlebot"), false),
+    ("Applebot", &[], "named", Some("Googlebot"), false),
+    ("Googlebot-Image", &["--literal"], "star", None, false),
+    ("AdsBot-Google", &[], "named", Some("AdsBot-Google"), true),
+    ("AdsBot-Google-Mobile", &[], "not_bound", None, true),
+    ("AdsBot-Google-Mobile", &["--literal"], "star", None, false),
+    ("Perplexity-User", &[], "not_bound", None, true),
+    ("Feedly", &[], "named", Some("Feedly"), true),
+    ("OurOwnBot", &[], "star", None, false),
+    (
+        "Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)",
+        &[],
+        "named",
+        Some("Googlebot"),
+        false,
+    ),
+    ("OurOwnBot/1.0 (+https://own.example)", &[], "star", None, false),
+];
+
+#[test]
+fn tester_answers_for_a_known_crawler_as_its_operator_documents() {
+    let files = directory(&[("robots.txt", GOOGLE_AND_STAR)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for (agent, more, group, token, allowed) in ASKED {
+        let output = crawlgate(&[&["tester", &file, "--agent", agent, "/images/", "--json"], *more].concat());
+        let answer = &json(&output)[0];
+        let token = token.map_or(serde_json::Value::Null, Into::into);
+        assert_eq!((&answer["group"], &answer["token"]), (&(*group).into(), &token), "{agent} {more:?}: {answer}");
+        assert_eq!(answer["allowed"], *allowed, "{agent} {more:?}: {answer}");
+    }
+    let shown = text(&crawlgate(&["tester", &file, "--agent", "Googlebot-Image/1.0", "/images/"]).stdout);
+    assert!(shown.contains("taken for Googlebot-Image") && shown.contains("follows Googlebot's"), "{shown}");
+}
+
+#[test]
+fn tester_rejects_what_is_no_path_and_a_user_agent_of_people() {
+    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for (agent, url, remedy) in [
+        ("Googlebot", "cart/", "write `/cart/`"),
+        ("Googlebot", "shop.example/cart/", "write `https://shop.example/cart/`"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0", "/", "product token"),
+    ] {
+        let output = crawlgate(&["tester", &file, "--agent", agent, url]);
+        assert_eq!(output.status.code(), Some(2), "{agent} {url}");
+        assert!(text(&output.stderr).contains(remedy), "{}", text(&output.stderr));
+    }
+}
+
 fn with_input(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
         .args(arguments)
