@@ -347,23 +347,18 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     }
 }
 
-/// What a rule is about, as browsers would ask for it, and as it is written.
+/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like. The second is the
+/// directory of an index page, which Google allows along with it.
 fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
     let text = pattern.strip_suffix(b"$").unwrap_or(pattern);
-    let plain: Vec<u8> = text
-        .iter()
-        .flat_map(|octet| if *octet == b'*' { b"x".as_slice() } else { std::slice::from_ref(octet) })
-        .copied()
-        .collect();
-    let plain = match text.first() {
-        Some(b'/') => plain,
-        Some(b'*') => [b"/", plain.as_slice()].concat(),
-        _ => return Vec::new(),
-    };
+    if !text.starts_with(b"/") && !text.starts_with(b"*") {
+        return Vec::new();
+    }
+    let mut plain: Vec<u8> = if text.starts_with(b"*") { b"/".to_vec() } else { Vec::new() };
+    plain.extend(text.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }));
     let mut scratch = TargetScratch::default();
     let sent = scratch.normalise(&plain).sent.iter();
-    let sent = sent.map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
-    // The directory of an index page, which Google allows along with it.
-    let directory = plain.iter().rposition(|octet| *octet == b'/').map(|slash| plain[..=slash].to_vec());
-    [Some(sent), Some(plain), directory].into_iter().flatten().collect()
+    let sent: Vec<u8> = sent.map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
+    let directory = sent.iter().rposition(|octet| *octet == b'/').map(|slash| sent[..=slash].to_vec());
+    std::iter::once(sent).chain(directory).collect()
 }

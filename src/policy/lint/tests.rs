@@ -48,6 +48,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /%2A\n", "User-agent: *\nDisallow: /*/a\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: /x%24y\n", "User-agent: *\nDisallow: /x$y\n"),
     ("dialects-disagree", 2, "User-agent: *\nDisallow: *%61\n", "User-agent: *\nDisallow: *a\n"),
+    ("dialects-disagree", 2, "User-agent: *\nDisallow: /wiki/%7E\n",
+        "User-agent: *\nDisallow: /wiki/Löschkandidaten/\nDisallow: /a%c3%a4/b\n"),
     ("short-token", 1, "User-agent: ia\nDisallow: /a\n", "User-agent: ice\nDisallow: /a\n"),
     ("token-cut", 1, "User-agent: MJ12bot\nDisallow: /a\n", "User-agent: GPTBot\nDisallow: /a\n"),
     ("group-in-parts", 3, "User-agent: *\nDisallow: /a\nUser-agent: *\nDisallow: /b\n",
