@@ -304,15 +304,19 @@ fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Match
     }
     let rules = matcher.rules(usize::from(group));
     let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
-    if let Some(rule) = rules.find(target.sent) {
-        let outcome = if allows(rule) { Outcome::Allowed } else { Outcome::Disallowed };
-        return Matched { outcome, rule: reference(Some(rule)) };
+    let priority = |rule: usize| rules.rules().get(rule).map_or(0, |rule| rule.pattern.priority());
+    let sent = rules.find(target.sent);
+    if sent.is_some_and(|rule| !allows(rule)) {
+        return Matched { outcome: Outcome::Disallowed, rule: reference(sent) };
     }
-    // Many origins resolve dot segments and doubled slashes; where only that makes the path disallowed, the crawler
-    // kept to the letter of the RFC and still gets at what the owner closed.
+    // Many origins resolve dot segments, doubled slashes and `%2F`; where only that makes the path disallowed, the
+    // crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL as sent counts
+    // if it says more than the Disallow: `Allow: /` does not.
     match target.resolved.and_then(|resolved| rules.find(resolved)) {
-        Some(rule) if !allows(rule) => Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
-        _ => Matched { outcome: Outcome::Allowed, rule: reference(None) },
+        Some(rule) if !allows(rule) && sent.is_none_or(|sent| priority(sent) < priority(rule)) => {
+            Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) }
+        }
+        _ => Matched { outcome: Outcome::Allowed, rule: reference(sent) },
     }
 }
 

@@ -138,6 +138,21 @@ fn a_disallowed_crawler_is_refused_by_name_and_rule_and_counted() {
     eventually("two violations counted", || metric(&gate, series).filter(|count| *count == 2.0));
 }
 
+/// Origins merge slashes and decode `%2F`: they would answer with the file that crawlgate takes the place of.
+#[test]
+fn no_spelling_of_robots_txt_shows_the_file_of_the_origin() {
+    let origin = Origin::plain();
+    let gate = shop(&origin);
+    let file = gate.get("shop.example", "/robots.txt", BROWSER).body;
+    for target in ["//robots.txt", "/x/../robots.txt", "/%2Frobots.txt", "/./robots.txt?x", "/x%2f..%2frobots.txt"] {
+        for agent in [BROWSER, GPTBOT] {
+            let answer = gate.get("shop.example", target, agent);
+            assert_eq!((answer.status, &answer.body), (200, &file), "{target}");
+        }
+    }
+    assert!(origin.received().is_empty(), "the origin was asked");
+}
+
 #[test]
 fn every_request_of_a_crawler_is_counted_by_what_is_proven_of_it_and_none_of_a_person() {
     let origin = Origin::plain();
