@@ -4,12 +4,13 @@ use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, read};
 use super::{Failure, import, print_json};
-use crate::crawlers::Registry;
+use crate::crawlers::{Claim, Registry};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, lint_file};
-use crate::policy::model::EnforcementFields;
+use crate::policy::model::{EnforcementFields, Mode};
 use crate::robots::File;
 use crate::sites::RetireStatus;
+use crate::verdict::LINE_FOR_ALL;
 use crate::yaml::{Diagnostic, Severity};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -91,11 +92,25 @@ fn print(
         writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
         writeln!(out, "  hosts       {}", hosts(site))?;
         writeln!(out, "  mode        {}", mode(site))?;
+        if lets_unlisted_pass(site) {
+            writeln!(
+                out,
+                "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse"
+            )?;
+            writeln!(out, "              them as well, write `{LINE_FOR_ALL}`")?;
+        }
         let tests = match site.policy.tests.len() {
             0 => "none".to_owned(),
             tests => format!("{tests} passed"),
         };
         writeln!(out, "  tests       {tests}")?;
+        if site.html.is_some() {
+            writeln!(
+                out,
+                "  html        crawlgate requests the pages that it rewrites without compression: compress in"
+            )?;
+            writeln!(out, "              front of crawlgate, or limit `html.paths`")?;
+        }
         for retired in RetireStatus::of(&site.policy, site.at) {
             writeln!(out, "  retire      {retired}")?;
         }
@@ -138,6 +153,11 @@ fn mode(site: &Site) -> String {
     text
 }
 
+/// Whether the site refuses crawlers, but no unlisted bots.
+fn lets_unlisted_pass(site: &Site) -> bool {
+    site.policy.enforcement.site.mode == Some(Mode::Enforce) && site.crawler_rules(Claim::Other).unlisted
+}
+
 fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
     fields.mode.map(|mode| mode.name())
 }
@@ -156,6 +176,9 @@ struct SiteReport<'a> {
     file: &'a str,
     hosts: Vec<String>,
     mode: &'static str,
+    /// Whether `mode: enforce` does not refuse unlisted bots.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unlisted_only_observed: bool,
     tests: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retire: Vec<RetireStatus>,
@@ -201,6 +224,7 @@ fn site_report<'a>(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
         file: &site.policy.source.name,
         hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
         mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
+        unlisted_only_observed: lets_unlisted_pass(site),
         tests: site.policy.tests.len(),
         retire: RetireStatus::of(&site.policy, site.at),
         version: site.robots_txt.version.to_string(),

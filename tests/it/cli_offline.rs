@@ -243,6 +243,55 @@ fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() 
 }
 
 #[test]
+fn explain_for_a_host_that_no_policy_is_for_exits_1() {
+    let policies = directory(&[("shop.yaml", GOOD)]);
+    for more in [&[][..], &["--json"]] {
+        let question = ["explain", "--policies", path(&policies), "--user-agent", "GPTBot", "/", "--host"];
+        let output = crawlgate(&[&question[..], &["other.example"], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(!output.stdout.is_empty());
+        assert_eq!(crawlgate(&[&question[..], &["shop.example"], more].concat()).status.code(), Some(0));
+    }
+}
+
+const UNLISTED: &str = "FoozleBot/1.0 (+https://foozle.example)";
+
+/// The lines that `check` and `explain` name are written into the policy and do what they promise.
+#[test]
+fn check_and_explain_name_the_lines_that_refuse_an_unlisted_bot() {
+    let enforcing = format!("{GOOD}enforcement: {{ mode: enforce }}\n");
+    let policies = directory(&[("shop.yaml", &enforcing)]);
+    let explain = |policies: &tempfile::TempDir, more: &[&str]| {
+        let question = ["explain", "--policies", path(policies), "--host", "shop.example", "--user-agent", UNLISTED];
+        crawlgate(&[&question[..], &["/cart/"], more].concat())
+    };
+    let explained = json(&explain(&policies, &["--json"]));
+    assert_eq!((&explained["action"]["kind"], &explained["observed"]), (&"pass".into(), &"unlisted".into()));
+    let lines: Vec<String> = serde_json::from_value(explained["to_enforce"].clone()).expect("lines");
+    assert_eq!(lines.len(), 2, "{explained}");
+    let shown = text(&explain(&policies, &[]).stdout);
+    let checked = text(&crawlgate(&["check", path(&policies)]).stdout);
+    assert!(lines.iter().all(|line| shown.contains(line.as_str())), "{shown}");
+    assert!(checked.contains(&lines[1]), "{checked}");
+    assert_eq!(json(&crawlgate(&["check", "--json", path(&policies)]))["sites"][0]["unlisted_only_observed"], true);
+
+    for line in lines {
+        let mode = line.replace("enforcement: {", "enforcement: { mode: enforce,");
+        let named = directory(&[("shop.yaml", &format!("{GOOD}{mode}\n"))]);
+        assert_eq!(json(&explain(&named, &["--json"]))["action"]["kind"], "block", "{mode}");
+    }
+    let observing = directory(&[("shop.yaml", GOOD)]);
+    assert_eq!(json(&explain(&observing, &["--json"]))["observed"], "unlisted");
+    assert!(!text(&crawlgate(&["check", path(&observing)]).stdout).contains("unlisted"));
+}
+
+#[test]
+fn check_says_that_rewritten_pages_come_uncompressed() {
+    let policies = directory(&[("shop.yaml", &format!("{GOOD}html: meta\n"))]);
+    assert!(text(&crawlgate(&["check", path(&policies)]).stdout).contains("without compression"));
+}
+
+#[test]
 fn explain_shows_the_line_of_the_policy_that_decided() {
     let output = crawlgate(&["explain", "--host", "any.example", "--user-agent", "GPTBot", "/"]);
     let shown = text(&output.stdout);

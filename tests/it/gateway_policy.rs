@@ -300,6 +300,33 @@ fn a_paused_site_answers_503_and_its_robots_txt_too_when_asked() {
 }
 
 #[test]
+fn the_access_log_says_why_a_crawler_is_only_observed() {
+    let origin = Origin::plain();
+    let observing = SHOP.replace("shop.example", "calm.example").replace("mode: enforce", "mode: observe");
+    let careful = SHOP.replace("shop.example", "care.example") + "  unverified: observe\n";
+    let setup = Setup::before(origin.address).policy("shop", SHOP).policy("calm", &observing).policy("care", &careful);
+    let gate = setup.settings("logs: { access: access.log }").start();
+    gate.get("shop.example", "/cart/", "User-Agent: FoozleBot/1.0 (+https://foozle.example)\r\n");
+    gate.get("calm.example", "/cart/", GPTBOT);
+    gate.get("care.example", "/cart/", GPTBOT);
+    gate.get("shop.example", "/cart/", GPTBOT);
+    let lines: Vec<serde_json::Value> = eventually("four lines in the access log", || {
+        let text = crate::support::read(&gate.path("access.log"));
+        let lines: Vec<_> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        (lines.len() == 4).then_some(lines)
+    });
+    for (host, crawler, observed) in [
+        ("shop.example", "other", "unlisted".into()),
+        ("calm.example", "gptbot", "mode".into()),
+        ("care.example", "gptbot", "unverified".into()),
+        ("shop.example", "gptbot", serde_json::Value::Null),
+    ] {
+        let line = lines.iter().find(|line| line["host"] == host && line["crawler"] == crawler).expect("a line");
+        assert_eq!(line["observed"], observed, "{line}");
+    }
+}
+
+#[test]
 fn the_access_log_says_what_was_decided_and_by_which_rule() {
     let origin = Origin::plain();
     let setup = Setup::before(origin.address).policy("shop", SHOP);
