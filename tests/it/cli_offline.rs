@@ -434,6 +434,31 @@ fn tester_rejects_what_is_no_path_and_a_user_agent_of_people() {
     }
 }
 
+#[test]
+fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
+    let rules: String = (0..5).map(|number| format!("Disallow: /{number}/private/\n")).collect();
+    let files = directory(&[("robots.txt", &format!("User-agent: *\n{rules}User-agent: MJ12bot\nDisallow: /\n"))]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let shown = text(&crawlgate(&["check", &file]).stdout);
+    assert!(shown.contains("6 notes (5 private-path, 1 token-cut)") && !shown.contains("note["), "{shown}");
+    assert!(shown.contains("0 errors, 0 warnings"), "{shown}");
+    let shown = text(&crawlgate(&["check", "--notes", &file]).stdout);
+    assert!(shown.contains("note[token-cut]") && shown.contains("and 2 more of this kind"), "{shown}");
+    assert_eq!(shown.matches("note[private-path]").count(), 3, "{shown}");
+    let report = json(&crawlgate(&["check", "--json", &file]));
+    assert_eq!((&report["notes"], report["findings"].as_array().map(Vec::len)), (&6.into(), Some(4)), "{report}");
+}
+
+#[test]
+fn a_site_that_is_closed_to_everybody_is_the_first_thing_that_check_says() {
+    let files = directory(&[("robots.txt", "User-agent: *\nCrawl-delay: 9\n\nUser-agent: 008\nDisallow: /\n")]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let output = crawlgate(&["check", "--deny-warnings", &file]);
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("warning[site-closed]: line 5 closes the whole site to every crawler"), "{shown}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
 fn with_input(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
         .args(arguments)
