@@ -138,9 +138,9 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
     for group in subject.groups.iter().filter(|group| !std::ptr::eq(*group, star)) {
         let only_opens =
             !group.rules.is_empty() && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
-        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| follows_star(agent, registry)) else {
-            continue;
-        };
+        // Of a misspelt token it is said that no crawler has it.
+        let of_crawler = |agent: &str| follows_star(agent, registry) && nearly(agent, registry).is_none();
+        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else { continue };
         left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
         if only_opens || group.closing().is_some() || left == 0 {
             continue;

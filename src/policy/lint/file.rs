@@ -244,8 +244,8 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     let mut outside = file.lines().iter().take_while(|line| line.number < first_agent).filter(is_rule);
     let Some(first) = outside.next() else { return };
     let message = match outside.count() {
-        0 => "this rule is for no crawler: it stands before the first User-agent".to_owned(),
-        more => format!("this rule and {more} more are for no crawler: they stand before the first User-agent"),
+        0 => "this rule is for no crawler: no User-agent stands above it".to_owned(),
+        more => format!("this rule and {more} more are for no crawler: no User-agent stands above them"),
     };
     found.push(
         lints::RULE_OUTSIDE_GROUP.at(span_of_line(file, first.number), message).help("write `User-agent: *` above it"),

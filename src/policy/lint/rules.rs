@@ -91,7 +91,7 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             diagnostics.push(
                 lints::DOLLAR_INSIDE
                     .at(rule.span, format!("`{pattern}` matches only URLs with the character `$`"))
-                    .help("`$` is the end of a URL only as the last character of a rule: end the rule there"),
+                    .help("`$` is the end of a URL only as the last character of a rule"),
             );
         }
         if pattern.bytes().filter(|octet| *octet == b'*').count() > MAX_WILDCARDS {

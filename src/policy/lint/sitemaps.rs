@@ -13,12 +13,11 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     for (url, span) in &subject.sitemaps {
         let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme)) else {
             let host = subject.hosts.iter().find(|host| !host.wildcard);
-            let host = host.map_or("shop.example", |host| host.name.as_str());
-            diagnostics.push(
-                lints::SITEMAP_RELATIVE
-                    .at(*span, format!("`{url}` is no absolute URL"))
-                    .help(format!("write it whole: `https://{host}/{}`", url.trim_start_matches('/'))),
-            );
+            let finding = lints::SITEMAP_RELATIVE.at(*span, format!("`{url}` is no absolute URL"));
+            diagnostics.push(finding.help(match host {
+                Some(host) => format!("write it whole: `https://{}/{}`", host.name, url.trim_start_matches('/')),
+                None => "write it whole, with `https://` and the host".to_owned(),
+            }));
             continue;
         };
         let host = rest.split(['/', '?', '#']).next().unwrap_or("");
