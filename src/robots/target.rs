@@ -16,11 +16,14 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Whether this is `/robots.txt` with any query, which is always allowed (RFC 9309 section 2.2.2), or resolves to
-    /// it: an origin would answer `//robots.txt` with a file of its own.
+    /// Whether this is `/robots.txt` with any query, which is always allowed (RFC 9309 section 2.2.2).
     pub fn is_robots_txt(&self) -> bool {
-        let is_file = |target| split_query(target).0 == b"/robots.txt";
-        is_file(self.sent) || self.resolved.is_some_and(is_file)
+        is_robots_txt(self.sent)
+    }
+
+    /// Whether this is `/robots.txt` or resolves to it: an origin would answer `//robots.txt` with its own file.
+    pub fn reaches_robots_txt(&self) -> bool {
+        self.is_robots_txt() || self.resolved.is_some_and(is_robots_txt)
     }
 }
 
@@ -57,6 +60,10 @@ impl TargetScratch {
         };
         Target { sent, resolved: resolve_into(sent, resolved) }
     }
+}
+
+fn is_robots_txt(target: &[u8]) -> bool {
+    split_query(target).0 == b"/robots.txt"
 }
 
 /// Path, and the query with its `?`.

@@ -470,10 +470,6 @@ fn lints_say_what_an_owner_may_not_have_meant() {
         [("group-drops-star-rules", 5)]
     );
     assert_eq!(
-        errors("robots:\n  origin: replace\n  groups:\n    - { agents: Googlebot, disallow: [/x/] }\n"),
-        [("applebot-follows-googlebot", 4)]
-    );
-    assert_eq!(
         errors("robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 503 }\n"),
         [("permanent-error", 0)]
     );

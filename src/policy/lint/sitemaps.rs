@@ -49,10 +49,10 @@ pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Whether a host belongs to the domain of a site's host.
 fn is_for(known: &HostPattern, host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
-    match known.wildcard {
-        true => name.strip_suffix(&known.name).is_some_and(|rest| rest.ends_with('.')),
-        false => name == known.name,
-    }
+    // Sitemaps stand on hosts of their own, and `www` is mostly the same site.
+    let domain = known.name.strip_prefix("www.").unwrap_or(&known.name);
+    name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -80,6 +80,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nDisallow: /a\nSitemap: https://shop.example/s.xml\n"),
     ("sitemap-disallowed", 3, "User-agent: *\nDisallow: /a\nSitemap: https://shop.example/a/s.xml\n",
         "User-agent: *\nDisallow: /a\nAllow: /a/s.xml\nSitemap: https://shop.example/a/s.xml\n"),
+    ("sitemap-other-host", 1, "Sitemap: https://shop-example.cdn.example/s.xml\n",
+        "Sitemap: https://www.shop.example/s.xml\nSitemap: https://sitemaps.shop.example/s.xml\n"),
     ("sitemap-other-host", 1, "Sitemap: https://other.example/s.xml\n", "Sitemap: https://SHOP.example:443/s.xml\n"),
     ("site-closed", 0, "User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\nUser-agent: Googlebot\nDisallow: /a\n"),
     ("site-closed", 0, "User-agent: Bingbot\nDisallow: /a\nUser-agent: Googlebot\nDisallow: /*\n",
