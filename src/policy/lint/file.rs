@@ -293,7 +293,7 @@ fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
         }
         seen.extend(own);
         // Agents, then only extensions, then another agent: one group, whatever the owner meant.
-        for pair in group.agents.windows(2) {
+        for pair in group.agents.windows(2).filter(|pair| !pair[0].token.eq_ignore_ascii_case(&pair[1].token)) {
             let between = group.others.iter().find(|other| (pair[0].line..pair[1].line).contains(other));
             if let Some(between) = between {
                 let record = file.line(*between).and_then(|line| line.record.as_ref());

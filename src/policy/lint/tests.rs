@@ -101,6 +101,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("missing-colon", 1, "Sitemap https://shop.example/s.xml\n", "Sitemap : https://shop.example/s.xml\n"),
     ("glued-group", 3, "User-agent: msnbot\nCrawl-delay: 10\nUser-agent: Baiduspider\nDisallow: /\n",
         "User-agent: msnbot\nCrawl-delay: 10\nAllow: /\nUser-agent: Baiduspider\nDisallow: /\n"),
+    ("glued-group", 3, "User-agent: *\nCrawl-delay: 5\nUser-agent: Bingbot\nDisallow: /a\n",
+        "User-agent: *\nCrawl-delay: 5\nUser-agent: *\nDisallow: /a\n"),
     ("rule-outside-group", 1, "Disallow: /a\nUser-agent: *\nDisallow: /b\n", "Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: /b\n"),
     ("misspelt-key", 2, "User-agent: *\nDisalow: /a\n", "User-agent: *\ndisallow: /a\n"),
     ("misspelt-key", 2, "User-agent: *\nDisallowed: /a\n", "User-agent: *\nDisallow : /a\n"),
