@@ -9,7 +9,7 @@ use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Facts, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
@@ -163,6 +163,7 @@ impl Judge {
                 None => REFUSE,
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
+            observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             error: outcome.error,
         }

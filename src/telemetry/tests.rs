@@ -98,6 +98,7 @@ fn record(target: &str) -> AccessRecord<'_> {
         rule: None,
         action: "pass",
         would: None,
+        observed: None,
         version: Some(crate::policy::Version([0, 1, 2, 3, 4, 5, 6, 255])),
         error: None,
     }

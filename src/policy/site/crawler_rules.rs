@@ -22,6 +22,8 @@ pub struct CrawlerRules {
     pub never_bound: bool,
     /// How far it is enforced.
     pub mode: Mode,
+    /// Whether it is a bot without a known purpose that no line of the policy names: never more than observed.
+    pub unlisted: bool,
     /// Index of the answer to what is disallowed.
     pub disallowed: u16,
     /// Index of the answer to what is ambiguous.
