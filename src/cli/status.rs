@@ -6,6 +6,7 @@ use crate::admin::control::{Request, Response};
 use crate::origin::OriginStatus;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
+use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
 
 /// Show the sites, origins and problems of the running crawlgate
@@ -100,6 +101,9 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     for other in &site.modes {
         let name = if other.name == "other" { "bots that no list knows" } else { &other.name };
         writeln!(out, "              {} for {name}", other.mode)?;
+        if other.name == "other" && other.mode == "observe" {
+            writeln!(out, "              (to refuse these as well, write `{LINE_FOR_ALL}`)")?;
+        }
     }
     if !site.exempt.is_empty() {
         writeln!(out, "              never refused: {}", site.exempt.join(", "))?;

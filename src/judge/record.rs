@@ -2,14 +2,14 @@
 //! the count may rely on the rest.
 
 use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Facts, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
@@ -95,6 +95,10 @@ impl Judge {
             time: request.arrived,
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
+            calls_itself: match decision.claim {
+                Claim::Other | Claim::Tool => calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned),
+                Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
+            },
             identity: identity.name(),
             proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
             client: request.client.and_then(|address| self.addresses.apply(address)),
@@ -161,6 +165,7 @@ impl Judge {
                 None => REFUSE,
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
+            observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             error: outcome.error,
         }

@@ -102,6 +102,7 @@ fn busy() -> (Origin, Gate) {
     }
     for (host, target, agent) in [
         ("site.test", "/cart/", GPTBOT),
+        ("site.test", "/cart/", "SomeBot/1.0 (+https://some.example/bot)"),
         ("site.test", "/", BROWSER),
         ("site.test", "/", "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1"),
         ("down.test", "/", BROWSER),
