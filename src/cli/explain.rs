@@ -7,8 +7,8 @@ use crate::crawlers::Registry;
 use crate::policy::{ParsedVersion, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, ResponseFacts, explain_for, identity_by_policy,
-    report_unclaimed,
+    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, ResponseFacts, explain_for,
+    identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Some(held) => CachedVersions {
                     versions: cached.as_slice(),
                     cached: u64::from(cached.is_some()),
-                    is_observed: true,
+                    basis: HistoryBasis::Observed,
                     was_served: held != "none",
                     ..CachedVersions::default()
                 },

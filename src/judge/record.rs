@@ -2,7 +2,7 @@
 //! the count may rely on the rest.
 
 use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
@@ -95,6 +95,10 @@ impl Judge {
             time: request.arrived,
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
+            calls_itself: match decision.claim {
+                Claim::Other | Claim::Tool => calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned),
+                Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
+            },
             identity: identity.name(),
             proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
             client: request.client.and_then(|address| self.addresses.apply(address)),
@@ -108,6 +112,7 @@ impl Judge {
             rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
             rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
             version: site.robots_txt.version.to_string(),
+            history: judged.basis.name(),
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),

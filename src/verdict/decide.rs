@@ -123,7 +123,7 @@ impl<'a> Question<'a> {
                     _ if self.rules.never_bound => Kind::NotBound,
                     // A crawler that goes by that version keeps to the letter of the RFC.
                     Cached::Ambiguous => Kind::Ambiguous,
-                    Cached::Disallows if self.case.cached_versions.is_observed => Kind::Violation,
+                    Cached::Disallows if self.case.cached_versions.is_whole() => Kind::Violation,
                     Cached::Disallows => Kind::Unproven,
                 };
                 (Verdict::Disallowed, kind)
@@ -158,7 +158,7 @@ impl<'a> Question<'a> {
     fn is_trap_hit(&self, ruling: &Ruling) -> bool {
         let against_the_rules = ruling.verdict == Verdict::Disallowed
             && matches!(ruling.kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-        if !against_the_rules || self.rules.exempt || !self.case.cached_versions.is_observed || !self.is_enforced() {
+        if !against_the_rules || self.rules.exempt || !self.case.cached_versions.is_whole() || !self.is_enforced() {
             return false;
         }
         let traps = &self.site().traps;
@@ -212,7 +212,7 @@ impl<'a> Question<'a> {
                 if let Some(wait) = self.behaviour.too_fast {
                     let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
                     // The crawler may have cached an unknown version with a shorter delay, or with none.
-                    let kind = if self.case.cached_versions.is_observed { Kind::TooFast } else { Kind::Unproven };
+                    let kind = if self.case.cached_versions.is_whole() { Kind::TooFast } else { Kind::Unproven };
                     finding.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
                 }
             }
@@ -263,7 +263,7 @@ fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
 /// served the version in force, and a request that comes sooner is no violation.
 pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration> {
     let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
-    if case.cached_versions.may_be_unknown || !case.cached_versions.is_observed && !was_served_current {
+    if case.cached_versions.may_be_unknown || !case.cached_versions.is_whole() && !was_served_current {
         return None;
     }
     case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.parsed) {

@@ -232,6 +232,13 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
             let purpose = purpose.map_or("other", |purpose| purpose.name());
             CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
         }
+        Claim::Tool => CrawlerReport {
+            id,
+            name: "a program that no list knows".into(),
+            operator: None,
+            token: None,
+            purpose: "tool",
+        },
         Claim::Other | Claim::Nobody => {
             CrawlerReport { id, name: "a bot that no list knows".into(), operator: None, token: None, purpose: "other" }
         }

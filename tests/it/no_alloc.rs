@@ -3,7 +3,7 @@
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::{SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{CachedVersions, Facts, Identity, Kind, Scratch, decide, load};
+use crawlgate::verdict::{CachedVersions, Facts, HistoryBasis, Identity, Kind, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -104,7 +104,10 @@ fn judging_allocates_nothing() {
                 now: Timestamp(0),
             };
             // A trap springs where nobody can have a copy without it.
-            let cached_versions = CachedVersions { is_observed: kind == Kind::Trapped, ..CachedVersions::default() };
+            let cached_versions = CachedVersions {
+                basis: if kind == Kind::Trapped { HistoryBasis::Observed } else { HistoryBasis::Unknown },
+                ..CachedVersions::default()
+            };
             let before = ALLOCATIONS.get();
             let decision = decide(&snapshot, Registry::builtin(), &facts, &cached_versions, &mut scratch);
             let allocated = ALLOCATIONS.get() - before;

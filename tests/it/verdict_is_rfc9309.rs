@@ -7,8 +7,8 @@ use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, ResponseFacts, Scratch, Verdict, decide, explain,
-    explain_for,
+    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, Kind, ResponseFacts, Scratch, Verdict,
+    decide, explain, explain_for,
 };
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
@@ -406,7 +406,7 @@ proptest! {
             let facts = facts(&user_agent, target);
             let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
-            let cached_versions = CachedVersions { versions: &held, cached: 1, is_observed: true, was_served: true, ..CachedVersions::default() };
+            let cached_versions = CachedVersions { versions: &held, cached: 1, basis: HistoryBasis::Observed, was_served: true, ..CachedVersions::default() };
             let decision = decide(&now, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
             // What was ambiguous then is so to who goes by it: the RFC lets it ask.
             let expected = match then.kind {
@@ -429,7 +429,7 @@ proptest! {
         let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
-            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, is_observed: watched };
+            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, basis: if watched { HistoryBasis::Observed } else { HistoryBasis::Unknown } };
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");

@@ -78,6 +78,8 @@ impl CrawlerRulesTable {
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
         let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
         let other = settle.crawler_rules(&mut std::iter::empty(), &Nature::unknown());
+        let tool =
+            settle.crawler_rules(&mut std::iter::empty(), &Nature { purpose: Purpose::Tool, ..Nature::unknown() });
         let nobody = CrawlerRules {
             judged: false,
             unlisted: false,
@@ -87,7 +89,7 @@ impl CrawlerRulesTable {
             crawl_delay: None,
             ..other
         };
-        (CrawlerRulesTable { known, tokens, other, nobody }, settle.answers)
+        (CrawlerRulesTable { known, tokens, other, tool, nobody }, settle.answers)
     }
 }
 
