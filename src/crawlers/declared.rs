@@ -4,7 +4,7 @@
 //! so, or else a tool's. This file knows user agents as bytes and must not know the registry.
 
 use super::Claim;
-use super::octets::{ends_with, is_token_byte};
+use super::octets::{contains, ends_with, is_token_byte};
 use super::shape::{Shape, Words, has_tool_word};
 use std::ops::Range;
 
@@ -121,8 +121,7 @@ fn is_bot_alone(text: &[u8]) -> bool {
 /// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
 /// `(KHTML, like Gecko; Google Web Preview)`. On phones that is a proxy of a person's browser: `googleweblight`.
 fn adds_to_engine(text: &[u8]) -> bool {
-    let Some(at) = memchr::memmem::find(text, b"(KHTML, like Gecko") else { return false };
-    text.get(at + b"(KHTML, like Gecko".len()) == Some(&b';') && !contains(text, b"mobile")
+    contains(text, b"(khtml, like gecko;") && !contains(text, b"mobile")
 }
 
 /// Whether the string names a page or a mail address. A component of old browsers, `Embedded Web Browser from:
@@ -280,8 +279,4 @@ fn is_mail_host(text: &[u8]) -> bool {
 
 fn begins_with(text: &[u8], lower: &[u8]) -> bool {
     text.get(..lower.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
-}
-
-fn contains(text: &[u8], lower: &[u8]) -> bool {
-    text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
 }

@@ -2,7 +2,7 @@
 //! neither. What has neither shape is a program. The words are facts about systems, engines and tools, each known from
 //! its own documentation. This file knows user agents as bytes and must not know the registry.
 
-use super::octets::is_token_byte;
+use super::octets::{contains, is_token_byte};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// Engines of browsers, and browsers that stand alone.
@@ -336,8 +336,7 @@ pub fn is_plain_browser(text: &[u8]) -> bool {
 /// Whether a word outside the description of the device ends as the names of tools do. The apps of a phone that show
 /// pages are left out: `CamScanner`, `QRScanner`.
 pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
-    let is_apps_view = memchr::memmem::find(text, b"; wv)").is_some()
-        || memchr::memmem::find(text, b"Mobile/").is_some() && memchr::memmem::find(text, b"Safari/").is_none();
+    let is_apps_view = contains(text, b"; wv)") || contains(text, b"mobile/") && !contains(text, b"safari/");
     if is_apps_view {
         return false;
     }
