@@ -9,6 +9,7 @@ mod field;
 mod negotiate;
 mod page;
 mod prepared;
+mod redirect;
 mod refusal;
 mod ruling;
 mod served_file;
@@ -18,6 +19,7 @@ pub use answer::Answer;
 pub use errors::{Rejection, failure, rejection};
 pub use field::Field;
 pub use prepared::Answers;
+pub use redirect::redirect;
 pub use ruling::{Asked, Ruling};
 
 #[cfg(test)]

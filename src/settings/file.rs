@@ -1,7 +1,8 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, Logs, OriginSettings, Settings,
+    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, ListenSettings, Logs, OriginSettings,
+    Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct SettingsFile {
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenSettings>,
     pub origins: Vec<OriginSettings>,
     pub policies: Option<PathBuf>,
     pub admin: Option<Option<SocketAddr>>,
@@ -43,6 +44,12 @@ impl SettingsFile {
     /// crawlgate is started from.
     pub fn relative_to(mut self, directory: &Path) -> SettingsFile {
         let place = |path: &mut PathBuf| *path = directory.join(&*path);
+        for tls in self.listen.iter_mut().filter_map(|listener| listener.tls.as_mut()) {
+            for files in &mut tls.certificates {
+                place(&mut files.certificate);
+                place(&mut files.key);
+            }
+        }
         if let Some(path) = &mut self.policies {
             place(path);
         }
@@ -87,7 +94,7 @@ impl SettingsFile {
         }
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Settings {
-            listen: if self.listen.is_empty() { vec![local(8080)] } else { self.listen },
+            listen: if self.listen.is_empty() { vec![local(8080).into()] } else { self.listen },
             origins: self.origins,
             policies_may_be_missing: self.policies.is_none(),
             policies: self.policies.unwrap_or_else(|| PathBuf::from("policies")),

@@ -37,7 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
     let settings = Settings {
-        listen: vec![arguments.listen.unwrap_or_else(|| preferred(8080))],
+        listen: vec![arguments.listen.unwrap_or_else(|| preferred(8080)).into()],
         origins: vec![OriginSettings {
             hosts: Vec::new(),
             servers: vec![ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() }],
