@@ -3,7 +3,7 @@
 use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, read};
-use super::{Failure, import, print_json};
+use super::{Failure, certificates, import, print_json};
 use crate::crawlers::Registry;
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, lint_file};
@@ -24,6 +24,9 @@ pub struct Arguments {
     /// Fail on warnings, too
     #[arg(long)]
     deny_warnings: bool,
+    /// The settings file: check it and its certificates, too
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     origin: origin_copy::OriginFrom,
     /// Print JSON
@@ -40,10 +43,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
     let all = || found.iter().map(|lints| &lints.diagnostics).chain(loaded.iter().map(|file| &file.diagnostics));
     let count = |severity| all().flat_map(|found| &found.items).filter(|finding| finding.severity == severity).count();
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let certificates = arguments.config.as_deref().map(certificates::problems).transpose()?.unwrap_or_default();
+    let unusable = certificates.iter().filter(|problem| problem.is_error).count();
+    let errors = count(Severity::Error) + unusable;
+    let warnings = count(Severity::Warning) + certificates.len() - unusable;
     if arguments.json {
-        print_json(&report(&found, &loaded, &origins, errors, warnings))?;
+        let certificates = certificates.iter().map(|problem| problem.text.as_str()).collect();
+        print_json(&Report { certificates, ..report(&found, &loaded, &origins, errors, warnings) })?;
     } else {
+        certificates::print(&certificates)?;
         print(&found, &loaded, &origins, errors, warnings)?;
     }
     let refused = loaded.iter().any(|file| file.site.is_none());
@@ -148,6 +156,9 @@ struct Report<'a> {
     findings: Vec<Finding<'a>>,
     errors: usize,
     warnings: usize,
+    /// What is wrong with the certificates of the settings file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    certificates: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -192,6 +203,7 @@ fn report<'a>(
             .collect(),
         errors,
         warnings,
+        certificates: Vec::new(),
     }
 }
 

@@ -6,10 +6,11 @@
 
 use super::connection::Connection;
 use super::desk::{Reason, Visit, Way};
+use super::door::Door;
 use super::head::Framing;
 use super::mistake::Mistake;
+use super::notices;
 use super::scan::Scanner;
-use super::{Door, notices};
 use crate::answers::Answer;
 use crate::forwarding::JudgedRequest;
 use crate::settings::Limits;

@@ -20,6 +20,7 @@ mod listening;
 mod mistake;
 mod notices;
 mod open;
+mod passage;
 mod plain;
 mod proxy_protocol;
 mod redirect;

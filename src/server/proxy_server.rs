@@ -99,10 +99,10 @@ fn doors(
     listeners: Vec<(TcpListener, Option<TlsListener>)>,
     edge: &Arc<Edge<HttpProxy<Gateway>>>,
 ) -> Vec<(TcpListener, Arc<dyn Serve>)> {
-    let mut https = settings.listen.iter().filter(|listener| listener.tls.is_some()).map(|one| one.address.port());
-    let first = https.clone().next();
+    let with_tls = listeners.iter().filter(|(_, tls)| tls.is_some());
+    let ports: Vec<u16> = with_tls.filter_map(|(listener, _)| Some(listener.local_addr().ok()?.port())).collect();
     // Without a listener of its own for https, a proxy in front has one.
-    let port = if https.any(|port| port == 443) { None } else { first };
+    let port = if ports.contains(&443) { None } else { ports.first().copied() };
     let door = |(said, (listener, tls)): (&ListenSettings, (TcpListener, Option<TlsListener>))| {
         let redirect = said.redirects.then_some(Redirect { port });
         let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };

@@ -51,6 +51,9 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
     };
     fields.finish(decoder);
+    if said.listen.iter().any(|listener| listener.proxy_protocol) && said.trusted_proxies.is_none() {
+        decoder.error("missing-field", root.span, "`proxy_protocol` needs `trusted_proxies`: the proxies to believe");
+    }
     Some(said)
 }
 

@@ -66,7 +66,8 @@ fn selectors_ports_and_volumes_fit_together() {
     assert_eq!(port("admin"), settings.admin.map(|admin| admin.port()));
     // The kubelet and other pods come from outside.
     assert!(
-        settings.listen[0].address.ip().is_unspecified() && settings.admin.is_some_and(|admin| admin.ip().is_unspecified())
+        settings.listen[0].address.ip().is_unspecified()
+            && settings.admin.is_some_and(|admin| admin.ip().is_unspecified())
     );
     assert_eq!(service["spec"]["ports"][0]["targetPort"], "http");
     let annotated = &spec["template"]["metadata"]["annotations"]["prometheus.io/port"];

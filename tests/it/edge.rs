@@ -1,0 +1,8 @@
+//! The edge: what happens to a connection before a request is forwarded.
+
+mod answers;
+mod attacks;
+mod heads;
+mod limits;
+mod proxy_protocol;
+mod tls;
