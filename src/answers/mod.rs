@@ -3,6 +3,7 @@
 //! know how a decision is made, nor through which door the answer leaves.
 
 mod answer;
+mod challenge;
 mod conditional;
 mod errors;
 mod field;
@@ -16,6 +17,7 @@ mod served_file;
 mod tags;
 
 pub use answer::Answer;
+pub use challenge::challenge;
 pub use errors::{Rejection, failure, rejection};
 pub use field::Field;
 pub use prepared::Answers;

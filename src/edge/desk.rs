@@ -1,10 +1,11 @@
 //! [`Desk`]: what becomes of a request over HTTP/1: it is refused, led to https, answered, or forwarded. The request is
 //! judged here, once. Borrows the head; must not know connections.
 
+use super::challenges::Challenges;
 use super::head::{Fields, MOST_FIELDS, Request, header_map};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
-use crate::answers::{Answer, Answers, Asked, Field, Ruling, redirect, rejection};
+use crate::answers::{Answer, Answers, Asked, Field, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
 use crate::judge::{Judge, Judgement, Outcome, RequestFacts, Unjudged};
 use crate::settings::Limits;
@@ -30,6 +31,8 @@ pub struct Desk {
     pub answers: Arc<Answers>,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The challenges of authorities; without them they are the origin's.
+    pub challenges: Option<Challenges>,
     /// Bounds on heads.
     pub limits: Limits,
 }
@@ -54,6 +57,8 @@ pub enum Way {
 pub enum Reason {
     /// The policy says so.
     Judged(Judgement),
+    /// An authority asks whether the host is the operator's.
+    Challenged,
     /// The listener leads to https.
     Redirected,
     /// It is no proper request.
@@ -110,6 +115,10 @@ impl Desk {
         let request = &visit.request;
         // `Request::read` has checked it.
         let method = Method::from_bytes(request.method).unwrap_or_default();
+        if let Some(file) = self.challenges.as_ref().and_then(|challenges| challenges.file(request)) {
+            let headers = header_map(fields);
+            return Way::Answer(challenge(file, &Asked { method: &method, headers: &headers }), Reason::Challenged);
+        }
         if let Some(location) = https.and_then(|https| https.location(request)) {
             let headers = header_map(fields);
             if let Some(answer) = redirect(&location, &Asked { method: &method, headers: &headers }) {
@@ -153,6 +162,7 @@ impl Desk {
         };
         match reason {
             Reason::Judged(judgement) => self.judge.record(&visit.facts(), judgement, &outcome),
+            Reason::Challenged => self.judge.record_unjudged(&visit.facts(), Unjudged::Challenged, &outcome),
             Reason::Redirected => self.judge.record_unjudged(&visit.facts(), Unjudged::Redirected, &outcome),
             Reason::Refused(_) => self.judge.record_unjudged(&visit.facts(), Unjudged::Refused, &outcome),
         }

@@ -9,6 +9,7 @@
 mod admission;
 mod alarm;
 mod buffered;
+mod challenges;
 mod chunks;
 mod connection;
 mod desk;
@@ -28,6 +29,7 @@ mod scan;
 mod tls;
 mod transport;
 
+pub use challenges::Challenges;
 pub use desk::Desk;
 pub use door::{Door, Edge};
 pub use listening::{Listening, Serve, bind};

@@ -1,11 +1,9 @@
 //! [`Redirect`]: where a listener with `redirect: https` leads its requests. robots.txt and the challenges of certificate
 //! authorities are answered there all the same: crawlers read the file of each scheme, and authorities ask over http.
 
+use super::challenges::PATH;
 use super::head::Request;
 use crate::heads::origin_form;
-
-/// Paths that authorities ask for (RFC 8555 section 8.3).
-const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
 
 /// The listener for https that requests are led to.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +17,7 @@ impl Redirect {
     pub fn location(&self, request: &Request<'_>) -> Option<Vec<u8>> {
         let target = origin_form(request.target);
         let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-        if path == b"/robots.txt" || path.starts_with(CHALLENGES) || request.host.is_empty() {
+        if path == b"/robots.txt" || path.starts_with(PATH) || request.host.is_empty() {
             return None;
         }
         let host = match request.host.iter().rposition(|octet| *octet == b':') {

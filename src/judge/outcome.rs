@@ -29,6 +29,8 @@ pub struct Outcome<'a> {
 pub enum Unjudged {
     /// It is no proper request.
     Refused,
+    /// An authority asks for the proof that a host is the operator's.
+    Challenged,
     /// The listener leads every request to another one.
     Redirected,
 }
@@ -38,6 +40,7 @@ impl Unjudged {
     pub fn action(self) -> &'static str {
         match self {
             Unjudged::Refused => "refuse",
+            Unjudged::Challenged => "challenge",
             Unjudged::Redirected => "redirect",
         }
     }

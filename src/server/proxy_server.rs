@@ -5,7 +5,7 @@ use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::answers::Answers;
-use crate::edge::{Desk, Door, Edge, Listening, Open, Plain, Redirect, Serve, TlsListener};
+use crate::edge::{Challenges, Desk, Door, Edge, Listening, Open, Plain, Redirect, Serve, TlsListener};
 use crate::gateway::Gateway;
 use crate::origin::{Origins, Resolver};
 use crate::settings::{ListenSettings, Settings};
@@ -121,6 +121,7 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
         judge: rooms.judge.clone(),
         answers,
         trusted_proxies: settings.trusted_proxies.clone(),
+        challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
         limits: settings.limits,
     }
 }

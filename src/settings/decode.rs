@@ -43,6 +43,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         control: fields.take("control").and_then(|node| or_off(node, decoder, path)),
         state: fields.take("state").and_then(|node| or_off(node, decoder, path)),
         trusted_proxies: fields.take("trusted_proxies").map(|node| read_networks(node, decoder)),
+        acme_webroot: fields.take("acme_webroot").and_then(|node| path(node, decoder)),
         limits: fields.take("limits").map(|node| limits::limits(node, decoder)).unwrap_or_default(),
         access,
         events,

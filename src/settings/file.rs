@@ -18,6 +18,7 @@ pub struct SettingsFile {
     pub control: Option<Option<PathBuf>>,
     pub state: Option<Option<PathBuf>>,
     pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
+    pub acme_webroot: Option<PathBuf>,
     pub limits: Limits,
     pub access: Option<AccessDestination>,
     pub events: Option<EventSettings>,
@@ -50,7 +51,7 @@ impl SettingsFile {
                 place(&mut files.key);
             }
         }
-        if let Some(path) = &mut self.policies {
+        for path in [&mut self.policies, &mut self.acme_webroot].into_iter().flatten() {
             place(path);
         }
         for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
@@ -75,6 +76,7 @@ impl SettingsFile {
             control: self.control.or(file.control),
             state: self.state.or(file.state),
             trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
+            acme_webroot: self.acme_webroot.or(file.acme_webroot),
             limits: file.limits,
             access: self.access.or(file.access),
             events: self.events.or(file.events),
@@ -102,6 +104,7 @@ impl SettingsFile {
             control: self.control.unwrap_or(defaults.control),
             state: self.state.unwrap_or(defaults.state),
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            acme_webroot: self.acme_webroot,
             limits: self.limits,
             logs: Logs {
                 access: self.access.unwrap_or(AccessDestination::Off),

@@ -41,6 +41,8 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Where clients of certificate authorities write their challenges; the origin answers when absent.
+    pub acme_webroot: Option<PathBuf>,
     /// Bounds.
     pub limits: Limits,
     /// Logs.

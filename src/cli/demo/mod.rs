@@ -56,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
         trusted_proxies: Vec::new(),
+        acme_webroot: None,
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         threads: None,

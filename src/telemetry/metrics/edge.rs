@@ -17,12 +17,17 @@ pub(super) struct EdgeMetrics {
 
 impl EdgeMetrics {
     pub(super) fn new(register: Register<'_>) -> EdgeMetrics {
+        let closed = register.counters(
+            "crawlgate_connections_closed_total",
+            "Connections of clients that crawlgate ended for a reason of its own.",
+            &["reason"],
+        );
+        // An alert looks for their first increase, which needs a value before it.
+        for reason in ["too_many", "accept"] {
+            closed.with_label_values(&[reason]);
+        }
         EdgeMetrics {
-            closed: register.counters(
-                "crawlgate_connections_closed_total",
-                "Connections of clients that crawlgate ended for a reason of its own.",
-                &["reason"],
-            ),
+            closed,
             rejected: register.counters(
                 "crawlgate_requests_rejected_total",
                 "Requests that crawlgate rejected before it judged them, by reason.",

@@ -89,7 +89,7 @@ fn each_request_is_judged_once_whichever_way_it_goes() {
     assert_eq!(http1("/b"), 429);
     assert_eq!(http2.get(HOST, "/c", &agent).status, 429);
     gate.wait_for_metric(
-        "crawlgate_requests_total{action=\"slow\",crawler=\"bingbot\",kind=\"too_fast\",site=\"site\"}",
+        "crawlgate_requests_total{action=\"slow\",crawler=\"bingbot\",kind=\"unproven\",site=\"site\"}",
         2.0,
     );
     assert!(gate.metrics().contains("crawlgate_decision_seconds_count 4\n"), "{}", gate.metrics());

@@ -73,7 +73,7 @@ fn slow_and_silent_and_half_closed_clients_are_ended() {
         }
         all_are_closed(&mut open);
     });
-    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"head_timeout\"}", 180.0);
+    gate.wait_for_metric("crawlgate_requests_rejected_total{reason=\"head_timeout\"}", 120.0);
 }
 
 #[test]

@@ -226,6 +226,28 @@ fn listener_for_http_leads_to_https_but_for_robots_txt_and_challenges() {
 }
 
 #[test]
+fn challenges_are_served_from_the_webroot_of_the_client() {
+    let (origin, directory) = (Origin::plain(), tempfile::tempdir().expect("a directory"));
+    let challenges = directory.path().join(".well-known/acme-challenge");
+    fs::create_dir_all(&challenges).expect("a directory");
+    fs::write(challenges.join("tok-en_1"), "tok-en_1.hash").expect("written");
+    fs::write(directory.path().join("secret"), "secret").expect("written");
+    let gate = Setup::before(origin.address)
+        .listeners("{ address: 127.0.0.1:0, redirect: https }")
+        .settings(&format!("acme_webroot: {}", directory.path().display()))
+        .start();
+    let get = |target: &str| gate.get("shop.example", target, "");
+    let found = get("/.well-known/acme-challenge/tok-en_1");
+    assert_eq!((found.status, found.text()), (200, "tok-en_1.hash"));
+    for target in ["other", "../../secret", "..%2f..%2fsecret", "", "tok-en_1/", "a b"] {
+        let answer = get(&format!("/.well-known/acme-challenge/{target}"));
+        assert!([400, 404].contains(&answer.status) && !answer.text().contains("secret"), "{target}");
+    }
+    assert_eq!(get("/").field("location"), Some("https://shop.example/"));
+    assert!(origin.received().is_empty());
+}
+
+#[test]
 fn handshake_that_stalls_or_is_none_is_ended() {
     let origin = Origin::plain();
     let (authority, directory) = (Authority::new(), tempfile::tempdir().expect("a directory"));

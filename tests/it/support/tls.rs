@@ -1,7 +1,7 @@
 //! A client over TLS, and an authority that it trusts.
 
 use super::PATIENCE;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, SupportedProtocolVersion};
@@ -19,6 +19,8 @@ impl Authority {
     pub fn new() -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // A certificate with the name of its issuer is taken for one that vouches for itself.
+        params.distinguished_name.push(DnType::CommonName, "An authority of the tests");
         let key = KeyPair::generate().expect("a key");
         Authority { issuer: CertifiedIssuer::self_signed(params, key).expect("an authority") }
     }
