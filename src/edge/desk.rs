@@ -48,7 +48,7 @@ pub struct Visit<'b> {
 /// What becomes of a request.
 pub enum Way {
     /// It is answered here, for this reason.
-    Answer(Answer, Reason),
+    Answer(Box<Answer>, Reason),
     /// It goes to the origin.
     Forward(Judgement),
 }
@@ -90,7 +90,7 @@ impl Desk {
         let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
         let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false };
-        (visit, Way::Answer(with_hsts(answer, connection), Reason::Refused(mistake)))
+        (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))
     }
 
     fn visit<'b>(&self, request: Request<'b>, fields: Fields<'_, 'b>, connection: &ClientConnection) -> Visit<'b> {
@@ -117,12 +117,15 @@ impl Desk {
         let method = Method::from_bytes(request.method).unwrap_or_default();
         if let Some(file) = self.challenges.as_ref().and_then(|challenges| challenges.file(request)) {
             let headers = header_map(fields);
-            return Way::Answer(challenge(file, &Asked { method: &method, headers: &headers }), Reason::Challenged);
+            return Way::Answer(
+                Box::new(challenge(file, &Asked { method: &method, headers: &headers })),
+                Reason::Challenged,
+            );
         }
         if let Some(location) = https.and_then(|https| https.location(request)) {
             let headers = header_map(fields);
             if let Some(answer) = redirect(&location, &Asked { method: &method, headers: &headers }) {
-                return Way::Answer(answer, Reason::Redirected);
+                return Way::Answer(Box::new(answer), Reason::Redirected);
             }
         }
         let judgement = SCRATCH.with_borrow_mut(|scratch| self.judge.judge(&visit.facts(), scratch));
@@ -132,7 +135,7 @@ impl Desk {
         let headers = header_map(fields);
         let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(visit.arrival.arrived));
         match self.answers.answer(&ruling, &Asked { method: &method, headers: &headers }) {
-            Some(answer) => Way::Answer(with_hsts(answer, connection), Reason::Judged(judgement)),
+            Some(answer) => Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Judged(judgement)),
             None => Way::Forward(judgement),
         }
     }

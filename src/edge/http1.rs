@@ -141,7 +141,7 @@ async fn refuse<A>(door: &Door<A>, connection: &mut Connection, mistake: Mistake
 async fn answer_here<A>(
     door: &Door<A>,
     connection: &mut Connection,
-    (visit, answer, reason): (&Visit<'_>, Answer, &Reason),
+    (visit, answer, reason): (&Visit<'_>, Box<Answer>, &Reason),
     keeps_alive: bool,
 ) -> bool {
     let desk = &door.edge.desk;

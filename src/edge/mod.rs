@@ -30,10 +30,15 @@ mod tls;
 mod transport;
 
 pub use challenges::Challenges;
+pub use chunks::{BadChunk, Chunks};
 pub use desk::Desk;
 pub use door::{Door, Edge};
+pub use head::{Framing, MOST_FIELDS, Request};
 pub use listening::{Listening, Serve, bind};
+pub use mistake::Mistake;
 pub use open::Open;
 pub use plain::Plain;
+pub use proxy_protocol::{ProxyHeaderError, parse_binary, parse_line};
 pub use redirect::Redirect;
+pub use scan::Scanner;
 pub use tls::{CertificateError, CertificateProblem, Certificates, TlsError, TlsListener};

@@ -4,5 +4,6 @@ mod answers;
 mod attacks;
 mod heads;
 mod limits;
+mod paths;
 mod proxy_protocol;
 mod tls;
