@@ -1,7 +1,7 @@
 //! A request target as rules see it.
 
 use super::normal::{Side, is_normal_target, normalise_into};
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memchr2_iter, memmem};
 
 /// A target normalised for matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Target<'a> {
     /// Path and query as sent, in the normal form of RFC 9309 section 2.2.2; `*` is the octet 1, however
     /// it was spelled, and `%24` is `$`.
     pub sent: &'a [u8],
-    /// The same with dot segments and doubled slashes of the path resolved, as many origins do; `None` when that
+    /// The same with dot segments, doubled slashes and `%2F` of the path resolved, as many origins do; `None` when that
     /// changes nothing.
     pub resolved: Option<&'a [u8]>,
 }
@@ -72,20 +72,29 @@ fn authority_end(raw: &[u8]) -> Option<usize> {
     Some(raw.len() - authority.len() + memchr2(b'/', b'?', authority).unwrap_or(authority.len()))
 }
 
-/// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4) and doubled slashes taken as one.
-/// `%2E` was decoded by normalisation. Slashes are merged before `..` climbs, as nginx does: `/a//../b` is `/b`.
+/// Where the next slash of a path is, and how long its spelling is: servers that decode a path before they look for the
+/// file take `%2F` for one.
+fn next_slash(path: &[u8]) -> Option<(usize, usize)> {
+    memchr2_iter(b'/', b'%', path).find_map(|place| match &path[place..] {
+        [b'/', ..] => Some((place, 1)),
+        [b'%', b'2', b'F', ..] => Some((place, 3)),
+        _ => None,
+    })
+}
+
+/// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4), `%2F` taken for a slash, and doubled
+/// slashes taken as one. `%2E` was decoded by normalisation. Slashes are merged before `..` climbs, as nginx does:
+/// `/a//../b` is `/b`.
 fn resolve_into<'a>(sent: &[u8], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let (path, query) = split_query(sent);
-    if !path.windows(2).any(|pair| matches!(pair, b"//" | b"/.")) {
+    if !path.windows(2).any(|pair| matches!(pair, b"//" | b"/.")) && memmem::find(path, b"%2F").is_none() {
         return None;
     }
     out.clear();
     let mut rest = path.strip_prefix(b"/").unwrap_or(path);
     loop {
-        let (segment, last) = match memchr(b'/', rest) {
-            Some(slash) => (&rest[..slash], false),
-            None => (rest, true),
-        };
+        let slash = next_slash(rest);
+        let (segment, last) = slash.map_or((rest, true), |(place, _)| (&rest[..place], false));
         match segment {
             b"" | b"." => {}
             b".." => out.truncate(out.iter().rposition(|&octet| octet == b'/').unwrap_or(0)),
@@ -101,7 +110,7 @@ fn resolve_into<'a>(sent: &[u8], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
             }
             break;
         }
-        rest = &rest[segment.len() + 1..];
+        rest = &rest[segment.len() + slash.map_or(0, |(_, length)| length)..];
     }
     out.extend_from_slice(query);
     (out.as_slice() != sent).then_some(out.as_slice())

@@ -84,10 +84,16 @@ fn dot_segments_and_doubled_slashes_are_resolved_as_origins_do() {
         ("/b/c/...", None),
         ("/b/c/./g/.", Some("/b/c/g/")),
         ("/b/c/g;x=1/../y", Some("/b/c/y")),
-        // Escaped dots are dots, escaped slashes are not slashes.
+        // Escaped dots are dots, and escaped slashes are slashes to servers that decode first, as nginx does.
         ("/public/%2e%2E/private", Some("/private")),
         ("/public/.%2e/private", Some("/private")),
-        ("/public/..%2fprivate", None),
+        ("/public/..%2fprivate", Some("/private")),
+        ("/%2Fprivate", Some("/private")),
+        ("/a%2fb", Some("/a/b")),
+        ("/a%2F", Some("/a/")),
+        ("/a%2", None),
+        ("/a%252Fb", None),
+        ("/a?x=%2F", None),
         ("//", Some("/")),
         ("//private", Some("/private")),
         ("/a//b///c", Some("/a/b/c")),
