@@ -209,7 +209,11 @@ impl Connection {
             alarm.set(stall);
             alarm
         });
-        if alarm.has_passed(context) { Poll::Ready(Err(io::ErrorKind::TimedOut.into())) } else { Poll::Pending }
+        if !alarm.has_passed(context) {
+            return Poll::Pending;
+        }
+        self.client.give_up();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 

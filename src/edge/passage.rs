@@ -47,7 +47,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
         let shared = ClientConnection::new(peer, self.tls.as_ref().and_then(|tls| tls.hsts.clone()));
         let connection = Connection::new(transport, client, shared, Some(counted), edge.desk.limits.stall);
+        let shared = connection.client.clone();
         self.speak(Box::new(connection), speaks_http2, stop).await;
+        if shared.is_given_up() {
+            edge.notices.closed(Reason::Stall, Some(client.ip()), &"the client takes nothing");
+        }
     }
 
     fn accept_failed(&self, error: &io::Error) {

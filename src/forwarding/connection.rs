@@ -40,12 +40,19 @@ pub struct ClientConnection {
     pub hsts: Option<HeaderValue>,
     judged: Mutex<Option<JudgedRequest>>,
     has_switched: AtomicBool,
+    is_given_up: AtomicBool,
 }
 
 impl ClientConnection {
     /// A connection with this other end.
     pub fn new(peer: Peer, hsts: Option<HeaderValue>) -> ClientConnection {
-        ClientConnection { peer, hsts, judged: Mutex::default(), has_switched: AtomicBool::new(false) }
+        ClientConnection {
+            peer,
+            hsts,
+            judged: Mutex::default(),
+            has_switched: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
+        }
     }
 
     /// Hands the next request on.
@@ -61,6 +68,16 @@ impl ClientConnection {
     /// The origin agreed to another protocol (101): from now on octets pass as they are.
     pub fn switch_protocol(&self) {
         self.has_switched.store(true, Ordering::Release);
+    }
+
+    /// The client takes nothing of what is written.
+    pub fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether the client took nothing of what was written.
+    pub fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
     }
 
     /// Whether the origin agreed to another protocol.

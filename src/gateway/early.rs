@@ -17,6 +17,9 @@ pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestC
         }
         None => ctx.rejection = rejection(gateway, session),
     }
+    if let Some(rejection) = ctx.rejection {
+        gateway.metrics.request_rejected(reason(rejection));
+    }
     if ctx.rejection.is_none() && is_too_long(gateway, session) {
         gateway.metrics.request_rejected("body_too_large");
         ctx.rejection = Some(Rejection::BodyTooLarge);
@@ -24,8 +27,11 @@ pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestC
 }
 
 fn settle_connection(gateway: &Gateway, session: &mut Session) {
-    // Over HTTP/1 the edge watches both; over HTTP/2 this is the limit for a stream.
-    session.set_write_timeout(Some(gateway.limits.stall));
+    if session.is_http2() {
+        // Of a stream. The edge watches whether a connection takes what is written.
+        session.set_write_timeout(Some(gateway.limits.stall));
+    }
+    // Of HTTP/1. Over HTTP/2 the origin's time is the limit: Pingora has none there (Pingora 0.9.1).
     session.set_read_timeout(Some(gateway.limits.stall));
     if session.req_header().version == Version::HTTP_10 {
         // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (Pingora 0.9.1).
@@ -58,6 +64,17 @@ fn is_too_long(gateway: &Gateway, session: &Session) -> bool {
     let length = session.req_header().headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()).and_then(|length| length.trim().parse::<u64>().ok());
     gateway.limits.body.zip(length).is_some_and(|(most, length)| length > most)
+}
+
+/// The word that the edge has for it.
+fn reason(rejection: Rejection) -> &'static str {
+    match rejection {
+        Rejection::NoHost => "no_host",
+        Rejection::Method => "method",
+        Rejection::TargetTooLong => "target_too_long",
+        Rejection::HeadersTooLarge => "headers_too_large",
+        _ => "malformed",
+    }
 }
 
 /// What is wrong with a request over HTTP/2. The edge has looked at one over HTTP/1.

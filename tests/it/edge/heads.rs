@@ -154,6 +154,55 @@ fn octets_of_a_body_are_never_taken_for_a_request() {
 }
 
 #[test]
+fn fields_of_a_connection_end_with_it() {
+    let origin = echo();
+    let gate = Setup::before(origin.address).start();
+    let fields = "Connection: X-Mine, keep-alive\r\nX-Mine: a\r\nKeep-Alive: timeout=5\r\nProxy-Connection: b\r\nTE: trailers\r\n\
+                  Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nX-Other: c\r\n";
+    let mut connection = gate.connect();
+    connection.send(&format!("GET /a HTTP/1.1\r\nHost: {HOST}\r\n{fields}\r\n"));
+    assert_eq!(connection.response("GET").status, 200);
+    let asked = origin.last();
+    for name in ["x-mine", "keep-alive", "proxy-connection", "upgrade", "http2-settings"] {
+        assert_eq!(asked.field(name), None, "{name}");
+    }
+    assert_eq!(asked.field("x-other"), Some("c"));
+    // Nobody takes away what the origin has to know.
+    for name in ["Host", "X-Forwarded-For"] {
+        let mut connection = gate.connect();
+        connection.send(&format!("GET /b HTTP/1.1\r\nHost: {HOST}\r\nConnection: {name}\r\n\r\n"));
+        assert_eq!(connection.response("GET").status, 400, "{name}");
+    }
+    assert_eq!(origin.last().target(), "/a");
+}
+
+#[test]
+fn client_that_expects_a_100_gets_it_from_the_origin() {
+    let origin = Origin::start(|request, stream| {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{}", request.body.len());
+        stream.write_all(answer.as_bytes()).is_ok()
+    });
+    let policy =
+        "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n";
+    let gate = Setup::before(origin.address).policy("site", policy).start();
+    let post = |agent: &str| {
+        format!(
+            "POST / HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {agent}\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
+        )
+    };
+    let mut connection = gate.connect();
+    connection.send(&post(BROWSER));
+    connection.send("hello");
+    assert_eq!(connection.final_response("POST").text(), "5");
+    // Answered here: the body is never asked for.
+    let mut connection = gate.connect();
+    connection.send(&post("GPTBot"));
+    let refused = connection.response("POST");
+    assert_eq!((refused.status, refused.field("connection")), (403, Some("close")));
+    assert!(connection.is_closed());
+}
+
+#[test]
 fn origin_may_switch_to_another_protocol() {
     let origin = Origin::start(|request, stream| {
         if request.field("upgrade").is_none() {

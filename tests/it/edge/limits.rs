@@ -148,4 +148,21 @@ fn a_client_that_reads_nothing_is_given_up() {
     gate.wait_for_metric("crawlgate_requests_in_flight", 1.0);
     gate.wait_for_metric("crawlgate_connections{state=\"active\"}", 0.0);
     gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
+    gate.wait_for_metric(&closed("stall"), 1.0);
+}
+
+#[test]
+fn exhausted_descriptors_are_survived() {
+    let origin = Origin::plain();
+    let gate = Setup::before(origin.address).under(&["sh", "-c", "ulimit -n 100; exec \"$0\" \"$@\""]).start();
+    let open: Vec<Connection> = (0..200).map(|_| gate.connect()).collect();
+    gate.log.wait_for("cannot accept connections");
+    drop(open);
+    // The admin listener has descriptors again, too.
+    eventually("an answer", || (gate.get(HOST, "/", "").status == 200).then_some(()));
+    assert!(
+        !gate.metrics().contains("crawlgate_connections_closed_total{reason=\"accept\"} 0\n"),
+        "{}",
+        gate.metrics()
+    );
 }
