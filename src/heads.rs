@@ -40,15 +40,18 @@ pub fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
 }
 
-/// Whether a request carries a licence token: `Authorization: License TOKEN`, the scheme in any case (RFC 9110 section
-/// 11.1). The token is not looked into.
+/// Whether a request carries a licence token. The token is not looked into.
 pub fn has_license_token(headers: &HeaderMap) -> bool {
-    headers.get_all(header::AUTHORIZATION).iter().any(|line| {
-        let line = line.as_bytes().trim_ascii();
-        let scheme = line.iter().position(|octet| *octet == b' ').unwrap_or(line.len());
-        let (scheme, token) = line.split_at(scheme);
-        scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
-    })
+    headers.get_all(header::AUTHORIZATION).iter().any(|line| is_license_token(line.as_bytes()))
+}
+
+/// Whether this value of Authorization is a licence token: `License TOKEN`, the scheme in any case (RFC 9110 section
+/// 11.1).
+pub fn is_license_token(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let scheme = value.iter().position(|octet| *octet == b' ').unwrap_or(value.len());
+    let (scheme, token) = value.split_at(scheme);
+    scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
 }
 
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines

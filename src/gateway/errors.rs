@@ -70,6 +70,7 @@ fn status(error: &Error) -> u16 {
         (ErrorType::HTTPStatus(status), _) => *status,
         (kind, ErrorSource::Upstream) if is_timeout(kind) => 504,
         (_, ErrorSource::Upstream) => 502,
+        (ErrorType::ReadTimedout, ErrorSource::Downstream) => 408,
         (ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed, ErrorSource::Downstream) => 0,
         (_, ErrorSource::Downstream) => 400,
         (_, ErrorSource::Internal | ErrorSource::Unset) => 500,

@@ -34,7 +34,7 @@ pub(super) fn choose(gateway: &Gateway, session: &Session, ctx: &mut RequestCont
         Err(NoPeer::NoOrigin) => {
             ctx.has_no_origin = true;
             gateway.metrics.upstream_failure("no_origin");
-            gateway.origins.has_no_origin(host(request), request.raw_path(), ctx.lived);
+            gateway.origins.has_no_origin(host(request), request.raw_path(), ctx.arrival.lived);
             Error::e_explain(ErrorType::HTTPStatus(502), "no origin for this host")
         }
     }

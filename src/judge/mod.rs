@@ -9,7 +9,7 @@ mod record;
 mod request;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Unjudged};
 pub use request::RequestFacts;
 
 use crate::clock::Clock;

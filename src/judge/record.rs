@@ -1,7 +1,7 @@
 //! What became of a request, written down: the ledger first, then metrics, event log and access log. So whoever sees
 //! the count may rely on the rest.
 
-use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
+use super::{Judge, Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
@@ -15,8 +15,6 @@ use std::borrow::Cow;
 
 /// The crawler's label for a person.
 const NOBODY: &str = "none";
-/// The action of a request that was answered before it was judged.
-const REFUSE: &str = "refuse";
 /// Octets of a log field that come from outside: a log does not grow with its input.
 const FIELD_LIMIT: usize = 2048;
 
@@ -40,13 +38,13 @@ impl Judge {
                 self.count(request, judged, outcome);
             }
         }
-        self.log(request, Some(judgement), outcome);
+        self.log(request, Ok(judgement), outcome);
     }
 
-    /// Records a request that was answered before it was judged, because it is no proper request.
-    pub fn record_refused(&self, request: &RequestFacts<'_>, outcome: &Outcome<'_>) {
-        self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), REFUSE);
-        self.log(request, None, outcome);
+    /// Records a request that was answered before it was judged.
+    pub fn record_unjudged(&self, request: &RequestFacts<'_>, why: Unjudged, outcome: &Outcome<'_>) {
+        self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), why.action());
+        self.log(request, Err(why), outcome);
     }
 
     /// Notes which crawler got which robots.txt: a copy that was written whole, or word that its own copy is good. HEAD
@@ -122,7 +120,7 @@ impl Judge {
         }
     }
 
-    fn log(&self, request: &RequestFacts<'_>, judgement: Option<&Judgement>, outcome: &Outcome<'_>) {
+    fn log(&self, request: &RequestFacts<'_>, judgement: Result<&Judgement, Unjudged>, outcome: &Outcome<'_>) {
         if self.access.enabled() {
             self.access.write(&self.access_record(request, judgement, outcome));
         }
@@ -131,10 +129,10 @@ impl Judge {
     fn access_record<'a, 'o: 'a>(
         &'a self,
         request: &'a RequestFacts<'a>,
-        judgement: Option<&'a Judgement>,
+        judgement: Result<&'a Judgement, Unjudged>,
         outcome: &'a Outcome<'o>,
     ) -> AccessRecord<'a> {
-        let judged = judgement.and_then(Judgement::judged);
+        let judged = judgement.ok().and_then(Judgement::judged);
         let decision = judged.map(|judged| &judged.decision);
         let site = judged.map(|judged| &*judged.entry().site);
         let (rule, rule_source) = decision.zip(site).map(|(decision, site)| rule(decision, site)).unwrap_or_default();
@@ -151,7 +149,7 @@ impl Judge {
             user_agent: request.user_agent.map(bounded),
             referer: outcome.referer.map(bounded),
             site: site.map(|site| site.name.as_str()),
-            crawler: judgement.and_then(|judgement| match judgement {
+            crawler: judgement.ok().and_then(|judgement| match judgement {
                 Judgement::Unclaimed(unclaimed) => claim_label(unclaimed.claim, self.registry, None),
                 Judgement::Judged(judged) => claim_label(judged.decision.claim, self.registry, site),
             }),
@@ -161,8 +159,8 @@ impl Judge {
             rule,
             rule_source,
             action: match judgement {
-                Some(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
-                None => REFUSE,
+                Ok(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
+                Err(why) => why.action(),
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
             observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),

@@ -8,6 +8,7 @@ use super::stop::Stop;
 use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
+use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
 use crate::origin::Origins;
@@ -16,6 +17,7 @@ use crate::settings::Settings;
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::time::Timestamp;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
@@ -76,13 +78,20 @@ impl Rooms {
     }
 
     /// Acts on signals from now on.
-    pub fn serve_signals(&self, signals: Signals, stop: Arc<Stop>) -> Result<(), ServerError> {
+    pub fn serve_signals(
+        &self,
+        signals: Signals,
+        stop: Arc<Stop>,
+        certificates: Arc<Certificates>,
+    ) -> Result<(), ServerError> {
+        let judge = self.judge.clone();
         let (access, events) = (self.judge.access.clone(), self.judge.events.clone());
         let operations = self.operations.clone();
         let hang_up = move || {
-            tracing::info!("SIGHUP: reopening the logs and reading the policies again");
+            tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
             access.reopen();
             events.reopen();
+            certificates.renew(Timestamp::from(judge.clock.now()), &judge.metrics);
             operations.reload();
         };
         signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
@@ -99,7 +108,12 @@ impl Rooms {
 /// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     let Some(file) = &settings.clock else { return Ok(Clock::default()) };
-    let public = settings.listen.iter().chain(&settings.admin).find(|address| !address.ip().is_loopback());
+    let public = settings
+        .listen
+        .iter()
+        .map(|listener| &listener.address)
+        .chain(&settings.admin)
+        .find(|address| !address.ip().is_loopback());
     match public {
         Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
         None => Ok(Clock::following(file)?),

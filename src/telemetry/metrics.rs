@@ -5,14 +5,16 @@
 mod by_crawler;
 mod connections;
 mod counters;
+mod edge;
 mod register;
 mod sites;
 
 pub use by_crawler::CrawlerCounts;
-pub use connections::OpenConnection;
+pub use connections::{InFlight, OpenConnection};
 pub use sites::SiteGauges;
 
 use counters::{Counters, cut_label};
+use edge::EdgeMetrics;
 use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
@@ -47,6 +49,7 @@ pub struct Metrics {
     in_flight: IntGauge,
     /// Of idle and of active connections.
     connections: [IntGauge; 2],
+    edge: EdgeMetrics,
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
     events_dropped: IntCounter,
@@ -101,6 +104,7 @@ impl Metrics {
                 "Requests that were received and are not yet answered completely.",
             ),
             connections: connections::gauges(register),
+            edge: EdgeMetrics::new(register),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
             events_left_out: register.counter(

@@ -23,6 +23,8 @@ mod deploy;
 #[cfg(feature = "proxy")]
 mod docs;
 #[cfg(feature = "proxy")]
+mod edge;
+#[cfg(feature = "proxy")]
 mod events;
 #[cfg(feature = "proxy")]
 mod examples;

@@ -2,7 +2,7 @@
 //! running binary.
 
 use super::files::{json, path, says, text, texts, yaml};
-use crate::support::{BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};
+use crate::support::{Authority, BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -175,6 +175,15 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }\n";
     let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
     let gate = gate.settings("trusted_proxies: [127.0.0.1]");
+    let directory = tempfile::tempdir().expect("a directory");
+    Authority::new().certify(directory.path(), "site", &["site.test"], 2100);
+    let file = |kind: &str| directory.path().join(format!("site.{kind}")).display().to_string();
+    let tls = format!(
+        "{{ address: 127.0.0.1:0, tls: {{ certificates: {{ cert: {}, key: {} }} }} }}",
+        file("pem"),
+        file("key")
+    );
+    let gate = gate.listeners(&format!("[127.0.0.1:0, {tls}]"));
     let gate = gate.policy("merged", "hosts: [merged.test]\n").start();
     for (host, target, agent) in [
         ("site.test", "/", BROWSER),
