@@ -18,7 +18,7 @@ use crate::heads::origin_form;
 use crate::ledger::{Behaviours, Ledger};
 use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
 use crate::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, ResponseFacts, Scratch,
     decide_for, identity_by_policy, report, report_unclaimed,
@@ -40,6 +40,8 @@ pub struct Judge {
     pub clock: Clock,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
+    pub traffic: Box<Traffic>,
     /// A line for each request.
     pub access: AccessLog,
     /// A record of each request against the rules.

@@ -11,6 +11,7 @@ use crate::crawlers::Registry;
 use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
+use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
@@ -23,6 +24,7 @@ use std::sync::Arc;
 /// The opened rooms. The judge holds the sites, the ledger, the clock and the logs.
 pub struct Rooms {
     pub judge: Arc<Judge>,
+    pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
     pub traps: Traps,
     store: StateStore,
@@ -65,11 +67,14 @@ impl Rooms {
             behaviours: Arc::new(Behaviours::with(traps.clone())),
             clock,
             metrics: Metrics::new(),
+            traffic: Box::default(),
             access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
         });
-        Ok((Rooms { operations: Operations::new(judge.clone()), judge, traps, store }, robots))
+        let origins = Arc::new(Origins::new(&settings.origins));
+        let operations = Operations::new(judge.clone(), origins.clone());
+        Ok((Rooms { operations, judge, origins, traps, store }, robots))
     }
 
     /// Acts on signals from now on.

@@ -59,6 +59,8 @@ mod origin_robots;
 #[cfg(feature = "proxy")]
 mod reload;
 #[cfg(feature = "proxy")]
+mod running_status;
+#[cfg(feature = "proxy")]
 mod schema;
 #[cfg(feature = "proxy")]
 mod signals;
