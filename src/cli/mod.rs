@@ -5,6 +5,7 @@
 mod check;
 mod completions;
 mod control;
+mod crawler_proof;
 mod crawlers;
 mod demo;
 mod explain;

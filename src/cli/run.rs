@@ -125,7 +125,7 @@ pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failur
     })
 }
 
-fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
+pub fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut file = None;
     if !diagnostics.has_errors() {

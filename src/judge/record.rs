@@ -8,9 +8,7 @@ use crate::policy::SiteEntry;
 use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
-use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, claim_label, group_place, rule_line, rule_place,
-};
+use crate::verdict::{Action, Claimant, Decision, Facts, Kind, claim_label, group_place, rule_line, rule_place};
 use std::borrow::Cow;
 
 /// The crawler's label for a person.
@@ -96,7 +94,7 @@ impl Judge {
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
             identity: identity.name(),
-            proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
+            proof: judged.proof.name(),
             client: request.client.and_then(|address| self.addresses.apply(address)),
             method: bounded(request.method).into_owned(),
             host: bounded(request.host).into_owned(),

@@ -48,6 +48,7 @@ fn judge(directory: &Path, policy: &str) -> Judge {
         sites,
         registry,
         ledger,
+        proofs: Arc::new(Proofs::none(registry)),
         behaviours: Arc::default(),
         clock,
         metrics: Metrics::new(),

@@ -5,6 +5,7 @@
 mod background;
 mod connection;
 mod http2;
+mod identity;
 mod listening;
 mod origin_robots;
 mod proxy_server;

@@ -1,7 +1,8 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, Logs, OriginSettings, Settings,
+    AccessDestination, AddressDetail, EventDestination, EventSettings, IdentitySettings, Limits, Logs, OriginSettings,
+    Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ pub struct SettingsFile {
     pub control: Option<Option<PathBuf>>,
     pub state: Option<Option<PathBuf>>,
     pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
+    pub identity: Option<IdentitySettings>,
     pub limits: Limits,
     pub access: Option<AccessDestination>,
     pub events: Option<EventSettings>,
@@ -49,6 +51,9 @@ impl SettingsFile {
         for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
             place(path);
         }
+        if let Some(identity) = &mut self.identity {
+            identity.relative_to(directory);
+        }
         if let Some(AccessDestination::File(path)) = &mut self.access {
             place(path);
         }
@@ -68,6 +73,7 @@ impl SettingsFile {
             control: self.control.or(file.control),
             state: self.state.or(file.state),
             trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
+            identity: self.identity.or(file.identity),
             limits: file.limits,
             access: self.access.or(file.access),
             events: self.events.or(file.events),
@@ -95,6 +101,7 @@ impl SettingsFile {
             control: self.control.unwrap_or(defaults.control),
             state: self.state.unwrap_or(defaults.state),
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            identity: self.identity.unwrap_or_default(),
             limits: self.limits,
             logs: Logs {
                 access: self.access.unwrap_or(AccessDestination::Off),

@@ -5,10 +5,12 @@
 mod address;
 mod decode;
 mod file;
+mod identity;
 
 pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
+pub use identity::{IdentitySettings, ListSettings};
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -37,6 +39,8 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Where proof of a claimed crawler comes from.
+    pub identity: IdentitySettings,
     /// Bounds.
     pub limits: Limits,
     /// Logs.

@@ -34,7 +34,7 @@ pub struct Event {
     /// The registry's id, the policy's token, or `other`.
     pub crawler: String,
     pub identity: &'static str,
-    /// What that rests on: `networks` of the policy, or nothing but the user agent.
+    /// What that rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, or nothing but the user agent.
     pub proof: &'static str,
     pub client: Option<IpAddr>,
     pub method: String,

@@ -13,7 +13,7 @@ mod trace;
 pub use access::{AccessLog, AccessRecord};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;
-pub use metrics::{CrawlerCounts, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
+pub use metrics::{CrawlerCounts, ListGauges, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
 pub use trace::start_tracing;
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ mod origin;
 mod site;
 
 use super::{Failure, run};
-use crate::settings::{AccessDestination, Limits, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings};
+use crate::settings::{
+    AccessDestination, IdentitySettings, Limits, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings,
+};
 use crate::telemetry::start_tracing;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -49,6 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
         trusted_proxies: Vec::new(),
+        identity: IdentitySettings::default(),
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         threads: None,
