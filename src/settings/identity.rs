@@ -61,7 +61,7 @@ pub(super) fn identity(node: &Node, decoder: &mut Decoder<'_>) -> IdentitySettin
 
 /// `yes`, `no`, a directory, or the URL of a mirror.
 fn lists(node: &Node, decoder: &mut Decoder<'_>) -> Option<ListSettings> {
-    if let Value::Scalar { text, plain: true } = &node.value {
+    if let Value::Scalar { text, .. } = &node.value {
         match text.to_ascii_lowercase().as_str() {
             "yes" | "true" | "on" => return Some(ListSettings::Published),
             "no" | "false" | "off" => return Some(ListSettings::Off),

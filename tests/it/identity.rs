@@ -146,7 +146,9 @@ fn a_published_list_verifies_and_accuses() {
     gate.wait_for_metric(&identified("gptbot", "verified"), 2.0);
     assert_eq!(from(&gate, "203.0.113.50", "GPTBot/1.2").status, 410);
     gate.wait_for_metric(&identified("gptbot", "impostor"), 1.0);
-    let event = eventually("the event", || read(&gate.path("events.log")).lines().last().map(str::to_owned));
+    let event = eventually("the event", || {
+        read(&gate.path("events.log")).lines().find(|line| line.contains("\"impostor\"")).map(str::to_owned)
+    });
     let event: Value = serde_json::from_str(&event).expect("a JSON line");
     assert_eq!((&event["identity"], &event["proof"]), (&"impostor".into(), &"list".into()), "{event}");
     let said = gate.command(&[

@@ -31,7 +31,12 @@ static POLICY: LazyLock<Kind> = LazyLock::new(|| {
     kind("policy", policy::SCHEMA, |text| policy::read("shop", &source(text)).1, &["src/policy/decode"])
 });
 static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
-    kind("settings", settings::SCHEMA, |text| settings::read(&source(text)).1, &["src/settings/decode.rs"])
+    kind(
+        "settings",
+        settings::SCHEMA,
+        |text| settings::read(&source(text)).1,
+        &["src/settings/decode.rs", "src/settings/identity.rs"],
+    )
 });
 
 fn kind(name: &'static str, schema: &str, findings: fn(&str) -> Diagnostics, sources: &'static [&'static str]) -> Kind {
@@ -583,6 +588,10 @@ const RIGHT_SETTINGS: &[&str] = &[
     "origins: { hosts: '*.shop.example', servers: http://a, timeouts: { connect: 1ms, idle: 1h } }",
     "trusted_proxies: ['::1', 10.0.0.0/8]\nlogs: { access: '-', addresses: none }\npolicies: 2026",
     "trusted_proxies: 10.0.0.1\nlogs: { access: off }\norigins: []",
+    "identity: {}",
+    "identity: { outgoing: YES, lists: lists/of/networks, resolvers: system }",
+    "identity: { outgoing: on, lists: off, resolvers: ['9.9.9.9', '[::1]:5353', '::1'] }",
+    "identity: { lists: 'https://mirror.example/lists/' }",
 ];
 
 #[test]
@@ -713,6 +722,11 @@ const WRONG_POLICIES: &[&str] = &[
 const WRONG_SETTINGS: &[&str] = &[
     "lissten: 0.0.0.0:80",
     "store: redis",
+    "identity: yes",
+    "identity: { outgoing: maybe }",
+    "identity: { lists: [a, b] }",
+    "identity: { resolvers: [dns.example] }",
+    "identity: { signatures: yes }",
     "listen: 8080",
     "listen: localhost:80",
     "listen: { tls: yes }",
