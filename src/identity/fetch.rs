@@ -1,8 +1,8 @@
 //! One published list over HTTP: [`fetch`]. Redirects, size and time are bounded. Blocks its thread. Must not know which
 //! crawler a list is of, nor whether it is believed.
 
-use super::list::MAX_LIST_BYTES;
 use super::published::FetchedList;
+use crate::crawlers::MAX_LIST_BYTES;
 use std::io::Read;
 use std::time::{Duration, Instant};
 use ureq::tls::{RootCerts, TlsConfig};

@@ -3,7 +3,6 @@
 //! threads of their own (feature `proxy`), never on the request path. Must not know policies beyond what their networks
 //! say, nor what becomes of a finding.
 
-mod list;
 mod means;
 mod names;
 mod published;
@@ -20,7 +19,6 @@ pub mod verify;
 #[cfg(feature = "proxy")]
 pub mod worker;
 
-pub use list::{ListError, MAX_LIST_BYTES, read_list};
 pub use means::{HostPattern, KnownMeans, ListIndex, Means};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{Disbelief, FRESH, FetchedList, KnownList, ListChange, ListsSay, PublishedLists};

@@ -7,9 +7,9 @@
 //!   of its networks is not believed.
 //! - old: nobody said so for seven days. It still verifies, and accuses nobody. Any list is believed in its place.
 
-use super::list::{ListError, read_list};
 use super::means::{KnownMeans, ListIndex, Means};
 use super::table::NetworkTable;
+use crate::crawlers::{ListError, read_list};
 use crate::state::{Fact, NetworkList, StateStore};
 use crate::time::Timestamp;
 use arc_swap::ArcSwapOption;

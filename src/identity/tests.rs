@@ -1,7 +1,7 @@
 //! What follows from lists and answers of DNS, over time.
 
 use super::*;
-use crate::crawlers::Registry;
+use crate::crawlers::{ListError, Registry};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Published lists of networks, read: [`read_list`]. Operators publish JSON with `prefixes`, JSON of shapes of their own, or
 //! plain lines. Text in, networks out; must not know where a list comes from, nor whose it is.
 
-use crate::crawlers::read_network;
+use super::network::read_network;
 use ipnet::IpNet;
 use serde_json::Value;
 
