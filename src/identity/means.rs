@@ -110,10 +110,11 @@ impl KnownMeans {
     }
 }
 
-/// The URL of a list that can be read. A remark in brackets says that its shape is another; `(plain text)` says lines.
+/// The URL of a list that can be read: JSON, or lines. Other remarks in brackets speak of pages, of parts of a list, or of
+/// the networks of a whole company.
 fn list_url(written: &str) -> Option<&str> {
     let (url, remark) = written.split_once(' ').unwrap_or((written, ""));
-    let is_read = matches!(remark.trim(), "" | "(plain text)");
+    let is_read = matches!(remark.trim(), "" | "(plain text)" | "(own shape)");
     (url.starts_with("https://") && is_read).then_some(url)
 }
 
@@ -148,8 +149,10 @@ mod tests {
                 assert!(host_pattern(written).is_some(), "{}: {written}", crawler.id);
             }
             for written in &crawler.ips {
-                let is_other = written.contains('(') || !written.starts_with("https://");
-                assert_ne!(list_url(written).is_some(), is_other && !written.contains("(plain text)"), "{written}");
+                let is_json_or_lines =
+                    !written.contains('(') || written.ends_with("text)") || written.ends_with("shape)");
+                let is_read = written.starts_with("https://") && is_json_or_lines;
+                assert_eq!(list_url(written).is_some(), is_read, "{written}");
             }
         }
         let known = KnownMeans::of(Registry::builtin());
