@@ -62,7 +62,7 @@ pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
         Err(unreadable) => unreadable,
     };
     if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
-        return Err(Failure::CouldNot(format!("cannot read {unreadable}")));
+        return Err(Failure::CouldNot(unreadable.to_string()));
     }
     let source = Source { name: path.display().to_string().into(), text: "".into() };
     Ok((source, Diagnostics { items: vec![unreadable.diagnostic()] }))

@@ -2,13 +2,15 @@
 //! the count may rely on the rest.
 
 use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
-use crate::verdict::{Action, Claimant, Decision, Facts, Kind, claim_label, group_place, rule_line, rule_place};
+use crate::verdict::{
+    Action, Claimant, Decision, Facts, Kind, Observed, claim_label, group_place, rule_line, rule_place,
+};
 use std::borrow::Cow;
 
 /// The crawler's label for a person.
@@ -93,6 +95,10 @@ impl Judge {
             time: request.arrived,
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
+            calls_itself: match decision.claim {
+                Claim::Other | Claim::Tool => calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned),
+                Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
+            },
             identity: identity.name(),
             proof: judged.proof.name(),
             client: request.client.and_then(|address| self.addresses.apply(address)),
@@ -157,6 +163,7 @@ impl Judge {
                 None => REFUSE,
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
+            observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             error: outcome.error,
         }

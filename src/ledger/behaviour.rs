@@ -59,7 +59,7 @@ pub fn place(site: &str, host: &[u8]) -> Option<Key> {
 /// answers for itself.
 fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     match case.claimant.claim {
-        Claim::Other => calls_itself(case.facts.user_agent),
+        Claim::Other | Claim::Tool => calls_itself(case.facts.user_agent),
         claim => claim_label(claim, case.registry, Some(&case.claimant.entry.site)),
     }
 }

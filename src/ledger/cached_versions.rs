@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Bots that no list knows.
 const OTHER: &str = "other";
+/// Programs that no list knows.
+const TOOL: &str = "tool";
 
 /// The cache in which a crawler keeps robots.txt. Crawlers that share one share what they were served.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,7 @@ impl<'a> RobotsCache<'a> {
                 (token.map_or(OTHER, String::as_str), Duration::ZERO)
             }
             Claim::Other => (OTHER, Duration::ZERO),
+            Claim::Tool => (TOOL, Duration::ZERO),
             Claim::Nobody => (ANYONE, Duration::ZERO),
         };
         RobotsCache { name, kept }
@@ -80,8 +83,8 @@ pub fn cached_versions<'a>(
         }
         may_be_unknown |= served.lost.is_some_and(may_be_cached);
     }
-    // Bots that no list knows share a name, and behind a cache it is the cache that is served.
-    let is_alone = cache.name != OTHER && !is_behind_cache;
+    // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
+    let is_alone = cache.name != OTHER && cache.name != TOOL && !is_behind_cache;
     let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
     let is_current = |visit: &Visit| visit.version == current && visit.at >= history.identity_epoch;
     let has_version_in_force = own.is_some_and(|served| served.versions.iter().any(is_current));

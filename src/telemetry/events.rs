@@ -33,6 +33,9 @@ pub struct Event {
     pub site: String,
     /// The registry's id, the policy's token, or `other`.
     pub crawler: String,
+    /// What a bot or program that is in no list calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_itself: Option<String>,
     pub identity: &'static str,
     /// What that rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, or nothing but the user agent.
     pub proof: &'static str,

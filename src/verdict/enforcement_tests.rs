@@ -201,7 +201,7 @@ fn described_crawler_is_known_by_its_markers() {
     let google = Claim::Known(registry.find("googlebot").expect("known"));
     assert_eq!(claim("Our Fetcher/2.0"), Claim::Token(0));
     assert_eq!(claim("x our-reader"), Claim::Token(0));
-    assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Nobody);
+    assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Tool);
     assert_eq!(claim("GoogleTest/1.0"), google);
     let robots = String::from_utf8_lossy(&site.robots_txt.body);
     assert!(robots.contains("User-agent: OurBot\nDisallow: /\n"), "{robots}");

@@ -10,6 +10,7 @@ mod explanation;
 mod identity;
 mod labels;
 mod load;
+mod observed;
 mod render;
 mod report;
 mod suite;
@@ -22,6 +23,7 @@ pub use explanation::{ActionReport, CrawlerReport, EffectiveReport, Explanation,
 pub use identity::{Identity, Proof, identity_by_policy, is_public};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place};
 pub use load::{Surroundings, load, load_at, load_with};
+pub use observed::{LINE_FOR_ALL, Observed};
 pub use report::{explain, explain_for, report, report_unclaimed};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 

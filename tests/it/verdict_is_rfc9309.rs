@@ -106,6 +106,24 @@ fn naive_allows(robots_txt: &[u8], token: &str, target: &str) -> bool {
     longest.is_none_or(|(_, allow)| allow)
 }
 
+/// The path as origins resolve it: `%2F` is a slash, doubled slashes are one, dot segments are gone (RFC 3986 section
+/// 5.2.4). The targets here have no escaped dots.
+fn naive_resolved(target: &str) -> String {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let path = path.replace("%2f", "/").replace("%2F", "/");
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            _ => segments.push(segment),
+        }
+    }
+    let is_directory = segments.is_empty() || ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
+    let end = if is_directory && !segments.is_empty() { "/" } else { "" };
+    format!("/{}{end}{query}", segments.join("/"))
+}
+
 // ---- random policies ---------------------------------------------------------------------------------------------------
 
 /// Tokens that follow `*`; each is its own only one, but for Googlebot-Image.
@@ -273,6 +291,8 @@ proptest! {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             if decision.kind == Kind::Ambiguous {
+                prop_assert!(naive_allows(body(&snapshot).as_bytes(), token, target), "{} asks for {}", token, target);
+                prop_assert!(!naive_allows(body(&snapshot).as_bytes(), token, &naive_resolved(target)), "{} asks for {}", token, target);
                 continue;
             }
             let expected = if naive_allows(body(&snapshot).as_bytes(), token, target) { Verdict::Allowed } else { Verdict::Disallowed };
@@ -344,6 +364,8 @@ proptest! {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             if decision.kind == Kind::Ambiguous {
+                prop_assert!(naive_allows(&site.robots_txt.body, token, target), "{} asks for {}", token, target);
+                prop_assert!(!naive_allows(&site.robots_txt.body, token, &naive_resolved(target)), "{} asks for {}", token, target);
                 continue;
             }
             // A token that neither the registry nor the policy knows is a bot without a name, which follows `*` as well.
