@@ -92,7 +92,17 @@ fn every_target_has_its_check_and_its_seeds() {
     };
     assert_eq!(
         names("fuzz_targets"),
-        ["html", "import", "policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
+        [
+            "html",
+            "import",
+            "network_list",
+            "policy",
+            "robots_file",
+            "robots_pattern",
+            "robots_target",
+            "tags",
+            "user_agent"
+        ]
     );
     assert_eq!(names("seeds"), names("fuzz_targets"));
 }
