@@ -2,7 +2,7 @@
 //! has seen before.
 
 use crawlgate::crawlers::{Claim, Registry};
-use crawlgate::identity::{Claimed, NetworkTable, Proofs};
+use crawlgate::identity::{Claimed, NetworkTable, Proofs, Uses};
 use crawlgate::state::StateStore;
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::Identity;
@@ -48,14 +48,19 @@ fn flood(c: &mut Criterion) {
     // As many as the queue takes, and no more.
     let asked = AtomicUsize::new(0);
     let queue = Box::new(move |_| asked.fetch_add(1, Ordering::Relaxed) < 1_024);
-    let proofs = Proofs::new(registry, &remembered.facts, &store, true, Some(queue));
+    let proofs = Proofs::new(registry, &remembered.facts, &store, Uses { lists: true, signatures: false }, Some(queue));
     let claim = Claim::Known(registry.find("bingbot").expect("a crawler"));
     let mut number = 0;
     c.bench_function("an address of a flood", |b| {
         b.iter(|| {
             number += 1;
-            let claimed =
-                Claimed { claim, address: Some(v4(number)), may_accuse: true, by_policy: Identity::Unverified };
+            let claimed = Claimed {
+                claim,
+                address: Some(v4(number)),
+                may_accuse: true,
+                by_policy: Identity::Unverified,
+                signed: None,
+            };
             black_box(proofs.check(&claimed, Timestamp(0)))
         });
     });

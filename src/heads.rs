@@ -51,6 +51,24 @@ pub fn has_license_token(headers: &HeaderMap) -> bool {
     })
 }
 
+/// The fields of a signature, as they came.
+#[derive(Clone, Copy, Debug)]
+pub struct SignatureFields<'a> {
+    /// `Signature-Input`.
+    pub input: &'a str,
+    /// `Signature`.
+    pub signature: &'a str,
+    /// `Signature-Agent`.
+    pub agent: &'a str,
+}
+
+/// The signature of a request (RFC 9421), if it has one. Each field is taken from one line.
+pub fn signature(headers: &HeaderMap) -> Option<SignatureFields<'_>> {
+    let field = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let (input, signature) = (field("signature-input")?, field("signature")?);
+    Some(SignatureFields { input, signature, agent: field("signature-agent").unwrap_or_default() })
+}
+
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines
 /// that follow it.
 pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {

@@ -19,7 +19,7 @@
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
-//! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS |
+//! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
 //! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
 //! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |

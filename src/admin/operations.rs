@@ -214,6 +214,7 @@ impl Operations {
             user_agent: Some(question.user_agent.as_bytes()),
             client: question.ip.map(|address| address.to_canonical()),
             address_may_accuse: true,
+            signature: None,
             has_license_token: false,
             arrived,
             lived,
@@ -264,7 +265,7 @@ impl Operations {
         let (metrics, proofs) = (&self.judge.metrics, &self.judge.proofs);
         let lists = proofs.lists.all().filter_map(|(list, url)| {
             let known = proofs.lists.get(list)?;
-            let networks = known.table.networks().len();
+            let networks = known.entries();
             Some(ListGauges { list: file_name(url).to_owned(), networks, checked: known.checked.0 })
         });
         metrics.set_lists(&lists.collect::<Vec<_>>());

@@ -8,7 +8,7 @@ use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::identity::dns::{Dns, NameServer};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::verify::{Confirmation, Step, confirm};
-use crate::identity::{Claimed, ListIndex, Proofs};
+use crate::identity::{Claimed, ListIndex, Proofs, Uses};
 use crate::settings::{IdentitySettings, ListSettings};
 use crate::state::{Facts, StateStore};
 use crate::time::Timestamp;
@@ -84,7 +84,13 @@ pub fn verify(
     json: bool,
 ) -> Result<(), Failure> {
     let store = StateStore::in_memory_only().0;
-    let proofs = Proofs::new(registry, &Facts::default(), &store, true, Some(Box::new(|_| true)));
+    let proofs = Proofs::new(
+        registry,
+        &Facts::default(),
+        &store,
+        Uses { lists: true, signatures: false },
+        Some(Box::new(|_| true)),
+    );
     let (now, later) = (now(), now().plus(LATER));
     let mut steps = ask_lists(&proofs, crawler, address, &identity.lists, now);
     let has_hosts = proofs.means.get(crawler).is_some_and(|means| !means.hosts.is_empty());
@@ -97,6 +103,7 @@ pub fn verify(
         address: Some(address),
         may_accuse: true,
         by_policy: Identity::Unverified,
+        signed: None,
     };
     let repeat = |at: Timestamp| {
         if let Some(Confirmation::Definite(names, ttl)) = &confirmation {

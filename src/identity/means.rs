@@ -10,6 +10,14 @@ const CONFIRMS_ONLY: &str = "absence proves nothing";
 /// The facts of a record that quotes the operator's own page. Others may confirm and never refute.
 const FROM_THE_OPERATOR: &str = "[D]";
 
+/// Where the keys of an agent are, below its origin.
+const DIRECTORY: &str = "/.well-known/http-message-signatures-directory";
+
+/// Whether a URL is that of a key directory; else it is that of a list of networks.
+pub fn is_directory(url: &str) -> bool {
+    url.ends_with(DIRECTORY)
+}
+
 /// Place of a list in [`KnownMeans::lists`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListIndex(pub u16);
@@ -49,6 +57,17 @@ pub struct Means {
     pub hosts: Vec<HostPattern>,
     /// Whether an address without such a name is not the crawler's, by the operator's own word.
     pub hosts_are_whole: bool,
+    /// Who signs its requests.
+    pub signer: Option<Signer>,
+}
+
+/// The agent that signs a crawler's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// Its origin, without a slash at the end: `https://chatgpt.com`.
+    pub origin: String,
+    /// Its key directory.
+    pub directory: ListIndex,
 }
 
 impl Means {
@@ -63,6 +82,10 @@ impl Means {
             has_other_lists: urls.len() < crawler.ips.len(),
             hosts_are_whole: by_operator && !confirms_only && !hosts.is_empty() && hosts.len() == crawler.rdns.len(),
             hosts,
+            signer: crawler.signs.as_deref().and_then(signer_origin).map(|origin| {
+                let directory = list(&format!("{origin}{DIRECTORY}"));
+                Signer { origin: origin.to_owned(), directory }
+            }),
         }
     }
 
@@ -99,7 +122,7 @@ impl KnownMeans {
         self.by_crawler.get(usize::from(crawler.0))
     }
 
-    /// The lists by their URLs.
+    /// The lists and key directories by their URLs.
     pub fn lists(&self) -> impl Iterator<Item = (ListIndex, &str)> {
         (0..).map(ListIndex).zip(self.urls.iter().map(String::as_str))
     }
@@ -116,6 +139,13 @@ fn list_url(written: &str) -> Option<&str> {
     let (url, remark) = written.split_once(' ').unwrap_or((written, ""));
     let is_read = matches!(remark.trim(), "" | "(plain text)" | "(own shape)");
     (url.starts_with("https://") && is_read).then_some(url)
+}
+
+/// `https://chatgpt.com (quoted-string form)`.
+fn signer_origin(written: &str) -> Option<&str> {
+    let origin = written.split(' ').next().unwrap_or_default().trim_end_matches('/');
+    let host = origin.strip_prefix("https://")?;
+    (!host.is_empty() && !host.contains('/')).then_some(origin)
 }
 
 /// `google.com (host must start google-proxy-)`, `search.you.com (host youbot-*)`.
@@ -150,13 +180,25 @@ mod tests {
             }
             for written in &crawler.ips {
                 let is_json_or_lines =
-                    !written.contains('(') || written.ends_with("text)") || written.ends_with("shape)");
+                    !written.contains('(') || written.ends_with("(plain text)") || written.ends_with("(own shape)");
                 let is_read = written.starts_with("https://") && is_json_or_lines;
                 assert_eq!(list_url(written).is_some(), is_read, "{written}");
             }
         }
         let known = KnownMeans::of(Registry::builtin());
         assert!(known.lists().count() > 30 && known.lists().all(|(_, url)| !url.contains(' ')));
+    }
+
+    #[test]
+    fn agents_that_sign_have_a_key_directory() {
+        let registry = Registry::builtin();
+        let known = KnownMeans::of(registry);
+        for crawler in registry.crawlers().iter().filter(|crawler| crawler.signs.is_some()) {
+            let signer = means(&crawler.id).signer.unwrap_or_else(|| panic!("{}", crawler.id));
+            let (_, url) = known.lists().find(|(list, _)| *list == signer.directory).expect("a directory");
+            assert!(url.starts_with(&signer.origin) && super::is_directory(url), "{url}");
+        }
+        assert_eq!(means("googlebot").signer, None);
     }
 
     #[test]

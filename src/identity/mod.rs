@@ -1,11 +1,14 @@
 //! Proof that a crawler is the one that its user agent claims: [`Proofs`]. It looks up what is known of an address in
-//! published lists and in what reverse DNS said, and says which [`Finding`] follows. Asking servers and DNS happens in
+//! published lists and in what reverse DNS said, verifies signatures, and says which [`Finding`] follows. Asking servers and DNS happens in
 //! threads of their own (feature `proxy`), never on the request path. Must not know policies beyond what their networks
 //! say, nor what becomes of a finding.
 
+mod keys;
 mod means;
 mod names;
 mod published;
+mod replays;
+mod signature;
 mod table;
 
 #[cfg(feature = "proxy")]
@@ -19,10 +22,14 @@ pub mod verify;
 #[cfg(feature = "proxy")]
 pub mod worker;
 
-pub use means::{HostPattern, KnownMeans, ListIndex, Means};
+pub use keys::{KeyError, PublicKey, read_keys, thumbprint};
+pub use means::{HostPattern, KnownMeans, ListIndex, Means, Signer, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
 pub use published::{Disbelief, FRESH, FetchedList, KnownList, ListChange, ListsSay, PublishedLists};
+pub use signature::{SignatureSays, Signed, verify};
 pub use table::NetworkTable;
+
+use replays::Replays;
 
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::state::{Facts, StateStore};
@@ -38,11 +45,19 @@ pub struct Finding {
     pub identity: Identity,
     /// What that rests on.
     pub proof: Proof,
+    /// Why the signature of the request proves nothing, if it has one.
+    pub signature: Option<&'static str>,
+}
+
+impl Finding {
+    fn new(identity: Identity, proof: Proof) -> Finding {
+        Finding { identity, proof, signature: None }
+    }
 }
 
 /// A claim from an address.
 #[derive(Clone, Copy, Debug)]
-pub struct Claimed {
+pub struct Claimed<'a> {
     /// The crawler.
     pub claim: Claim,
     /// Where the request comes from.
@@ -51,6 +66,17 @@ pub struct Claimed {
     pub may_accuse: bool,
     /// What the networks of the policy say.
     pub by_policy: Identity,
+    /// The request with its signature, if it has one.
+    pub signed: Option<Signed<'a>>,
+}
+
+/// What is used for proof, beside reverse DNS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Published lists of networks.
+    pub lists: bool,
+    /// Signatures of requests.
+    pub signatures: bool,
 }
 
 /// Everything that is known for proving crawlers.
@@ -61,32 +87,28 @@ pub struct Proofs {
     pub lists: PublishedLists,
     /// What reverse DNS said.
     pub names: AddressNames,
-    uses_lists: bool,
+    replays: Replays,
+    uses: Uses,
     left_out: AtomicU64,
 }
 
 impl Proofs {
     /// With what the state store remembers. `queue` takes addresses for reverse DNS, where that is asked.
-    pub fn new(
-        registry: &Registry,
-        facts: &Facts,
-        store: &StateStore,
-        uses_lists: bool,
-        queue: Option<Queue>,
-    ) -> Proofs {
+    pub fn new(registry: &Registry, facts: &Facts, store: &StateStore, uses: Uses, queue: Option<Queue>) -> Proofs {
         let means = KnownMeans::of(registry);
         Proofs {
             lists: PublishedLists::new(&means, &facts.network_lists, store.clone()),
             names: AddressNames::new(queue, &facts.address_proofs, store.clone()),
             means,
-            uses_lists,
+            replays: Replays::default(),
+            uses,
             left_out: AtomicU64::new(0),
         }
     }
 
     /// Proofs where neither lists nor DNS are used: the networks of the policy decide alone.
     pub fn none(registry: &Registry) -> Proofs {
-        Proofs::new(registry, &Facts::default(), &StateStore::in_memory_only().0, false, None)
+        Proofs::new(registry, &Facts::default(), &StateStore::in_memory_only().0, Uses::default(), None)
     }
 
     /// Whether anything can prove a claim here, beside the networks of the policy.
@@ -98,8 +120,9 @@ impl Proofs {
     fn usable(&self, claim: Claim) -> Option<&Means> {
         let Claim::Known(crawler) = claim else { return None };
         let means = self.means.get(crawler)?;
-        let by_list = self.uses_lists && !means.lists.is_empty();
-        (by_list || self.asks_dns(means)).then_some(means)
+        let by_list = self.uses.lists && !means.lists.is_empty();
+        let by_signature = self.uses.signatures && means.signer.is_some();
+        (by_list || by_signature || self.asks_dns(means)).then_some(means)
     }
 
     fn asks_dns(&self, means: &Means) -> bool {
@@ -107,11 +130,11 @@ impl Proofs {
     }
 
     /// What is known of a claim now. Where that is not enough, and the answer of DNS can help, it is asked for.
-    pub fn check(&self, claimed: &Claimed, now: Timestamp) -> Finding {
-        let finding = self.peek(claimed, now);
+    pub fn check(&self, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
+        let finding = self.find(claimed, now, true);
         let Some(means) = self.usable(claimed.claim) else { return finding };
-        let is_verified_by_list =
-            finding.identity == Identity::Verified && matches!(finding.proof, Proof::Networks | Proof::List);
+        let is_verified_by_list = finding.identity == Identity::Verified
+            && matches!(finding.proof, Proof::Networks | Proof::List | Proof::Signature);
         let asked =
             claimed.address.filter(|address| !is_verified_by_list && self.asks_dns(means) && is_public(*address));
         if asked.is_some_and(|address| self.names.ask(address, now)) {
@@ -121,17 +144,21 @@ impl Proofs {
     }
 
     /// What is known of a claim now. Asks for nothing.
-    pub fn peek(&self, claimed: &Claimed, now: Timestamp) -> Finding {
+    pub fn peek(&self, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
+        self.find(claimed, now, false)
+    }
+
+    fn find(&self, claimed: &Claimed<'_>, now: Timestamp, leaves_traces: bool) -> Finding {
         let by_policy = match claimed.by_policy {
-            identity @ (Identity::Verified | Identity::Impostor) => Finding { identity, proof: Proof::Networks },
-            identity => Finding { identity, proof: Proof::None },
+            identity @ (Identity::Verified | Identity::Impostor) => Finding::new(identity, Proof::Networks),
+            identity => Finding::new(identity, Proof::None),
         };
         let (Some(means), Some(address)) = (self.usable(claimed.claim), claimed.address) else { return by_policy };
         if by_policy.identity == Identity::Verified {
             return by_policy;
         }
-        let verified = |proof| Finding { identity: Identity::Verified, proof };
-        let lists = if self.uses_lists { self.lists.say(means, address, now) } else { ListsSay::Nothing };
+        let verified = |proof| Finding::new(Identity::Verified, proof);
+        let lists = if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing };
         let asked = self.asks_dns(means) && is_public(address);
         let names = if asked { self.names.say(means, address, now) } else { NamesSay::Nothing };
         match (&lists, &names) {
@@ -139,14 +166,50 @@ impl Proofs {
             (_, NamesSay::Confirmed { .. }) => return verified(Proof::ReverseDns),
             _ => {}
         }
+        let signature = match self.check_signature(claimed, means, now, leaves_traces) {
+            Ok(()) => return verified(Proof::Signature),
+            Err(why) => why,
+        };
         let accused = if claimed.may_accuse && is_public(address) {
             self.accusation(means, by_policy.identity == Identity::Impostor, &lists, &names)
         } else {
             None
         };
-        match accused {
-            Some(proof) => Finding { identity: Identity::Impostor, proof },
-            None => Finding { identity: Identity::Pending, proof: Proof::None },
+        let found = match accused {
+            Some(proof) => Finding::new(Identity::Impostor, proof),
+            None => Finding::new(Identity::Pending, Proof::None),
+        };
+        Finding { signature, ..found }
+    }
+
+    /// Whether the request carries a good signature of the crawler's agent that no other address has shown. The error says
+    /// why not, if there is a signature.
+    fn check_signature(
+        &self,
+        claimed: &Claimed<'_>,
+        means: &Means,
+        now: Timestamp,
+        leaves_traces: bool,
+    ) -> Result<(), Option<&'static str>> {
+        let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
+        let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address) else {
+            return Err(None);
+        };
+        let known = self.lists.get(signer.directory);
+        let keys = known.as_ref().map_or(&[][..], |known| known.keys.as_slice());
+        match verify(signed, &signer.origin, keys, now) {
+            SignatureSays::Verified { expires } => {
+                let times = (now, expires);
+                let is_first = self.replays.is_first(signed.fields.signature, address, times, leaves_traces);
+                if is_first { Ok(()) } else { Err(Some("another address has shown the same signature")) }
+            }
+            SignatureSays::UnknownKey => {
+                if leaves_traces {
+                    self.lists.want(signer.directory);
+                }
+                Err(Some("the key is not in the directory of the agent"))
+            }
+            SignatureSays::Invalid(why) | SignatureSays::Nothing(why) => Err(Some(why)),
         }
     }
 
@@ -175,7 +238,7 @@ impl Proofs {
     pub fn evidence(&self, crawler: CrawlerIndex, address: IpAddr, now: Timestamp) -> Vec<String> {
         let Some(means) = self.means.get(crawler) else { return Vec::new() };
         let mut lines = Vec::new();
-        if self.uses_lists {
+        if self.uses.lists {
             lines.extend(means.lists.iter().map(|list| self.list_evidence(*list, address, now)));
         }
         if self.asks_dns(means) && is_public(address) {
@@ -207,5 +270,7 @@ impl Proofs {
     }
 }
 
+#[cfg(test)]
+mod signature_tests;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,8 @@
 //!   of its networks is not believed.
 //! - old: nobody said so for seven days. It still verifies, and accuses nobody. Any list is believed in its place.
 
-use super::means::{KnownMeans, ListIndex, Means};
+use super::keys::{KeyError, PublicKey, read_keys};
+use super::means::{KnownMeans, ListIndex, Means, is_directory};
 use super::table::NetworkTable;
 use crate::crawlers::{ListError, read_list};
 use crate::state::{Fact, NetworkList, StateStore};
@@ -17,6 +18,7 @@ use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a list accuses after its server last said that it is so.
@@ -27,6 +29,8 @@ pub const FRESH: Duration = Duration::from_secs(7 * 86_400);
 pub struct KnownList {
     /// Its networks.
     pub table: NetworkTable,
+    /// Its keys, if it is a key directory.
+    pub keys: Vec<PublicKey>,
     /// The validators that its server gave with it; empty where it gave none.
     pub etag: String,
     /// The same.
@@ -37,6 +41,11 @@ pub struct KnownList {
 }
 
 impl KnownList {
+    /// How many networks or keys it has.
+    pub fn entries(&self) -> usize {
+        self.table.networks().len() + self.keys.len()
+    }
+
     /// Whether it may accuse.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         now.since(self.checked) <= FRESH
@@ -61,8 +70,10 @@ pub struct ListChange {
     pub added: Vec<IpNet>,
     /// Networks that it had before.
     pub removed: Vec<IpNet>,
-    /// How many it has.
+    /// How many networks or keys it has.
     pub networks: usize,
+    /// Whether it differs from the former one.
+    pub is_new: bool,
 }
 
 /// Why a list that was fetched is not believed. The former one stays.
@@ -71,6 +82,9 @@ pub enum Disbelief {
     /// It is no list.
     #[error(transparent)]
     NotAList(#[from] ListError),
+    /// It is no key directory.
+    #[error(transparent)]
+    NotADirectory(#[from] KeyError),
     /// It lost more than half of its networks at once.
     #[error(
         "it has {now} networks and had {before}; crawlgate keeps the former list for seven days after its last check"
@@ -99,6 +113,8 @@ pub enum ListsSay {
 pub struct PublishedLists {
     lists: Vec<ArcSwapOption<KnownList>>,
     urls: Vec<String>,
+    /// Those that are to be fetched again soon.
+    wanted: Vec<AtomicBool>,
     store: StateStore,
 }
 
@@ -108,12 +124,13 @@ impl PublishedLists {
         let urls: Vec<String> = means.lists().map(|(_, url)| url.to_owned()).collect();
         let known = |url: &String| {
             let (_, list) = remembered.iter().find(|(_, list)| list.url == *url)?;
-            let table = NetworkTable::new(read_list(&list.bytes).ok()?);
+            let (table, keys) = read(url, &list.bytes).ok()?;
             let (etag, last_modified, bytes) = (list.etag.clone(), list.last_modified.clone(), list.bytes.clone());
-            Some(Arc::new(KnownList { table, etag, last_modified, checked: list.checked, bytes }))
+            Some(Arc::new(KnownList { table, keys, etag, last_modified, checked: list.checked, bytes }))
         };
         let lists = urls.iter().map(|url| ArcSwapOption::new(known(url))).collect();
-        PublishedLists { lists, urls, store }
+        let wanted = urls.iter().map(|_| AtomicBool::new(false)).collect();
+        PublishedLists { lists, urls, wanted, store }
     }
 
     /// A list, if it is known.
@@ -129,6 +146,18 @@ impl PublishedLists {
     /// All lists by their URLs.
     pub fn all(&self) -> impl Iterator<Item = (ListIndex, &str)> {
         (0..).map(ListIndex).zip(self.urls.iter().map(String::as_str))
+    }
+
+    /// Asks for a list or directory to be fetched again soon.
+    pub fn want(&self, list: ListIndex) {
+        if let Some(wanted) = self.wanted.get(usize::from(list.0)) {
+            wanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether somebody asked for that.
+    pub fn is_wanted(&self, list: ListIndex) -> bool {
+        self.wanted.get(usize::from(list.0)).is_some_and(|wanted| wanted.load(Ordering::Relaxed))
     }
 
     /// What the lists of a crawler say about an address. Takes no lock.
@@ -154,17 +183,21 @@ impl PublishedLists {
     /// # Errors
     /// The list is not believed.
     pub fn take(&self, list: ListIndex, fetched: FetchedList, checked: Timestamp) -> Result<ListChange, Disbelief> {
-        let table = NetworkTable::new(read_list(&fetched.bytes)?);
+        let (table, keys) = read(self.url(list), &fetched.bytes)?;
         let before = self.get(list);
         let had = before.as_ref().map_or(&[][..], |before| before.table.networks());
-        let networks = table.networks().len();
+        let networks = table.networks().len() + keys.len();
         if before.as_ref().is_some_and(|before| before.is_fresh(checked)) && networks * 2 < had.len() {
             return Err(Disbelief::Shrunk { now: networks, before: had.len() });
         }
-        let change =
-            ListChange { added: missing(table.networks(), had), removed: missing(had, table.networks()), networks };
+        let change = ListChange {
+            added: missing(table.networks(), had),
+            removed: missing(had, table.networks()),
+            networks,
+            is_new: before.as_ref().is_none_or(|before| before.table != table || before.keys != keys),
+        };
         let FetchedList { bytes, etag, last_modified } = fetched;
-        self.put(list, KnownList { table, etag, last_modified, checked, bytes: bytes.into() });
+        self.put(list, KnownList { table, keys, etag, last_modified, checked, bytes: bytes.into() });
         Ok(change)
     }
 
@@ -177,11 +210,22 @@ impl PublishedLists {
 
     fn put(&self, list: ListIndex, known: KnownList) {
         let Some(place) = self.lists.get(usize::from(list.0)) else { return };
+        if let Some(wanted) = self.wanted.get(usize::from(list.0)) {
+            wanted.store(false, Ordering::Relaxed);
+        }
         let (url, bytes, checked) = (self.url(list).to_owned(), known.bytes.clone(), known.checked);
         let (etag, last_modified) = (known.etag.clone(), known.last_modified.clone());
         self.store.put([Fact::set(checked, NetworkList { url, bytes, etag, last_modified, checked })]);
         place.store(Some(Arc::new(known)));
     }
+}
+
+/// The networks of a list, or the keys of a directory.
+fn read(url: &str, bytes: &[u8]) -> Result<(NetworkTable, Vec<PublicKey>), Disbelief> {
+    if is_directory(url) {
+        return Ok((NetworkTable::default(), read_keys(bytes)?));
+    }
+    Ok((NetworkTable::new(read_list(bytes)?), Vec::new()))
 }
 
 /// The networks of one list that are not in the other.

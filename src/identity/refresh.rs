@@ -4,11 +4,12 @@
 //! A list is due a day after its server last said that it is so, with some jitter. After a failure it is due in five
 //! minutes, then in twice that, up to six hours. Files are looked at every minute.
 
+use super::Proofs;
 use super::fetch::{Fetched, fetch};
-use super::means::ListIndex;
+use super::means::{ListIndex, is_directory};
 use super::published::{FetchedList, ListChange, PublishedLists};
 use crate::clock::Clock;
-use crate::settings::ListSettings;
+use crate::settings::{IdentitySettings, ListSettings};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ pub struct ListUpdate {
     pub url: String,
     /// What came of it.
     pub result: UpdateResult,
-    /// How many networks the list has that counts now.
+    /// How many networks the list has that counts now, or keys the directory.
     pub networks: usize,
     /// Networks that are new.
     pub added: Vec<IpNet>,
@@ -77,7 +78,7 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     let mut result = ListUpdate {
         url,
         result: UpdateResult::Unchanged,
-        networks: known.as_ref().map_or(0, |known| known.table.networks().len()),
+        networks: known.as_ref().map_or(0, |known| known.entries()),
         added: Vec::new(),
         removed: Vec::new(),
         error: None,
@@ -86,9 +87,8 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
         Fetched::Unchanged => lists.unchanged(list, checked),
         Fetched::Failed(error) => (result.result, result.error) = (UpdateResult::Unreachable, Some(error)),
         Fetched::List(fetched) => match lists.take(list, fetched, checked) {
-            Ok(ListChange { added, removed, networks }) => {
-                let is_changed = known.is_none() || !added.is_empty() || !removed.is_empty();
-                result.result = if is_changed { UpdateResult::Changed } else { UpdateResult::Unchanged };
+            Ok(ListChange { added, removed, networks, is_new }) => {
+                result.result = if is_new { UpdateResult::Changed } else { UpdateResult::Unchanged };
                 (result.added, result.removed, result.networks) = (added, removed, networks);
             }
             Err(error) => (result.result, result.error) = (UpdateResult::Refused, Some(error.to_string())),
@@ -141,7 +141,7 @@ pub fn start(refresher: Refresher) -> io::Result<UpdateHandle> {
 
 /// Updates lists when they are due.
 pub struct Refresher {
-    proofs: Arc<super::Proofs>,
+    proofs: Arc<Proofs>,
     from: ListSettings,
     clock: Clock,
     due: Vec<Due>,
@@ -151,17 +151,24 @@ pub struct Refresher {
 struct Due {
     list: ListIndex,
     at: Timestamp,
+    tried: Timestamp,
     failures: u32,
 }
 
 impl Refresher {
-    /// Of lists from where the settings say.
-    pub fn new(proofs: Arc<super::Proofs>, from: ListSettings, clock: Clock) -> Refresher {
+    /// Of lists from where the settings say, and of key directories where signatures are verified.
+    pub fn new(proofs: Arc<Proofs>, settings: &IdentitySettings, clock: Clock) -> Refresher {
         let random = RandomState::new();
-        let due = proofs.lists.all().map(|(list, _)| {
-            let known = proofs.lists.get(list).filter(|_| !matches!(from, ListSettings::Directory(_)));
+        let from = settings.lists.clone();
+        let is_file = matches!(from, ListSettings::Directory(_));
+        let is_used = |url: &str| match is_directory(url) {
+            true => settings.signatures && (settings.outgoing || is_file),
+            false => from != ListSettings::Off,
+        };
+        let due = proofs.lists.all().filter(|(_, url)| is_used(url)).map(|(list, _)| {
+            let known = proofs.lists.get(list).filter(|_| !is_file);
             let at = known.map_or(Timestamp(i64::MIN), |known| known.checked.plus(spread(&random, list, DAY)));
-            Due { list, at, failures: 0 }
+            Due { list, at, tried: Timestamp(i64::MIN), failures: 0 }
         });
         let due = due.collect();
         Refresher { proofs, from, clock, due, random }
@@ -186,7 +193,8 @@ impl Refresher {
     /// Updates what is due, or everything.
     fn update(&mut self, all: bool) -> Vec<ListUpdate> {
         let now = self.clock.moment().now;
-        let wanted: Vec<ListIndex> = self.due.iter().filter(|due| all || due.at <= now).map(|due| due.list).collect();
+        let is_due = |due: &&Due| all || due.at <= now || self.is_wanted(due, now);
+        let wanted: Vec<ListIndex> = self.due.iter().filter(is_due).map(|due| due.list).collect();
         let mut updates = Vec::new();
         for some in wanted.chunks(AT_ONCE) {
             let (lists, from) = (&self.proofs.lists, &self.from);
@@ -204,11 +212,17 @@ impl Refresher {
         updates
     }
 
+    /// Whether a request asked for keys that may be new, and it is not too soon.
+    fn is_wanted(&self, due: &Due, now: Timestamp) -> bool {
+        self.proofs.lists.is_wanted(due.list) && now >= due.tried.plus(FIRST_RETRY)
+    }
+
     fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) {
         let is_file = matches!(self.from, ListSettings::Directory(_));
         let Some(due) = self.due.iter_mut().find(|due| due.list == list) else { return };
         let succeeded =
             update.is_some_and(|update| matches!(update.result, UpdateResult::Changed | UpdateResult::Unchanged));
+        due.tried = now;
         due.failures = if succeeded { 0 } else { due.failures + 1 };
         let wait = match (is_file, due.failures) {
             (true, _) => FILES,

@@ -5,6 +5,7 @@ use crate::crawlers::{ListError, Registry};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+const USES: Uses = Uses { lists: true, signatures: true };
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;
 const INSIDE: &str = "192.0.2.7";
@@ -29,7 +30,7 @@ fn world(room: usize) -> World {
         has_room
     };
     let (store, remembered) = StateStore::in_memory_only();
-    let proofs = Proofs::new(Registry::builtin(), &remembered.facts, &store, true, Some(Box::new(put)));
+    let proofs = Proofs::new(Registry::builtin(), &remembered.facts, &store, USES, Some(Box::new(put)));
     World { proofs, asked, room }
 }
 
@@ -37,9 +38,9 @@ fn ip(written: &str) -> IpAddr {
     written.parse().expect("an address")
 }
 
-fn claimed(id: &str, address: &str) -> Claimed {
+fn claimed(id: &str, address: &str) -> Claimed<'static> {
     let claim = Claim::Known(Registry::builtin().find(id).expect(id));
-    Claimed { claim, address: Some(ip(address)), may_accuse: true, by_policy: Identity::Unverified }
+    Claimed { claim, address: Some(ip(address)), may_accuse: true, by_policy: Identity::Unverified, signed: None }
 }
 
 impl World {

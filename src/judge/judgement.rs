@@ -33,6 +33,8 @@ pub struct Judged {
     pub identity: Identity,
     /// What that rests on.
     pub proof: Proof,
+    /// Why the signature of the request proves nothing, if it has one.
+    pub signature: Option<&'static str>,
     /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
     /// What it rests on that the crawler has cached nothing else.

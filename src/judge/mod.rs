@@ -15,7 +15,7 @@ pub use request::RequestFacts;
 use crate::clock::Clock;
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
-use crate::identity::{Claimed, Finding, Proofs};
+use crate::identity::{Claimed, Finding, Proofs, Signed};
 use crate::ledger::{Behaviours, Ledger};
 use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
@@ -75,12 +75,12 @@ impl Judge {
             let claim = self.registry.identify(facts.user_agent);
             return Judgement::Unclaimed(Unclaimed { claim, snapshot });
         };
-        let (case, proof) = self.case(request, claimant, facts, Traces::Left);
+        let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, Traces::Left);
         let decision = self.decision(request, &case, Traces::Left, scratch);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
-        Judgement::Judged(Judged { decision, identity, proof, cached, basis, may_confirm_by_date, snapshot })
+        Judgement::Judged(Judged { decision, identity, proof, signature, cached, basis, may_confirm_by_date, snapshot })
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or
@@ -92,7 +92,7 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let (case, proof) = self.case(request, claimant, facts, Traces::None);
+        let (case, Finding { proof, .. }) = self.case(request, claimant, facts, Traces::None);
         let decision = self.decision(request, &case, Traces::None, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
         explanation.proof = proof.name();
@@ -109,7 +109,7 @@ impl Judge {
         claimant: Claimant<'a>,
         mut facts: Facts<'a>,
         traces: Traces,
-    ) -> (Case<'a>, Proof) {
+    ) -> (Case<'a>, Finding) {
         let Claimant { entry, claim, .. } = claimant;
         let mut finding = Finding::default();
         if claim != Claim::Nobody && (entry.site.lists_addresses() || self.proofs.can_prove(claim)) {
@@ -120,7 +120,7 @@ impl Judge {
             Traces::Left => self.ledger.check(self.registry, claimant, facts.host, request.moment()),
             Traces::None => self.ledger.peek(self.registry, claimant, facts.host, request.moment()),
         };
-        (Case { registry: self.registry, facts, claimant, cached_versions }, finding.proof)
+        (Case { registry: self.registry, facts, claimant, cached_versions }, finding)
     }
 
     /// What is proven of a claim: by the networks of the policy, by what operators publish, and by how well either has
@@ -135,21 +135,29 @@ impl Judge {
         let Claimant { entry, claim, .. } = claimant;
         let may_accuse = request.address_may_accuse;
         let by_policy = identity_by_policy(&entry.site, facts, claim, may_accuse);
-        let claimed = Claimed { claim, address: facts.client, may_accuse, by_policy };
+        let signed = request.signature.map(|fields| Signed {
+            host: facts.host,
+            target: facts.target,
+            method: facts.method,
+            user_agent: facts.user_agent,
+            fields,
+        });
+        let claimed = Claimed { claim, address: facts.client, may_accuse, by_policy, signed };
         let (registry, ledger, now) = (self.registry, &self.ledger, facts.now);
         let found = match traces {
             Traces::Left => self.proofs.check(&claimed, now),
             Traces::None => self.proofs.peek(&claimed, now),
         };
         let identity = match (found.proof, traces) {
-            (Proof::None, _) => found.identity,
+            // A signature proves one request, and says nothing about lists.
+            (Proof::None | Proof::Signature, _) => found.identity,
             (Proof::Networks, Traces::Left) => ledger.check_identity(registry, entry, claim, found.identity, now),
             (Proof::Networks, Traces::None) => ledger.peek_identity(registry, entry, claim, found.identity, now),
             (_, Traces::Left) => ledger.check_published(registry, claim, found.identity, now),
             (_, Traces::None) => ledger.peek_published(registry, claim, found.identity, now),
         };
         let proof = if identity == Identity::Suspended { Proof::None } else { found.proof };
-        Finding { identity, proof }
+        Finding { identity, proof, ..found }
     }
 
     /// The second half: behaviour and decision.

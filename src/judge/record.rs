@@ -101,6 +101,7 @@ impl Judge {
             },
             identity: identity.name(),
             proof: judged.proof.name(),
+            signature: judged.signature,
             client: request.client.and_then(|address| self.addresses.apply(address)),
             method: bounded(request.method).into_owned(),
             host: bounded(request.host).into_owned(),

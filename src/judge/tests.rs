@@ -82,6 +82,7 @@ fn request(step: Step, start: Moment, seconds: u64) -> RequestFacts<'static> {
         user_agent: Some(AGENTS[step.agent].as_bytes()),
         client: ADDRESSES[step.address].parse().ok(),
         address_may_accuse: true,
+        signature: None,
         has_license_token: false,
         arrived: SystemTime::UNIX_EPOCH + Duration::from_secs(now),
         lived: start.lived + Duration::from_secs(seconds),

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::identity::dns::{Dns, NameServer};
 use crate::identity::refresh::{Refresher, UpdateHandle};
-use crate::identity::{Proofs, refresh, worker};
+use crate::identity::{Proofs, Uses, refresh, worker};
 use crate::settings::{IdentitySettings, ListSettings};
 use crate::state::{Facts, StateStore};
 use crate::telemetry::Metrics;
@@ -32,7 +32,9 @@ pub fn open(
     let has_source = settings.outgoing || matches!(settings.lists, ListSettings::Directory(_));
     let uses_lists = settings.lists != ListSettings::Off && (has_source || !facts.network_lists.is_empty());
     let (queue, waiting) = settings.outgoing.then(worker::queue).unzip();
-    let proofs = Proofs::new(registry, facts, store, uses_lists, queue);
+    let uses =
+        Uses { lists: uses_lists, signatures: settings.signatures && (has_source || !facts.network_lists.is_empty()) };
+    let proofs = Proofs::new(registry, facts, store, uses, queue);
     (Arc::new(proofs), IdentityThreads { settings: settings.clone(), queue: waiting })
 }
 
@@ -47,7 +49,7 @@ impl IdentityThreads {
         clock: &Clock,
         metrics: &Arc<Metrics>,
     ) -> Result<Option<UpdateHandle>, ServerError> {
-        let IdentitySettings { outgoing, lists, resolvers } = self.settings;
+        let IdentitySettings { outgoing, lists, resolvers, signatures } = &self.settings;
         if let Some(queue) = self.queue {
             let servers: Vec<NameServer> = resolvers.iter().copied().map(NameServer::At).collect();
             let dns = move || Dns::new(&servers).map_err(io::Error::other);
@@ -55,15 +57,15 @@ impl IdentityThreads {
             worker::start(proofs.clone(), dns, queue, clock.clone(), move |outcome| metrics.looked_up(outcome))
                 .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
         }
-        let is_refreshed = match &lists {
-            ListSettings::Off => false,
-            ListSettings::Published | ListSettings::Mirror(_) => outgoing,
+        let is_refreshed = match lists {
+            ListSettings::Off => *outgoing && *signatures,
+            ListSettings::Published | ListSettings::Mirror(_) => *outgoing,
             ListSettings::Directory(_) => true,
         };
         if !is_refreshed {
             return Ok(None);
         }
-        let refresher = Refresher::new(proofs.clone(), lists, clock.clone());
+        let refresher = Refresher::new(proofs.clone(), &self.settings, clock.clone());
         refresh::start(refresher).map(Some).map_err(ServerError::io("cannot start the thread for lists of networks"))
     }
 }

@@ -14,11 +14,13 @@ pub struct IdentitySettings {
     pub lists: ListSettings,
     /// The name servers to ask; those of the system where it is empty.
     pub resolvers: Vec<SocketAddr>,
+    /// Whether signatures of requests are verified.
+    pub signatures: bool,
 }
 
 impl Default for IdentitySettings {
     fn default() -> IdentitySettings {
-        IdentitySettings { outgoing: false, lists: ListSettings::Published, resolvers: Vec::new() }
+        IdentitySettings { outgoing: false, lists: ListSettings::Published, resolvers: Vec::new(), signatures: true }
     }
 }
 
@@ -47,12 +49,17 @@ impl IdentitySettings {
 /// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`.
 pub(super) fn identity(node: &Node, decoder: &mut Decoder<'_>) -> IdentitySettings {
     let mut settings = IdentitySettings::default();
-    let Some(mut fields) = decoder.fields(node, "a map: outgoing, lists, resolvers") else { return settings };
+    let Some(mut fields) = decoder.fields(node, "a map: outgoing, lists, resolvers, signatures") else {
+        return settings;
+    };
     if let Some(outgoing) = fields.take("outgoing").and_then(|node| decoder.boolean(node)) {
         settings.outgoing = outgoing;
     }
     if let Some(lists) = fields.take("lists").and_then(|node| lists(node, decoder)) {
         settings.lists = lists;
+    }
+    if let Some(signatures) = fields.take("signatures").and_then(|node| decoder.boolean(node)) {
+        settings.signatures = signatures;
     }
     settings.resolvers = resolvers(&mut fields, decoder);
     fields.finish(decoder);

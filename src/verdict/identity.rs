@@ -39,6 +39,8 @@ pub enum Proof {
     ReverseDns,
     /// A list of networks, and reverse DNS that agrees.
     ListAndReverseDns,
+    /// The signature of the request.
+    Signature,
 }
 
 impl Proof {
@@ -50,6 +52,7 @@ impl Proof {
             Proof::List => "list",
             Proof::ReverseDns => "reverse_dns",
             Proof::ListAndReverseDns => "list_and_reverse_dns",
+            Proof::Signature => "signature",
         }
     }
 }

@@ -3,6 +3,9 @@
 
 use crate::support::dns::{Dns, Record, Reply, reverse};
 use crate::support::{Gate, Origin, Response, Setup, eventually, read, run};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::Value;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +19,8 @@ enforcement: { mode: enforce, impostor: 410, unverified: refuse }
 "#;
 const GOOGLEBOT: &str = "Googlebot/2.1";
 const GPTBOT_LIST: &str = "/openai.com/gptbot.json";
+/// Of DuckAssistBot.
+const DIRECTORY: &str = "/assistbot.duckduckgo.com/.well-known/http-message-signatures-directory";
 const LISTED: &str = r#"{"creationTime": "2024-01-01T00:00:00", "prefixes": [
     {"ipv4Prefix": "198.51.100.0/25"}, {"ipv4Prefix": "198.51.100.128/25"}, {"ipv6Prefix": "2001:db8:1::/48"}]}"#;
 
@@ -39,6 +44,7 @@ fn lists() -> Lists {
                 stream.write_all(b"HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n")
             }
             GPTBOT_LIST => stream.write_all(said.as_bytes()),
+            DIRECTORY => stream.write_all(directory().as_bytes()),
             "/moved.json" => stream.write_all(listing(LISTED).as_bytes()),
             _ => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
         };
@@ -448,4 +454,61 @@ fn a_flood_of_made_up_addresses_stays_bounded() {
         line.and_then(|count| count.parse::<usize>().ok()).unwrap_or(0)
     };
     assert!(left_out() > 2_000, "{}", left_out());
+}
+
+fn pair() -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key")
+}
+
+fn directory() -> String {
+    let x = URL_SAFE_NO_PAD.encode(pair().public_key());
+    let body = format!("{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"kid\": \"k1\", \"x\": \"{x}\"}}]}}");
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// The fields of a signed request, by the clock of this machine.
+fn signature(authority: &str, seconds: i64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let created = i64::try_from(now).expect("a time") + seconds;
+    let agent = "\"https://assistbot.duckduckgo.com\"";
+    let params = format!(
+        "(\"@authority\" \"signature-agent\");created={created};expires={};keyid=\"k1\";tag=\"web-bot-auth\"",
+        created + 300
+    );
+    let base = format!("\"@authority\": {authority}\n\"signature-agent\": {agent}\n\"@signature-params\": {params}");
+    let octets = STANDARD.encode(pair().sign(base.as_bytes()));
+    format!("Signature-Agent: {agent}\r\nSignature-Input: sig1={params}\r\nSignature: sig1=:{octets}:\r\n")
+}
+
+#[test]
+fn a_signature_verifies_the_request_that_carries_it() {
+    const DUCKASSISTBOT: &str = "DuckAssistBot/1.2; (+http://duckduckgo.com/duckassistbot.html)";
+    let (origin, lists, dns) = (Origin::plain(), lists(), Dns::start(zone));
+    let gate = shop(&origin, &lists, &dns).start();
+    gate.wait_for_metric(
+        "crawlgate_identity_list_networks{list=\"assistbot.duckduckgo.com/.well-known/http-message-signatures-directory\"}",
+        1.0,
+    );
+    let ask = |client: &str, fields: &str| {
+        let headers = format!("User-Agent: {DUCKASSISTBOT}\r\nX-Forwarded-For: {client}\r\n{fields}");
+        gate.get("shop.example", "/", &headers).status
+    };
+    let good = signature("shop.example", -5);
+    assert_eq!(ask("203.0.113.60", ""), 503);
+    assert_eq!(ask("203.0.113.60", &good), 200);
+    let passed_on = origin.last();
+    for field in ["signature", "signature-input", "signature-agent"] {
+        assert!(passed_on.field(field).is_some(), "{field} is passed on");
+    }
+    assert_eq!(ask("203.0.113.60", &good), 200, "a request may be repeated");
+    assert_eq!(ask("203.0.113.61", &good), 503, "from another address it may be a copy");
+    assert_eq!(ask("203.0.113.62", &signature("shop.example", -600)), 503, "expired");
+    assert_eq!(ask("203.0.113.63", &signature("shop.example", 600)), 503, "of the future");
+    assert_eq!(ask("203.0.113.64", &signature("other.example", -5)), 503, "for another site");
+    gate.wait_for_metric(&identified("duckassistbot", "verified"), 2.0);
+    for why in ["another address has shown the same signature", "expired", "of the future", "does not fit the request"]
+    {
+        eventually(why, || read(&gate.path("events.log")).contains(why).then_some(()));
+    }
+    assert_eq!(from(&gate, "203.0.113.65", GOOGLEBOT).status, 503, "the signature is the agent's alone");
 }
