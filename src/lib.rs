@@ -11,6 +11,7 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
+//! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
@@ -36,8 +37,9 @@
 //! | -1 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
-//! A request, in order: `gateway::early` checks it and finds the client's address; `gateway::request` hands
-//! [`judge::RequestFacts`] to [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
+//! A request, in order: over HTTP/1 `edge::head` checks it and `edge::desk` finds the client's address; over HTTP/2
+//! `gateway::early` does both. `edge::desk` or `gateway::request` hands [`judge::RequestFacts`] to
+//! [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
 //! does not pass gets its answer from [`answers::Answers`]. For one that passes `gateway::peer` takes a prepared address
 //! from [`origin`], and `gateway::forward`, `gateway::response` and `gateway::body` have [`forwarding`] write heads and
 //! pages. `gateway::logging` hands the [`judge::Outcome`] to
@@ -76,6 +78,8 @@ mod bounded;
 pub mod cli;
 #[cfg(feature = "gate")]
 pub mod clock;
+#[cfg(feature = "proxy")]
+pub mod edge;
 #[cfg(feature = "gate")]
 pub mod forwarding;
 #[cfg(feature = "proxy")]

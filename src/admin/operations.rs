@@ -1,9 +1,11 @@
 //! What an operator can do, with its traces in metrics and logs.
 
+use super::status::{self, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::judge::{Judge, RequestFacts};
 use crate::ledger::{EVERY_SITE, ListHealth, Mark};
+use crate::origin::Origins;
 use crate::policy::retire::RetireStage;
 use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
 use crate::telemetry::{ListGauges, SiteGauges};
@@ -21,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 pub struct Operations {
     /// The sites, the ledger, the metrics and logs that requests go by.
     pub judge: Arc<Judge>,
+    origins: Arc<Origins>,
     ready: AtomicBool,
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
@@ -29,20 +32,24 @@ pub struct Operations {
     reloading: Mutex<()>,
     /// Updates the published lists, where this crawlgate does.
     lists: OnceLock<UpdateHandle>,
+    /// What was said of the setup: once is enough.
+    warned: Mutex<Vec<ProblemKind>>,
 }
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(judge: Arc<Judge>) -> Arc<Operations> {
+    pub fn new(judge: Arc<Judge>, origins: Arc<Origins>) -> Arc<Operations> {
         let operations = Operations {
             judge,
+            origins,
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
             reloading: Mutex::default(),
             lists: OnceLock::new(),
+            warned: Mutex::default(),
         };
-        for site in operations.status().sites {
+        for site in operations.sites().sites {
             // What is refused was said by the start itself.
             if site.reload_ok && !site.findings.is_empty() {
                 tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
@@ -160,8 +167,24 @@ impl Operations {
         self.started.elapsed()
     }
 
-    /// How things stand.
-    pub fn status(&self) -> Status {
+    /// How the running crawlgate does.
+    pub fn status(&self) -> InstanceStatus {
+        let lived = self.moment().lived;
+        InstanceStatus::new(self.sites(), self.origins.status(lived), self.judge.traffic.status(lived))
+    }
+
+    /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
+    pub fn warn_of_setup(&self) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for found in status::of_setup(&self.judge.traffic.status(self.moment().lived)) {
+            if !warned.contains(&found.problem) {
+                tracing::warn!(problem = found.problem.name(), "{}", found.message);
+                warned.push(found.problem);
+            }
+        }
+    }
+
+    fn sites(&self) -> Status {
         let mut status = self.judge.sites.status(self.now());
         status.warnings.extend(self.judge.events.problem());
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
@@ -230,8 +253,10 @@ impl Operations {
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn refresh(&self) {
-        let status = self.status();
-        self.judge.metrics.warnings(status.warnings.len());
+        let InstanceStatus { policies: status, problems, .. } = self.status();
+        for kind in ProblemKind::ALL {
+            self.judge.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
+        }
         self.judge.metrics.trapped(self.judge.behaviours.traps.in_force(self.moment().lived));
         self.judge.metrics.events(self.judge.events.left_out(), self.judge.events.dropped());
         self.refresh_proofs();

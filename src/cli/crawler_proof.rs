@@ -202,12 +202,17 @@ pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
 fn line(list: &ListUpdate) -> String {
     let ListUpdate { url, networks, added, removed, .. } = list;
     let error = list.error.as_deref().unwrap_or_default();
+    let former = if *networks == 0 {
+        "there is no former one".to_owned()
+    } else {
+        format!("the former one has {networks} entries")
+    };
     match list.result {
         UpdateResult::Changed => {
-            format!("changed      {url}: {networks} networks, {} added, {} removed", added.len(), removed.len())
+            format!("changed      {url}: {networks} entries, {} networks added, {} removed", added.len(), removed.len())
         }
-        UpdateResult::Unchanged => format!("unchanged    {url}: {networks} networks"),
-        UpdateResult::Unreachable => format!("not read     {url}: {error}; {networks} networks of the former list"),
-        UpdateResult::Refused => format!("not believed {url}: {error}; {networks} networks of the former list"),
+        UpdateResult::Unchanged => format!("unchanged    {url}: {networks} entries"),
+        UpdateResult::Unreachable => format!("not read     {url}: {error}; {former}"),
+        UpdateResult::Refused => format!("not believed {url}: {error}; {former}"),
     }
 }

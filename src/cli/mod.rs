@@ -2,6 +2,7 @@
 //!
 //! Results go to standard output, messages to standard error.
 
+mod certificates;
 mod check;
 mod completions;
 mod control;

@@ -9,7 +9,7 @@ mod record;
 mod request;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Unjudged};
 pub use request::RequestFacts;
 
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ use crate::identity::{Claimed, Finding, Proofs, Signed};
 use crate::ledger::{Behaviours, Ledger};
 use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
 use crate::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, Proof, ResponseFacts, Scratch,
     decide_for, identity_by_policy, report, report_unclaimed,
@@ -43,6 +43,8 @@ pub struct Judge {
     pub clock: Clock,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
+    pub traffic: Box<Traffic>,
     /// A line for each request.
     pub access: AccessLog,
     /// A record of each request against the rules.

@@ -52,6 +52,7 @@ fn judge(directory: &Path, policy: &str) -> Judge {
         behaviours: Arc::default(),
         clock,
         metrics: Metrics::new(),
+        traffic: Box::default(),
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,

@@ -38,6 +38,7 @@ pub use facts::{
     TagChange, Version,
 };
 pub use health::StoreHealth;
+pub use lock::{Locking, ProcessLock};
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
 pub use store::{Remembered, StateStore};
 pub use writer::Now;

@@ -96,6 +96,7 @@ fn record(target: &str) -> AccessRecord<'_> {
         kind: None,
         never_fetched: false,
         rule: None,
+        rule_source: None,
         action: "pass",
         would: None,
         observed: None,

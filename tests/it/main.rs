@@ -23,6 +23,8 @@ mod deploy;
 #[cfg(feature = "proxy")]
 mod docs;
 #[cfg(feature = "proxy")]
+mod edge;
+#[cfg(feature = "proxy")]
 mod events;
 #[cfg(feature = "proxy")]
 mod examples;
@@ -58,6 +60,8 @@ mod nginx_origin;
 mod origin_robots;
 #[cfg(feature = "proxy")]
 mod reload;
+#[cfg(feature = "proxy")]
+mod running_status;
 #[cfg(feature = "proxy")]
 mod schema;
 #[cfg(feature = "proxy")]

@@ -86,7 +86,7 @@ fn judging_allocates_nothing() {
         ),
         ("shop.example", "Mozilla/5.0 (compatible; bingbot/2.0)", "/%70rivate/%c3%a4", Kind::Unproven),
         ("shop.example", "HouseBot/1.0", "/garden/", Kind::Unproven),
-        ("shop.example", &garbage, "/", Kind::NotACrawler),
+        ("shop.example", &garbage, "/", Kind::Allowed),
         ("shop.example", "bingbot", &long, Kind::Unproven),
         ("shop.example", "bingbot", "/x%2F..%2fprivate%2fy", Kind::Ambiguous),
         ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),

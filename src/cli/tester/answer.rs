@@ -1,6 +1,7 @@
 //! One answer of the tester: the verdict, the group, the line in its context, and what the other dialect says.
 
 use super::asked::{Asked, Followed};
+use crate::crawlers::Purpose;
 use crate::robots::{Bound, Dialect, File, FileVerdict, Reading};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -101,6 +102,8 @@ impl<'a> Answer<'a> {
         writeln!(out, "{on}{word}{off} {agent} {}", printable(self.url))?;
         if self.asked.is_user_agent {
             let taken_for = match self.asked.crawler {
+                // Anybody may run a tool.
+                Some(crawler) if crawler.purpose == Purpose::Tool => crawler.name.clone(),
                 Some(crawler) => format!("{} of {}", crawler.name, crawler.operator),
                 None => format!("a crawler that no list knows, with the token {agent}"),
             };
