@@ -1,6 +1,7 @@
 //! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
 use super::{InstanceStatus, LiveAnswer, LiveQuestion, Operations};
+use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::sites::{PauseRequest, ReloadReport};
 use crate::state::{Locking, ProcessLock};
@@ -23,6 +24,9 @@ const CLIENT_TIME: Duration = Duration::from_secs(5);
 /// For the server to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
 
+const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
+                         directory in `identity.lists`, or the servers took too long";
+
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -35,6 +39,7 @@ pub enum Request {
     Traps,
     Release { address: IpAddr, prefix_length: u8 },
     Explain(LiveQuestion),
+    UpdateLists,
 }
 
 /// What is answered.
@@ -63,6 +68,10 @@ pub enum Response {
         marks: Vec<Mark>,
     },
     Explained(LiveAnswer),
+    /// What became of each published list.
+    ListsUpdated {
+        lists: Vec<ListUpdate>,
+    },
     /// The request makes no sense here: no such site, too long a pause.
     Refused {
         error: String,
@@ -272,6 +281,10 @@ fn perform(request: &Request, operations: &Operations) -> Response {
             Err(error) => Response::Refused { error: error.to_string() },
         },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
+        Request::UpdateLists => match operations.update_lists() {
+            Some(lists) => Response::ListsUpdated { lists },
+            None => Response::Refused { error: NO_UPDATE.to_owned() },
+        },
         Request::Resume { site } => {
             let resumed = operations.resume(site.as_deref());
             resumed.map_or_else(refused, |sites| Response::Resumed { sites, warnings: warnings() })

@@ -2,12 +2,13 @@
 
 use super::status::{self, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
+use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::judge::{Judge, RequestFacts};
-use crate::ledger::{ListHealth, Mark};
+use crate::ledger::{EVERY_SITE, ListHealth, Mark};
 use crate::origin::Origins;
 use crate::policy::retire::RetireStage;
 use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
-use crate::telemetry::SiteGauges;
+use crate::telemetry::{ListGauges, SiteGauges};
 use crate::time::Timestamp;
 use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
@@ -15,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
@@ -29,6 +30,8 @@ pub struct Operations {
     told: Mutex<BTreeMap<String, Vec<String>>>,
     /// One reload at a time, with all that follows from it.
     reloading: Mutex<()>,
+    /// Updates the published lists, where this crawlgate does.
+    lists: OnceLock<UpdateHandle>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
@@ -43,6 +46,7 @@ impl Operations {
             started: Instant::now(),
             told: Mutex::default(),
             reloading: Mutex::default(),
+            lists: OnceLock::new(),
             warned: Mutex::default(),
         };
         for site in operations.sites().sites {
@@ -54,6 +58,18 @@ impl Operations {
         }
         operations.refresh();
         Arc::new(operations)
+    }
+
+    /// Says how published lists are updated. Once.
+    pub fn set_lists(&self, lists: UpdateHandle) {
+        let _ = self.lists.set(lists);
+    }
+
+    /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
+    pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
+        let updates = self.lists.get()?.update();
+        self.refresh();
+        updates
     }
 
     /// Says whether requests are welcome: after the start until a stop begins.
@@ -172,7 +188,13 @@ impl Operations {
         let mut status = self.judge.sites.status(self.now());
         status.warnings.extend(self.judge.events.problem());
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
-            if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
+            if list.site == EVERY_SITE {
+                status.warnings.push(format!(
+                    "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
+                     request an impostor's by it",
+                    list.crawler
+                ));
+            } else if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
                 site.suspended.push(list.crawler);
             }
         }
@@ -215,6 +237,7 @@ impl Operations {
             user_agent: Some(question.user_agent.as_bytes()),
             client: question.ip.map(|address| address.to_canonical()),
             address_may_accuse: true,
+            signature: None,
             has_license_token: false,
             arrived,
             lived,
@@ -236,6 +259,7 @@ impl Operations {
         }
         self.judge.metrics.trapped(self.judge.behaviours.traps.in_force(self.moment().lived));
         self.judge.metrics.events(self.judge.events.left_out(), self.judge.events.dropped());
+        self.refresh_proofs();
         let list_health = self.list_health().into_iter();
         let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
         self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
@@ -258,6 +282,19 @@ impl Operations {
             })
             .collect();
         self.judge.metrics.set_sites(&sites, status.last_reload.0);
+    }
+}
+
+impl Operations {
+    fn refresh_proofs(&self) {
+        let (metrics, proofs) = (&self.judge.metrics, &self.judge.proofs);
+        let lists = proofs.lists.all().filter_map(|(list, url)| {
+            let known = proofs.lists.get(list)?;
+            let networks = known.entries();
+            Some(ListGauges { list: file_name(url).to_owned(), networks, checked: known.checked.0 })
+        });
+        metrics.set_lists(&lists.collect::<Vec<_>>());
+        metrics.set_reverse_dns(proofs.names.len(), proofs.left_out());
     }
 }
 

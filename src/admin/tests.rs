@@ -32,6 +32,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         sites: live,
         registry: Registry::builtin(),
         ledger,
+        proofs: Arc::new(crate::identity::Proofs::none(Registry::builtin())),
         behaviours: Arc::default(),
         clock,
         metrics: Metrics::new(),

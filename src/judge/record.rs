@@ -9,7 +9,7 @@ use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Facts, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
@@ -98,7 +98,8 @@ impl Judge {
                 Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
             },
             identity: identity.name(),
-            proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
+            proof: judged.proof.name(),
+            signature: judged.signature,
             client: request.client.and_then(|address| self.addresses.apply(address)),
             method: bounded(request.method).into_owned(),
             host: bounded(request.host).into_owned(),

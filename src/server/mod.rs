@@ -3,6 +3,7 @@
 //! of them is given only what it needs.
 
 mod background;
+mod identity;
 mod origin_robots;
 mod proxy_server;
 mod rooms;

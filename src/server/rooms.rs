@@ -2,6 +2,7 @@
 //! in this order. The main type is [`Rooms`]. Must not know Pingora.
 
 use super::ServerError;
+use super::identity;
 use super::origin_robots::{self, OriginRobots};
 use super::signals;
 use super::stop::Stop;
@@ -60,10 +61,12 @@ impl Rooms {
         };
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
+        let (proofs, threads) = identity::open(&settings.identity, registry, &remembered.facts, &store);
         let judge = Arc::new(Judge {
             sites,
             registry,
             ledger: Arc::new(ledger),
+            proofs,
             behaviours: Arc::new(Behaviours::with(traps.clone())),
             clock,
             metrics: Metrics::new(),
@@ -72,8 +75,12 @@ impl Rooms {
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
         });
+        let lists = threads.start(&judge.proofs, &judge.clock, &judge.metrics)?;
         let origins = Arc::new(Origins::new(&settings.origins));
         let operations = Operations::new(judge.clone(), origins.clone());
+        if let Some(lists) = lists {
+            operations.set_lists(lists);
+        }
         Ok((Rooms { operations, judge, origins, traps, store }, robots))
     }
 

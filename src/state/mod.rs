@@ -33,8 +33,9 @@ pub use changes::changes;
 pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use error::StateError;
 pub use facts::{
-    AnyRecord, DeclaredVersion, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof,
-    MarkedClient, Observation, OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,
+    AddressProof, AnyRecord, DeclaredVersion, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy,
+    ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs,
+    TagChange, Version,
 };
 pub use health::StoreHealth;
 pub use lock::{Locking, ProcessLock};

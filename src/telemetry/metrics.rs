@@ -6,15 +6,18 @@ mod by_crawler;
 mod connections;
 mod counters;
 mod edge;
+mod identity;
 mod register;
 mod sites;
 
 pub use by_crawler::CrawlerCounts;
 pub use connections::{InFlight, OpenConnection};
+pub use identity::ListGauges;
 pub use sites::SiteGauges;
 
 use counters::{Counters, cut_label};
 use edge::EdgeMetrics;
+use identity::IdentityMetrics;
 use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
@@ -37,6 +40,7 @@ pub struct Metrics {
     violations: Counters,
     /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
     identity: Counters,
+    proofs: IdentityMetrics,
     sites: SiteMetrics,
     decision: Histogram,
     /// Responses and their seconds, in the order of [`STATUS_CLASSES`]. Found without looking labels up, because every
@@ -76,6 +80,7 @@ impl Metrics {
             robots_txt,
             violations,
             identity,
+            proofs: IdentityMetrics::new(register),
             sites: SiteMetrics::new(register),
             decision: register.histogram(
                 "crawlgate_decision_seconds",

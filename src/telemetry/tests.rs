@@ -177,6 +177,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         calls_itself: None,
         identity: "unverified",
         proof: "none",
+        signature: None,
         client: None,
         method: "GET".into(),
         host: "shop.example".into(),

@@ -49,6 +49,8 @@ mod http2;
 #[cfg(feature = "proxy")]
 mod https_origin;
 #[cfg(feature = "proxy")]
+mod identity;
+#[cfg(feature = "proxy")]
 mod many_agents;
 #[cfg(feature = "proxy")]
 mod moved_hosts;

@@ -2,6 +2,7 @@
 //! client that says exactly what it is told to say.
 
 mod client;
+pub mod dns;
 pub mod http2;
 pub mod kinds;
 pub mod nginx;
