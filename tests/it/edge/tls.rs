@@ -263,6 +263,8 @@ fn handshake_that_stalls_or_is_none_is_ended() {
     gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"handshake_timeout\"}", 2.0);
     let mut plain = gate.connect();
     plain.send("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+    let answer = plain.response("GET");
+    assert!(answer.status == 400 && answer.text().contains("https only"), "{}", answer.text());
     gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"handshake\"}", 1.0);
     let mut connection =
         TlsConnection::open(gate.address, "shop.example", &authority.client(&[], &BOTH)).expect("a connection");
