@@ -44,6 +44,7 @@ fn record(log: &mut PublicationLog, patterns: &[HostPattern], names: &[String], 
             published: Published::Version(Version::of(&body(change))),
             identities: 1,
             tells: false,
+            declared: None,
         })
         .collect();
     log.record(&current, Timestamp(change as i64 * 600));

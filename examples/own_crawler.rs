@@ -38,6 +38,7 @@ fn main() {
         let who = match registry.identify(user_agent.as_bytes()) {
             Claim::Known(index) => registry.get(index).id.as_str(),
             Claim::Other | Claim::Token(_) => "a bot that is in no list",
+            Claim::Tool => "a program that is in no list",
             Claim::Nobody => "nobody: a person",
         };
         println!("{user_agent}: {who}");

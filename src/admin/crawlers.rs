@@ -286,7 +286,7 @@ fn held(
         HeldOnHost {
             host: visits.host.clone(),
             observed_since: visits.observed_since,
-            observed: cached_versions.is_observed,
+            observed: cached_versions.is_whole(),
             last_fetch: last(visits),
             in_force: cached_versions.was_served && visits.versions.iter().any(|visit| visit.version == current),
             versions: cached_versions.superseded().map(|held| held.parsed.version.to_string()).collect(),

@@ -50,7 +50,7 @@ pub fn check(
             let meant =
                 other_case.or_else(by_name).or_else(|| match registry.identify(format!("{crawler}/1.0").as_bytes()) {
                     Claim::Other => mistyped().filter(|meant| is_slip(crawler, meant)).or(Some(OTHER)),
-                    Claim::Nobody | Claim::Known(_) | Claim::Token(_) => mistyped(),
+                    Claim::Nobody | Claim::Tool | Claim::Known(_) | Claim::Token(_) => mistyped(),
                 });
             mistakes.push(unknown("crawler", crawler, meant));
         }

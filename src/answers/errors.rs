@@ -4,7 +4,7 @@
 use super::answer::Answer;
 use super::field::Field;
 use super::negotiate::{Form, form};
-use super::page::Page;
+use super::page::{Page, Reader};
 use super::ruling::Asked;
 use super::tags::with_tags;
 use crate::policy::SiteEntry;
@@ -85,8 +85,13 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
 
 /// The answer to a request that could not be forwarded, with the tags that the policy has for its status.
 pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
     let answer = match status {
         400 => choose(&BAD_REQUEST, asked.headers),
+        502 | 504 if own.is_some() && form(asked.headers) == Form::Html => {
+            let status = if status == 502 { StatusCode::BAD_GATEWAY } else { StatusCode::GATEWAY_TIMEOUT };
+            Page { own, ..failure_page(status) }.answer(Form::Html).closing()
+        }
         408 => choose(&TIMEOUT, asked.headers),
         413 => choose(&BODY_TOO_LARGE, asked.headers),
         502 => choose(&BAD_GATEWAY, asked.headers),
@@ -131,9 +136,13 @@ fn failed(status: StatusCode) -> Forms {
 fn failure_page(status: StatusCode) -> Page<'static> {
     let (error, message) = match status {
         StatusCode::BAD_REQUEST => ("bad_request", "The request could not be understood."),
-        StatusCode::BAD_GATEWAY => ("bad_gateway", "The server behind this one does not answer as it should."),
-        StatusCode::GATEWAY_TIMEOUT => ("gateway_timeout", "The server behind this one did not answer in time."),
-        _ => ("internal_error", "Something went wrong here."),
+        StatusCode::BAD_GATEWAY => {
+            ("bad_gateway", "This site is not available at the moment. Please try again in a few minutes.")
+        }
+        StatusCode::GATEWAY_TIMEOUT => {
+            ("gateway_timeout", "This site takes too long to answer at the moment. Please try again in a few minutes.")
+        }
+        _ => ("internal_error", "Something went wrong here. Please try again in a few minutes."),
     };
-    Page::new(status, error, message)
+    Page { reader: Reader::Person, ..Page::new(status, error, message) }
 }

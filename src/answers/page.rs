@@ -4,6 +4,7 @@
 use super::answer::Answer;
 use super::field::Field;
 use super::negotiate::Form;
+use crate::policy::site::{PagePart, PageTemplate};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 
@@ -19,11 +20,32 @@ pub(super) struct Page<'a> {
     pub(super) rule: Option<&'a str>,
     pub(super) group: Option<&'a str>,
     pub(super) retry_after: Option<u32>,
+    /// Whom it is written for.
+    pub(super) reader: Reader,
+    /// The site's own page, in place of the HTML form.
+    pub(super) own: Option<&'a PageTemplate>,
+}
+
+/// Whom a page is written for. A person reads nothing of rules for crawlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reader {
+    Crawler,
+    Person,
 }
 
 impl Page<'_> {
     pub(super) fn new(status: StatusCode, error: &'static str, message: impl Into<String>) -> Page<'static> {
-        Page { status, error, message: message.into(), crawler: None, rule: None, group: None, retry_after: None }
+        Page {
+            status,
+            error,
+            message: message.into(),
+            crawler: None,
+            rule: None,
+            group: None,
+            retry_after: None,
+            reader: Reader::Crawler,
+            own: None,
+        }
     }
 
     /// The answer in this form.
@@ -45,7 +67,7 @@ impl Page<'_> {
     fn render(&self, form: Form) -> String {
         match form {
             Form::Text => self.text(),
-            Form::Html => self.html(),
+            Form::Html => self.own.map_or_else(|| self.html(), |own| self.fill(own)),
             Form::Json => self.json(),
         }
     }
@@ -54,6 +76,18 @@ impl Page<'_> {
         out.push_str(self.status.as_str());
         out.push(' ');
         out.push_str(self.status.canonical_reason().unwrap_or("Refused"));
+    }
+
+    /// The site's own page with its variables.
+    fn fill(&self, own: &PageTemplate) -> String {
+        let mut title = String::with_capacity(32);
+        self.write_title(&mut title);
+        let part = |part: &PagePart| match part {
+            PagePart::Text(text) => text.clone(),
+            PagePart::Status => escape(&title),
+            PagePart::Reason => escape(&self.message),
+        };
+        own.parts.iter().map(part).collect()
     }
 
     fn text(&self) -> String {
@@ -66,7 +100,9 @@ impl Page<'_> {
                 write(&mut text, &["Group: ", group, "\n"]);
             }
         }
-        text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
+        if self.reader == Reader::Crawler {
+            text.push_str("\nThe rules of this site for crawlers: /robots.txt\n");
+        }
         text
     }
 
@@ -95,14 +131,20 @@ impl Page<'_> {
             }
             html.push_str("</p>\n");
         }
-        html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n</html>\n");
+        if self.reader == Reader::Crawler {
+            html.push_str("<p>The rules of this site for crawlers: <a href=\"/robots.txt\">/robots.txt</a></p>\n");
+        }
+        html.push_str("</html>\n");
         html
     }
 
     fn json(&self) -> String {
         let mut json = serde_json::json!({
-            "status": self.status.as_u16(), "error": self.error, "message": self.message, "robots_txt": "/robots.txt",
+            "status": self.status.as_u16(), "error": self.error, "message": self.message,
         });
+        if self.reader == Reader::Crawler {
+            json["robots_txt"] = "/robots.txt".into();
+        }
         let optional = [("crawler", self.crawler), ("rule", self.rule), ("group", self.group)];
         for (name, value) in optional {
             if let Some(value) = value {

@@ -66,7 +66,7 @@ impl Answers {
         let answer = match decision.action {
             Action::Pass => return None,
             Action::RobotsTxt => self.robots_txt(ruling, asked),
-            Action::Pause { retry_after } => refusal::paused(retry_after, form(asked.headers)),
+            Action::Pause { retry_after } => refusal::paused(retry_after, ruling, form(asked.headers)),
             Action::License { status } => refusal::unlicensed(status, ruling, form(asked.headers)),
             Action::TdmRep => self.tdmrep(ruling, entry.site.signals.tdmrep()?, asked),
             Action::Block(answer) | Action::Slow { answer, .. } => {

@@ -4,9 +4,10 @@
 use super::answer::Answer;
 use super::field::Field;
 use super::negotiate::Form;
-use super::page::Page;
+use super::page::{Page, Reader};
 use super::ruling::Ruling;
-use crate::policy::site;
+use crate::crawlers::Claim;
+use crate::policy::site::{self, PageTemplate};
 use crate::robots::seconds;
 use crate::verdict::{Action, Decision, Kind, crawler_name, rule_line};
 use bytes::Bytes;
@@ -89,10 +90,10 @@ pub(super) fn kind(decision: &Decision) -> Kind {
 /// The answer to a crawler that is held to the rules.
 pub(super) fn refused(answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
     let reason = Reason::new(ruling);
-    explained(answer, &reason, form)
+    explained(answer, &reason, ruling.entry.site.pages.refusal.as_deref(), form)
 }
 
-fn explained(answer: &site::Answer, reason: &Reason, form: Form) -> Answer {
+fn explained(answer: &site::Answer, reason: &Reason, own: Option<&PageTemplate>, form: Form) -> Answer {
     let retry_after = reason.retry_after.or(answer.retry_after);
     let (error, message) = reason.words(retry_after);
     let page = Page {
@@ -100,6 +101,7 @@ fn explained(answer: &site::Answer, reason: &Reason, form: Form) -> Answer {
         rule: reason.rule.as_deref(),
         group: reason.group.as_deref(),
         retry_after,
+        own,
         ..Page::new(status(answer.status), error, message)
     };
     match &answer.body {
@@ -112,10 +114,29 @@ fn explained(answer: &site::Answer, reason: &Reason, form: Form) -> Answer {
 }
 
 /// The site is paused.
-pub(super) fn paused(retry_after: u32, form: Form) -> Answer {
-    let message = format!("The site is not to be fetched for the moment. Try again in {retry_after} seconds.");
+pub(super) fn paused(retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
+    let (reader, message) = match ruling.decision.claim {
+        Claim::Nobody => {
+            let message = format!("This site is closed for a while. Please come back in {}.", about(retry_after));
+            (Reader::Person, message)
+        }
+        _ => {
+            let message = format!("The site is not to be fetched for the moment. Try again in {retry_after} seconds.");
+            (Reader::Crawler, message)
+        }
+    };
     let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "paused", message);
-    Page { retry_after: Some(retry_after), ..page }.answer(form)
+    let own = ruling.entry.site.pages.pause.as_deref();
+    Page { retry_after: Some(retry_after), reader, own, ..page }.answer(form)
+}
+
+/// A time as people say it.
+fn about(seconds: u32) -> String {
+    match seconds {
+        0..=90 => "about a minute".to_owned(),
+        91..=5_400 => format!("about {} minutes", seconds.div_ceil(60)),
+        _ => format!("about {} hours", seconds.div_ceil(3_600)),
+    }
 }
 
 /// The site's robots.txt is not known yet.

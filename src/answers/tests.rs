@@ -1,10 +1,13 @@
 //! What crawlgate answers, from a policy to octets.
 
 use super::*;
-use crate::crawlers::Registry;
-use crate::policy::{SiteEntry, Snapshot};
+use crate::crawlers::{Claim, Registry};
+use crate::policy::origin::Origin;
+use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::time::Timestamp;
-use crate::verdict::{Action, CachedVersions, Claimant, Decision, Facts, Identity, Scratch, decide, load};
+use crate::verdict::{
+    Action, CachedVersions, Claimant, Decision, Facts, Identity, Scratch, Surroundings, decide, load, load_with,
+};
 use crate::yaml::Source;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -102,6 +105,80 @@ fn robots_txt_is_written_in_one_piece() {
     assert_eq!(octets(&answer), expected);
     assert_eq!(answer.body().as_ptr(), file.body.as_ptr(), "the bytes of the snapshot, not a copy");
     assert_eq!(octets(&world.get("/robots.txt", &HeaderMap::new())), expected, "prepared and sent again");
+}
+
+impl World {
+    /// With these pages beside the policy.
+    fn with_pages(text: &str, pages: &[(&str, &str)]) -> World {
+        let source = Source { name: "shop.yaml".into(), text: text.into() };
+        let files = pages.iter().map(|(name, html)| ((*name).to_owned(), html.as_bytes().into()));
+        let surroundings = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles(files.collect()) };
+        let (site, findings) = load_with("shop", &source, surroundings, Registry::builtin(), NOW);
+        let site = site.unwrap_or_else(|| panic!("{findings:?}"));
+        let snapshot = Arc::new(Snapshot::new(vec![SiteEntry::new(site, NOW)], 1));
+        World { snapshot, answers: Answers::default() }
+    }
+
+    fn paused(&self, claim: Claim, headers: &HeaderMap) -> Answer {
+        let decision = Decision { action: Action::Pause { retry_after: 1_800 }, claim, ..self.decision("/") };
+        self.answer_to(&decision, &Method::GET, headers)
+    }
+
+    fn failed(&self, status: u16, headers: &HeaderMap) -> Answer {
+        let decision = self.decision("/");
+        let judged = Some((&decision, &self.snapshot.sites()[0]));
+        failure(status, &Asked { method: &Method::GET, headers }, judged)
+    }
+}
+
+#[test]
+fn people_read_nothing_of_crawlers_during_a_pause_or_a_failure() {
+    let world = World::of(POLICY);
+    for form in ["text/html", "text/plain", "application/json"] {
+        let headers = accept(form);
+        let answers = [world.paused(Claim::Nobody, &headers), world.failed(502, &headers), world.failed(504, &headers)];
+        for answer in answers {
+            let text = body(&answer).to_ascii_lowercase();
+            assert!(!text.contains("crawler") && !text.contains("robots"), "{form}: {text}");
+            assert!(text.contains("please"), "{form}: {text}");
+        }
+        let crawler = world.paused(world.decision("/").claim, &headers);
+        assert!(body(&crawler).contains("/robots.txt"), "{form}");
+    }
+    assert!(body(&world.paused(Claim::Nobody, &accept("text/html"))).contains("about 30 minutes"));
+}
+
+#[test]
+fn own_pages_replace_the_html_form_alone() {
+    let policy = format!("{POLICY}answers: {{ pause: p.html, failure: f.html, refusal: r.html }}\n");
+    let pages = [
+        ("p.html", "<h1>Back soon</h1>"),
+        ("f.html", "<h1>{{status}}</h1><p>{{reason}}"),
+        ("r.html", "No: {{reason}}"),
+    ];
+    let world = World::with_pages(&policy, &pages);
+    let html = accept("text/html");
+    for claim in [Claim::Nobody, world.decision("/").claim] {
+        let paused = world.paused(claim, &html);
+        assert_eq!((body(&paused), value(&paused, Field::RetryAfter)), ("<h1>Back soon</h1>", "1800"));
+        assert_eq!(value(&paused, Field::ContentType), "text/html; charset=utf-8");
+    }
+    let failed = world.failed(502, &html);
+    assert!(body(&failed).starts_with("<h1>502 Bad Gateway</h1><p>This site"), "{}", body(&failed));
+    assert_eq!(world.failed(504, &html).status(), StatusCode::GATEWAY_TIMEOUT);
+    let refused = world.get("/a&'b", &html);
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert_eq!(body(&refused), "No: The rules of this site do not let GPTBot fetch this URL.");
+    for other in ["application/json", "*/*"] {
+        assert!(!body(&world.get("/a&'b", &accept(other))).starts_with("No: "), "{other}");
+        assert!(!body(&world.failed(502, &accept(other))).contains("<h1>"), "{other}");
+    }
+}
+
+#[test]
+fn a_page_that_is_missing_leaves_crawlgates_own() {
+    let world = World::with_pages(&format!("{POLICY}answers: {{ refusal: r.html }}\n"), &[]);
+    assert!(body(&world.get("/a&'b", &accept("text/html"))).contains("Rule:"));
 }
 
 #[test]

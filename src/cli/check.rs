@@ -4,14 +4,16 @@ use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, read};
 use super::{Failure, certificates, import, print_json};
-use crate::crawlers::Registry;
+use crate::crawlers::{Claim, Registry};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, lint_file};
-use crate::policy::model::EnforcementFields;
+use crate::policy::model::{EnforcementFields, Mode};
 use crate::robots::File;
 use crate::sites::RetireStatus;
-use crate::yaml::{Diagnostic, Severity};
+use crate::verdict::LINE_FOR_ALL;
+use crate::yaml::{Diagnostic, Diagnostics, Severity, Source};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +26,9 @@ pub struct Arguments {
     /// Fail on warnings, too
     #[arg(long)]
     deny_warnings: bool,
+    /// Show notes, too: findings that need nothing to be done
+    #[arg(long)]
+    notes: bool,
     /// The settings file: check it and its certificates, too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -41,21 +46,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>, Failure>>()?;
     let origins = arguments.origin.read()?;
     let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
-    let all = || found.iter().map(|lints| &lints.diagnostics).chain(loaded.iter().map(|file| &file.diagnostics));
-    let count = |severity| all().flat_map(|found| &found.items).filter(|finding| finding.severity == severity).count();
     let certificates = arguments.config.as_deref().map(certificates::problems).transpose()?.unwrap_or_default();
     let unusable = certificates.iter().filter(|problem| problem.is_error).count();
-    let errors = count(Severity::Error) + unusable;
-    let warnings = count(Severity::Warning) + certificates.len() - unusable;
+    let mut counts = Counts::of(files(&found, &loaded).flat_map(|(_, diagnostics)| &diagnostics.items));
+    counts.errors += unusable;
+    counts.warnings += certificates.len() - unusable;
     if arguments.json {
         let certificates = certificates.iter().map(|problem| problem.text.as_str()).collect();
-        print_json(&Report { certificates, ..report(&found, &loaded, &origins, errors, warnings) })?;
+        print_json(&Report { certificates, ..report(&found, &loaded, &origins, &counts) })?;
     } else {
         certificates::print(&certificates)?;
-        print(&found, &loaded, &origins, errors, warnings)?;
+        print(&found, &loaded, &origins, &counts, arguments.notes)?;
     }
     let refused = loaded.iter().any(|file| file.site.is_none());
-    if refused || errors > 0 || (arguments.deny_warnings && warnings > 0) {
+    if refused || counts.errors > 0 || (arguments.deny_warnings && counts.warnings > 0) {
         return Err(Failure::Findings);
     }
     Ok(())
@@ -80,51 +84,114 @@ fn lint(path: &Path) -> Result<FileLints, Failure> {
     }
 }
 
+/// Findings by their weight, those that are not listed included.
+#[derive(Default)]
+struct Counts {
+    errors: usize,
+    warnings: usize,
+    notes: BTreeMap<&'static str, usize>,
+}
+
+impl Counts {
+    fn of<'a>(findings: impl Iterator<Item = &'a Diagnostic>) -> Counts {
+        let mut counts = Counts::default();
+        for finding in findings {
+            let number = 1 + finding.more;
+            match finding.severity {
+                Severity::Error => counts.errors += number,
+                Severity::Warning => counts.warnings += number,
+                Severity::Note => *counts.notes.entry(finding.id).or_default() += number,
+            }
+        }
+        counts
+    }
+
+    fn notes(&self) -> usize {
+        self.notes.values().sum()
+    }
+
+    /// How many notes there are of each kind, the most frequent first.
+    fn notes_line(&self) -> String {
+        let mut notes: Vec<(&str, usize)> = self.notes.iter().map(|(id, number)| (*id, *number)).collect();
+        notes.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+        let notes: Vec<String> = notes.into_iter().map(|(id, number)| format!("{number} {id}")).collect();
+        format!("{} ({}); --notes shows them", plural(self.notes(), "note"), notes.join(", "))
+    }
+}
+
+fn plural(number: usize, word: &str) -> String {
+    format!("{number} {word}{}", if number == 1 { "" } else { "s" })
+}
+
+/// All files that were read, with what was found in them.
+fn files<'a>(found: &'a [FileLints], loaded: &'a [Loaded]) -> impl Iterator<Item = (&'a Source, &'a Diagnostics)> {
+    let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
+    files.chain(loaded.iter().map(|file| (&file.source, &file.diagnostics)))
+}
+
 fn print(
     found: &[FileLints],
     loaded: &[Loaded],
     origins: &OriginCopies,
-    errors: usize,
-    warnings: usize,
+    counts: &Counts,
+    notes: bool,
 ) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let colour = super::colour(&out);
-    let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
-    for (source, diagnostics) in files.chain(loaded.iter().map(|file| (&file.source, &file.diagnostics))) {
-        for finding in &diagnostics.items {
+    for (source, diagnostics) in files(found, loaded) {
+        for finding in diagnostics.items.iter().filter(|finding| notes || finding.severity != Severity::Note) {
             writeln!(out, "{}\n", finding.render(source, colour).trim_end())?;
         }
     }
+    if !notes && counts.notes() > 0 {
+        writeln!(out, "{}\n", counts.notes_line())?;
+    }
     for site in loaded.iter().filter_map(|file| file.site.as_deref()) {
-        writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
-        writeln!(out, "  hosts       {}", hosts(site))?;
-        writeln!(out, "  mode        {}", mode(site))?;
-        let tests = match site.policy.tests.len() {
-            0 => "none".to_owned(),
-            tests => format!("{tests} passed"),
-        };
-        writeln!(out, "  tests       {tests}")?;
-        for retired in RetireStatus::of(&site.policy, site.at) {
-            writeln!(out, "  retire      {retired}")?;
-        }
-        if let Some(assumption) = origins.assumption(site) {
-            writeln!(out, "  origin's    robots.txt {assumption}")?;
-        }
-        writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
-        for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
-            writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
-        }
-        writeln!(out)?;
+        print_site(&mut out, site, origins)?;
     }
     let good = loaded.iter().filter(|file| file.site.is_some()).count();
-    let plural = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
-    let findings = format!("{}, {}", plural(errors, "error"), plural(warnings, "warning"));
+    let findings = format!("{}, {}", plural(counts.errors, "error"), plural(counts.warnings, "warning"));
     let read = plural(found.len(), "robots.txt file");
     match (loaded.len(), found.len()) {
         (0, _) => writeln!(out, "{read} read, {findings}"),
         (files, 0) => writeln!(out, "{good} of {} good, {findings}", plural(files, "policy file")),
         (files, _) => writeln!(out, "{good} of {} good, {read} read, {findings}", plural(files, "policy file")),
     }
+}
+
+/// A good site: what it is for, what it does, and its robots.txt.
+fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::Result<()> {
+    writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
+    writeln!(out, "  hosts       {}", hosts(site))?;
+    writeln!(out, "  mode        {}", mode(site))?;
+    if lets_unlisted_pass(site) {
+        writeln!(
+            out,
+            "  unlisted    bots that neither the registry nor this policy names are only observed; to refuse"
+        )?;
+        writeln!(out, "              them as well, write `{LINE_FOR_ALL}`")?;
+    }
+    let tests = match site.policy.tests.len() {
+        0 => "none".to_owned(),
+        tests => format!("{tests} passed"),
+    };
+    writeln!(out, "  tests       {tests}")?;
+    if site.html.is_some() {
+        writeln!(out, "  html        crawlgate requests the pages that it rewrites without compression: compress in")?;
+        writeln!(out, "              front of crawlgate, or limit `html.paths`")?;
+    }
+    for retired in RetireStatus::of(&site.policy, site.at) {
+        writeln!(out, "  retire      {retired}")?;
+    }
+    if let Some(assumption) = origins.assumption(site) {
+        writeln!(out, "  origin's    robots.txt {assumption}")?;
+    }
+    writeln!(out, "  robots.txt  version {}, {} bytes\n", site.robots_txt.version, site.robots_txt.body.len())?;
+    for line in String::from_utf8_lossy(&site.robots_txt.body).lines() {
+        writeln!(out, "{}", if line.is_empty() { String::new() } else { format!("    {line}") })?;
+    }
+    writeln!(out)?;
+    Ok(())
 }
 
 fn hosts(site: &Site) -> String {
@@ -146,6 +213,11 @@ fn mode(site: &Site) -> String {
     text
 }
 
+/// Whether the site refuses crawlers, but no unlisted bots.
+fn lets_unlisted_pass(site: &Site) -> bool {
+    site.policy.enforcement.site.mode == Some(Mode::Enforce) && site.crawler_rules(Claim::Other).unlisted
+}
+
 fn mode_name(fields: &EnforcementFields) -> Option<&'static str> {
     fields.mode.map(|mode| mode.name())
 }
@@ -156,6 +228,7 @@ struct Report<'a> {
     findings: Vec<Finding<'a>>,
     errors: usize,
     warnings: usize,
+    notes: usize,
     /// What is wrong with the certificates of the settings file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     certificates: Vec<&'a str>,
@@ -167,6 +240,9 @@ struct SiteReport<'a> {
     file: &'a str,
     hosts: Vec<String>,
     mode: &'static str,
+    /// Whether `mode: enforce` does not refuse unlisted bots.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unlisted_only_observed: bool,
     tests: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     retire: Vec<RetireStatus>,
@@ -185,24 +261,17 @@ struct Finding<'a> {
     finding: &'a Diagnostic,
 }
 
-fn report<'a>(
-    found: &'a [FileLints],
-    loaded: &'a [Loaded],
-    origins: &OriginCopies,
-    errors: usize,
-    warnings: usize,
-) -> Report<'a> {
-    let files = found.iter().map(|lints| (&lints.source, &lints.diagnostics));
-    let files = files.chain(loaded.iter().map(|file| (&file.source, &file.diagnostics)));
+fn report<'a>(found: &'a [FileLints], loaded: &'a [Loaded], origins: &OriginCopies, counts: &Counts) -> Report<'a> {
     Report {
         sites: loaded.iter().filter_map(|file| file.site.as_deref()).map(|site| site_report(site, origins)).collect(),
-        findings: files
+        findings: files(found, loaded)
             .flat_map(|(source, diagnostics)| {
                 diagnostics.items.iter().map(|finding| Finding { file: &source.name, finding })
             })
             .collect(),
-        errors,
-        warnings,
+        errors: counts.errors,
+        warnings: counts.warnings,
+        notes: counts.notes(),
         certificates: Vec::new(),
     }
 }
@@ -213,6 +282,7 @@ fn site_report<'a>(site: &'a Site, origins: &OriginCopies) -> SiteReport<'a> {
         file: &site.policy.source.name,
         hosts: site.policy.hosts.iter().map(|host| host.value.to_string()).collect(),
         mode: mode_name(&site.policy.enforcement.site).unwrap_or("observe"),
+        unlisted_only_observed: lets_unlisted_pass(site),
         tests: site.policy.tests.len(),
         retire: RetireStatus::of(&site.policy, site.at),
         version: site.robots_txt.version.to_string(),

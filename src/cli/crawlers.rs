@@ -123,6 +123,7 @@ fn date_of(source: &str) -> Option<Timestamp> {
 enum Claimed {
     Known,
     Other,
+    Tool,
     Nobody,
 }
 
@@ -136,6 +137,7 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Fai
     let (claim, crawler) = match registry.identify(user_agent.as_bytes()) {
         Claim::Known(index) => (Claimed::Known, Some(registry.get(index))),
         Claim::Other | Claim::Token(_) => (Claimed::Other, None),
+        Claim::Tool => (Claimed::Tool, None),
         Claim::Nobody => (Claimed::Nobody, None),
     };
     if json {
@@ -144,7 +146,12 @@ fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Fai
     let mut out = io::stdout().lock();
     match (claim, crawler) {
         (_, Some(crawler)) => record(&mut out, crawler)?,
-        (Claimed::Nobody, None) => writeln!(out, "nobody: the user agent of a browser, an app or a tool")?,
+        (Claimed::Nobody, None) => writeln!(out, "nobody: the user agent of a browser or of an app")?,
+        (Claimed::Tool, None) => writeln!(
+            out,
+            "tool: a program that is not in the registry and does not call itself a bot; judged only where the policy names \
+             `tool` or the program's token"
+        )?,
         (_, None) => writeln!(out, "other: the user agent says that it is a bot, and it is not in the registry")?,
     }
     Ok(())

@@ -7,8 +7,8 @@ use crate::crawlers::Registry;
 use crate::policy::{ParsedVersion, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, ResponseFacts, explain_for, identity_by_policy,
-    report_unclaimed,
+    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, ResponseFacts, explain_for,
+    identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
 use std::net::IpAddr;
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Some(held) => CachedVersions {
                     versions: cached.as_slice(),
                     cached: u64::from(cached.is_some()),
-                    is_observed: true,
+                    basis: HistoryBasis::Observed,
                     was_served: held != "none",
                     ..CachedVersions::default()
                 },
@@ -104,8 +104,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
         }
     };
+    let claimed = explanation.site.is_some();
     if arguments.json {
-        return print_json(&explanation);
+        print_json(&explanation)?;
+        return if claimed { Ok(()) } else { Err(Failure::Findings) };
     }
     let mut out = std::io::stdout().lock();
     let colour = super::colour(&out);
@@ -113,7 +115,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if explanation.identity == Identity::Impostor {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
-    Ok(())
+    if claimed {
+        return Ok(());
+    }
+    let (policies, host) = (arguments.policies.display(), &arguments.host);
+    Err(Failure::Found(format!("no policy in {policies} is for {host}")))
 }
 
 /// The earlier robots.txt that `--held` names, if it names a file.
@@ -140,11 +146,15 @@ fn ask_the_running_one(arguments: &Arguments) -> Result<(), Failure> {
         colour: !arguments.json && super::colour(&out),
     };
     match arguments.control.ask(&Request::Explain(question))? {
-        Response::Explained(answer) if arguments.json => {
-            serde_json::to_writer_pretty(&mut out, &answer.explanation)?;
-            Ok(writeln!(out)?)
+        Response::Explained(answer) => {
+            if arguments.json {
+                serde_json::to_writer_pretty(&mut out, &answer.explanation)?;
+                writeln!(out)?;
+            } else {
+                out.write_all(answer.text.as_bytes())?;
+            }
+            if answer.explanation["site"].is_null() { Err(Failure::Findings) } else { Ok(()) }
         }
-        Response::Explained(answer) => Ok(out.write_all(answer.text.as_bytes())?),
         _ => Err(control::unexpected()),
     }
 }

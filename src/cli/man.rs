@@ -69,6 +69,7 @@ fn examples(command: &str) -> &'static [&'static str] {
         ],
         "tester" => &[
             "crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'",
+            "crawlgate tester robots.txt --agent Googlebot-Image --literal /images/",
             "crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/",
         ],
         "import" => {

@@ -5,11 +5,11 @@ use super::origin_copy::OriginCopies;
 use super::{Failure, say};
 use crate::crawlers::Registry;
 use crate::policy::planned_pause::planned_pause;
-use crate::policy::{Site, SiteEntry, Snapshot};
+use crate::policy::{IncludedFiles, Site, SiteEntry, Snapshot};
 use crate::sites::host_owners::HostOwners;
 use crate::sites::policy_directory::{self, Unread, same_site_name};
 use crate::time::Timestamp;
-use crate::verdict;
+use crate::verdict::{self, Surroundings};
 use crate::yaml::{Diagnostics, Source};
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,7 +36,13 @@ pub fn load(paths: &[PathBuf], origins: &OriginCopies) -> Result<Vec<Loaded>, Fa
         let places: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Err(Failure::CouldNot(format!("found no policy (*.yaml) in {}", places.join(", "))));
     }
-    let mut loaded = files.iter().map(|path| file(path, origins)).collect::<Result<Vec<_>, Failure>>()?;
+    let mut included: BTreeMap<PathBuf, IncludedFiles> = BTreeMap::new();
+    let mut loaded = Vec::new();
+    for path in &files {
+        let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = included.entry(beside.to_owned()).or_insert_with(|| policy_directory::included_files(beside));
+        loaded.push(file(path, Surroundings { origin: &origins.of(&site_name(path)), files: beside })?);
+    }
     conflicts(&mut loaded);
     Ok(loaded)
 }
@@ -56,18 +62,22 @@ pub fn read_source(path: &Path) -> Result<(Source, Diagnostics), Failure> {
         Err(unreadable) => unreadable,
     };
     if let Unread::Io(_) | Unread::NotAFile = unreadable.why {
-        return Err(Failure::CouldNot(format!("cannot read {unreadable}")));
+        return Err(Failure::CouldNot(unreadable.to_string()));
     }
     let source = Source { name: path.display().to_string().into(), text: "".into() };
     Ok((source, Diagnostics { items: vec![unreadable.diagnostic()] }))
 }
 
-fn file(path: &Path, origins: &OriginCopies) -> Result<Loaded, Failure> {
-    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+fn site_name(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn file(path: &Path, surroundings: Surroundings<'_>) -> Result<Loaded, Failure> {
+    let name = site_name(path);
     let (source, diagnostics) = read_source(path)?;
     let (site, diagnostics) = match diagnostics.has_errors() {
         true => (None, diagnostics),
-        false => verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now()),
+        false => verdict::load_with(&name, &source, surroundings, Registry::builtin(), super::now()),
     };
     Ok(Loaded { name, source, site, diagnostics })
 }
@@ -139,8 +149,8 @@ fn default_sites(directory: &Path, origins: &OriginCopies) -> Vec<Loaded> {
     }
     let loaded = |site: crate::sites::DefaultSite| {
         let (name, source) = (site.name.clone(), site.source());
-        let (site, diagnostics) =
-            verdict::load_with_origin(&name, &source, &origins.of(&name), Registry::builtin(), super::now());
+        let surroundings = Surroundings { origin: &origins.of(&name), files: &IncludedFiles::default() };
+        let (site, diagnostics) = verdict::load_with(&name, &source, surroundings, Registry::builtin(), super::now());
         Loaded { name, source, site, diagnostics }
     };
     origins.sites_without_policy().into_iter().map(loaded).collect()

@@ -1,9 +1,11 @@
-//! Whether a user agent that is in no list says by itself that it is a bot.
-//!
-//! Knows user agents as bytes; knows no list. Strict, because the words alone stand in the strings of people: phones
-//! are called `Spider 8`, `M bot 51` and `POWER BOT`, and a person who is taken for a bot may be refused.
+//! What a user agent that is in no list says of itself: [`declared`]. A string with the shape of a browser or of an app is
+//! a person's unless it says otherwise, and there the rules are strict: phones are called `Spider 8`, `M bot 51` and
+//! `POWER BOT`, and a person who is taken for a bot may be refused. Any other string is a program's: a bot's if it says
+//! so, or else a tool's. This file knows user agents as bytes and must not know the registry.
 
-use super::octets::{ends_with, is_token_byte};
+use super::Claim;
+use super::octets::{contains, ends_with, is_token_byte};
+use super::shape::{Shape, Words, has_tool_word};
 use std::ops::Range;
 
 /// No bot's name is longer, and what is remembered by it stays small.
@@ -11,6 +13,122 @@ const MAX_NAME: usize = 64;
 
 /// The words that bots end their names with.
 const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
+
+/// What stands in the names of programs that call themselves bots.
+const STEMS: [&[u8]; 5] = [b"bot", b"crawl", b"spider", b"scrap", b"robot"];
+
+/// What a user agent that is in no list says of itself. `words` is what its words say of its shape.
+pub fn declared(text: &[u8], words: Words) -> Claim {
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Claim::Nobody;
+    }
+    // What begins as browsers do is held to what browsers say.
+    let shape = match words.shape {
+        Shape::App if begins_with(text, b"mozilla/") => Shape::Browser,
+        shape => shape,
+    };
+    let says_bot = match shape {
+        Shape::Browser => says_bot(text) || is_bot_in_browser(text),
+        Shape::App => says_bot(text),
+        Shape::None => says_bot(text) || is_bot_alone(text),
+    };
+    let is_tool = || match shape {
+        Shape::Browser => words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text)),
+        Shape::App => words.names_tool,
+        Shape::None => true,
+    };
+    match says_bot {
+        true => Claim::Other,
+        false if is_tool() => Claim::Tool,
+        false => Claim::Nobody,
+    }
+}
+
+/// Whether the string may hold a page or an address, so that it is worth a closer look.
+pub fn may_name_contact(text: &[u8]) -> bool {
+    memchr::memchr2(b'+', b'@', text).is_some() || memchr::memmem::find(text, b"://").is_some()
+}
+
+/// What bots say in the string of a browser: where they can be reached, `compatible; Name` behind the browser, or a word
+/// that ends in bot, crawler or spider where browsers have their products.
+fn is_bot_in_browser(text: &[u8]) -> bool {
+    let comment = first_comment(text);
+    let is_phone = !device_part(text).is_empty()
+        || [&b"iphone"[..], b"ipad", b"ipod"].iter().any(|device| begins_with(&text[comment.start..], device));
+    // Apps of phones add the page of their maker, and every comment may name the model:
+    // `(Linux; Android 9; X20 PRO) ... Instagram 237.0 (28/9; CUBOT; X20 PRO)`.
+    let names_contact = if is_phone { contains(text, b"+http") } else { names_contact(text) || names_host(text) };
+    if names_contact || is_compatible_program(text, comment.start) {
+        return true;
+    }
+    let mut start = 0;
+    text.split(|&byte| !is_token_byte(byte)).any(|word| {
+        let begin = start;
+        start += word.len() + 1;
+        is_called_bot(word) && !(is_phone && is_in_comment(&text[..begin])) && !names_another_program(&text[..begin])
+    })
+}
+
+/// Whether what comes next stands in brackets.
+fn is_in_comment(before: &[u8]) -> bool {
+    let depth = |depth: i32, byte: &u8| match byte {
+        b'(' | b'[' => depth + 1,
+        b')' | b']' => depth - 1,
+        _ => depth,
+    };
+    before.iter().fold(0, depth) > 0
+}
+
+/// Whether a comment behind the first says `compatible; Name`. Old versions of Internet Explorer repeat their own string
+/// in it.
+fn is_compatible_program(text: &[u8], first: usize) -> bool {
+    let is_browsers = |at: usize| {
+        let before = &text[..at];
+        begins_with(&text[at + 11..], b" msie")
+            || before.ends_with(b"Mozilla/4.0 (")
+            || before.ends_with(b"Mozilla/5.0 (")
+    };
+    let says = |at: usize| begins_with(&text[at..], b"compatible;");
+    (first + 1..text.len()).any(|at| says(at) && !is_browsers(at))
+}
+
+/// Whether the string names a host by one of the oldest top-level domains, outside of all comments: `adbeat.com/policy`.
+/// The names of apps have theirs the other way round: `com.zhiliaoapp.musically`.
+fn names_host(text: &[u8]) -> bool {
+    let ends = |at: usize| {
+        let rest = &text[at..];
+        let is_end = |rest: &[u8]| !rest.get(4).is_some_and(|byte| is_token_byte(*byte) || *byte == b'.');
+        [&b".com"[..], b".net", b".org"].iter().any(|end| begins_with(rest, end) && is_end(rest))
+    };
+    let is_host = |at: usize| text[at] == b'.' && text[at - 1].is_ascii_alphabetic() && ends(at);
+    (1..text.len()).any(|at| is_host(at) && !is_in_comment(&text[..at]))
+}
+
+/// Whether a string without any shape is a bot's: one of its words says so, it says where it can be reached, or it has
+/// the form in which bots say who they are, `Mozilla/5.0 (compatible; Name/1.0)`.
+fn is_bot_alone(text: &[u8]) -> bool {
+    let mut start = 0;
+    let says_so = text.split(|byte| !byte.is_ascii_alphanumeric()).any(|word| {
+        let begin = start;
+        start += word.len() + 1;
+        let begins = STEMS.iter().any(|stem| begins_with(word, stem));
+        let is_bots = begins || WORDS.iter().chain(&STEMS).any(|end| ends_with(word, end));
+        is_bots && !names_another_program(&text[..begin])
+    });
+    says_so || names_contact(text) || contains(text, b"www.") || contains(text, b"compatible;")
+}
+
+/// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
+/// `(KHTML, like Gecko; Google Web Preview)`. On phones that is a proxy of a person's browser: `googleweblight`.
+fn adds_to_engine(text: &[u8]) -> bool {
+    contains(text, b"(khtml, like gecko;") && !contains(text, b"mobile")
+}
+
+/// Whether the string names a page or a mail address. A component of old browsers, `Embedded Web Browser from:
+/// http://bsalsa.com/`, names its maker's page.
+fn names_contact(text: &[u8]) -> bool {
+    last_contact(text).is_some_and(|at| !ends_with(&text[..at], b"from: ") && !contains(text, b"bsalsa.com"))
+}
 
 /// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
 /// it.
@@ -95,6 +213,15 @@ pub fn has_shape_of_browser(text: &[u8]) -> bool {
 
 /// The first comment, where it describes a device: `(Linux; Android 10; CUBOT J9)`. Empty where it does not.
 fn device_part(text: &[u8]) -> Range<usize> {
+    let part = first_comment(text);
+    let comment = &text[part.clone()];
+    // The last two stand for browsers of simple phones, which name the model and no system.
+    let begins = [&b"linux;"[..], b"linux,", b"mobile;", b"tablet;"];
+    if begins.iter().any(|begin| begins_with(comment, begin)) || contains(comment, b"android") { part } else { 0..0 }
+}
+
+/// What stands in the first brackets. Empty where there are none.
+fn first_comment(text: &[u8]) -> Range<usize> {
     let Some(open) = text.iter().position(|&byte| byte == b'(') else { return 0..0 };
     let mut depth = 0_usize;
     let close = text[open..].iter().position(|&byte| {
@@ -106,11 +233,7 @@ fn device_part(text: &[u8]) -> Range<usize> {
         }
         depth == 0
     });
-    let part = open + 1..close.map_or(text.len(), |close| open + close);
-    let comment = &text[part.clone()];
-    // The last two stand for browsers of simple phones, which name the model and no system.
-    let begins = [&b"linux;"[..], b"linux,", b"mobile;", b"tablet;"];
-    if begins.iter().any(|begin| begins_with(comment, begin)) || contains(comment, b"android") { part } else { 0..0 }
+    open + 1..close.map_or(text.len(), |close| open + close)
 }
 
 /// Whether a token is followed by a version: `/1.0`, `/v1`.
@@ -156,8 +279,4 @@ fn is_mail_host(text: &[u8]) -> bool {
 
 fn begins_with(text: &[u8], lower: &[u8]) -> bool {
     text.get(..lower.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
-}
-
-fn contains(text: &[u8], lower: &[u8]) -> bool {
-    text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
 }

@@ -8,6 +8,7 @@ use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
+use super::shape::{Shapes, ends_like_tool, is_plain_browser, tool_names};
 use super::words::WordIndex;
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
@@ -61,7 +62,7 @@ struct Found {
     best: Option<Best>,
     /// Where the two markers of Apple Messages begin.
     messages: [Option<usize>; 2],
-    /// Whether the string may say that it is a bot.
+    /// Whether the string may say that it is a bot or a tool.
     is_hinted: bool,
 }
 
@@ -72,6 +73,7 @@ pub struct Markers {
     markers: Vec<Marker>,
     /// The two that Apple Messages puts into the string of a person's own device.
     messages: [Option<u16>; 2],
+    shapes: Shapes,
 }
 
 impl Markers {
@@ -94,8 +96,10 @@ impl Markers {
                 });
             }
         }
+        texts.extend(tool_names().map(|name| name.as_bytes()));
         let find = |id: &str| (0_u16..).zip(crawlers).find(|(_, crawler)| crawler.id == id).map(|(index, _)| index);
-        Markers { index: WordIndex::new(texts), markers, messages: [find("facebookexternalhit"), find("twitterbot")] }
+        let messages = [find("facebookexternalhit"), find("twitterbot")];
+        Markers { index: WordIndex::new(texts), markers, messages, shapes: Shapes::new() }
     }
 
     /// The most markers that one place of a user agent has to be compared with.
@@ -119,8 +123,8 @@ impl Markers {
             }
             (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) if found.is_hinted && declared::says_bot(text) => Claim::Other,
-            (None, None) => Claim::Nobody,
+            (None, None) if !found.is_hinted && is_plain_browser(text) => Claim::Nobody,
+            (None, None) => declared::declared(text, self.shapes.of(text)),
         }
     }
 
@@ -128,10 +132,14 @@ impl Markers {
         let mut found = Found::default();
         let mut is_hinted = false;
         let on_marker = |place: u16, start: usize, end: usize| {
-            let Some(marker) = self.markers.get(usize::from(place)).filter(|marker| marker.stands(text, start, end))
-            else {
+            // The names of tools come after all markers.
+            let Some(marker) = self.markers.get(usize::from(place)) else {
+                found.is_hinted = true;
                 return;
             };
+            if !marker.stands(text, start, end) {
+                return;
+            }
             for (first, crawler) in found.messages.iter_mut().zip(self.messages) {
                 if crawler == Some(marker.crawler) {
                     first.get_or_insert(start);
@@ -142,8 +150,10 @@ impl Markers {
                 found.best = Some(candidate);
             }
         };
-        self.index.find(text, on_marker, |end| is_hinted |= declared::is_hint(&text[..end]));
-        found.is_hinted = is_hinted || text.contains(&b'+');
+        self.index.find(text, on_marker, |end| {
+            is_hinted |= declared::is_hint(&text[..end]) || ends_like_tool(&text[..end]);
+        });
+        found.is_hinted |= is_hinted || declared::may_name_contact(text);
         found
     }
 }

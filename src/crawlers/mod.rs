@@ -10,6 +10,7 @@ mod network;
 mod octets;
 mod records;
 mod registry;
+mod shape;
 mod words;
 
 pub use browsers::{browsers, lookalikes, stands_in_browsers};
@@ -30,6 +31,9 @@ pub enum Claim {
     Token(u16),
     /// Says that it is a bot, and is in no list.
     Other,
+    /// A program that is in no list and does not say that it is a bot: it has the shape neither of a browser nor of an
+    /// app that people use.
+    Tool,
 }
 
 #[cfg(test)]

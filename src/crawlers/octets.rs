@@ -9,3 +9,8 @@ pub fn is_token_byte(byte: u8) -> bool {
 pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
     text.len() >= lower.len() && text[text.len() - lower.len()..].eq_ignore_ascii_case(lower)
 }
+
+/// Whether these lower-case letters stand in a text, without regard to case.
+pub fn contains(text: &[u8], lower: &[u8]) -> bool {
+    text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
+}

@@ -86,7 +86,6 @@ fn a_name_that_only_looks_alike_is_another_program() {
             assert_ne!(who(&format!("Mozilla/5.0 ({other}/1.0)")), crawler.id, "{other}");
         }
     }
-    assert_ne!(who("OurCompany Test Spider"), "Other");
     assert_eq!(who("Mozilla/5.0 (compatible; Fake-Googlebot/2.1)"), "Other");
     assert_eq!(who("Googlebot-Image/1.0"), "googlebot-image");
     assert_ne!(who("FreshRSS/1.2 (like Googlebot/2.1)"), "googlebot");
@@ -149,6 +148,50 @@ fn an_unlisted_bot_that_says_so_is_other() {
 }
 
 #[test]
+fn strings_without_a_shape_are_bots_or_tools() {
+    let bots = [
+        "Linguee Bot (http://www.linguee.com/bot)",
+        "SMTBot (similartech.com/smtbot)",
+        "Aboundex/0.3 (http://www.aboundex.com/crawler/)",
+        "crawler4j (https://github.com/yasserg/crawler4j/)",
+        "fuelbot",
+        "phpcrawl",
+        "B2B Bot",
+        "Clickagy Intelligence Bot v2",
+        "Mozilla/5.0 (compatible; Ezooms/1.0; ezooms.bot@gmail.com)",
+        "Mozilla/5.0 (compatible; adscanner/)",
+        "Mozilla/5.0 (compatible; evc-batch/2.0)",
+        "Yanga WorldSearch Bot v1.1/beta (http://www.yanga.co.uk/)",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 6_0 like Mac OS X) AppleWebKit/536.26 (KHTML, like Gecko) Version/6.0 Mobile/10A5376e Safari/8536.25 (compatible; Googlebot-Mobile/2.1; +http://www.google.com/bot.html)",
+        "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.1; Trident/6.0) SiteCheck-sitecrawl by Siteimprove.com",
+        "OurCompany Test Spider",
+        "Bot (see https://example.org/)",
+        "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:15.0) Xing Bot",
+        "Mozilla/5.0 (Windows NT 6.1; WOW64) adbeat.com/policy AppleWebKit/537.36 (KHTML, like Gecko) Chrome/48.0.2564.116 Safari/537.36",
+    ];
+    let tools = [
+        "panscient.com",
+        "httpunit/1.x",
+        "Mozilla/5.0 (Java) outbrain",
+        "WatchMouse/8.4.0.3",
+        "W3C_I18n-Checker/1.0",
+        "Ruby, link_thumbnailer",
+        "Mozilla/5.0",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko; Google Web Preview) Chrome/27.0.1453 Safari/537.36",
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36 CookieHubScan/3.0",
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36 Playwright/1.40.0",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/63.0 Safari/537.36 Ghost Inspector",
+        "Mozilla/5.0 (Windows NT 6.1; WOW64; rv:38.0; Neustar WPM) Gecko/20100101 Firefox/38.0",
+    ];
+    for bot in bots {
+        assert_eq!(who(bot), "Other", "{bot}");
+    }
+    for tool in tools {
+        assert_eq!(who(tool), "Tool", "{tool}");
+    }
+}
+
+#[test]
 fn people_whose_strings_hold_the_words_of_bots_are_people() {
     let browser = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/88.0.4324.152 Mobile Safari/537.36";
     let mut people: Vec<String> = [
@@ -158,10 +201,16 @@ fn people_whose_strings_hold_the_words_of_bots_are_people() {
         "Dalvik/2.1.0 (Linux; U; Android 6.0; POWER BOT Build/MRA58K)",
         "MyApp/1.0 (Linux; Android 8.1.0; CUBOT) support@example.org",
         "Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 (like ExampleBot/2.1)",
-        "OurCompany Test Spider",
-        "Spider",
-        "bot",
-        "Bot (see https://example.org/)",
+        "MyApp/12 CFNetwork/1408.0.4 Darwin/22.5.0",
+        "PodcastAddict/v2 - Dalvik/2.1.0 (Linux; U; Android 6.0; FEVER Build/MRA58K)",
+        "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 5.1; Trident/4.0; Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1) ; .NET CLR 2.0.50727)",
+        "Mozilla/5.0 (Linux; Android 9; X20 PRO Build/P00610; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/101.0.4951.61 Mobile Safari/537.36 Instagram 237.0.0.7.102 Android (28/9; CUBOT; X20 PRO)",
+        "Mozilla/5.0 (Linux; Android 4.2.1; Nexus 5) AppleWebKit/535.19 (KHTML, like Gecko; googleweblight) Chrome/38.0.1025.166 Mobile Safari/535.19",
+        "Nokia200/2.0 (11.64) Profile/MIDP-2.1 Configuration/CLDC-1.1",
+        "iPhone16Pro",
+        "Liferea/1.6.4 (Linux; en_US.UTF-8; http://liferea.sf.net/)",
+        "",
+        " ",
     ]
     .map(str::to_owned)
     .into();
@@ -204,8 +253,8 @@ fn a_policy_token_in_a_user_agent_is_not_its_operator() {
             assert_ne!(who(&format!("Mozilla/5.0 (compatible; {token}/1.0)")), crawler.id);
         }
     }
-    assert_eq!(who("Google-Extended/1.0"), "Nobody");
-    assert_eq!(who("Mozilla/5.0 (compatible; Applebot-Extended/1.0)"), "Nobody");
+    assert_eq!(who("Google-Extended/1.0"), "Tool");
+    assert_eq!(who("Mozilla/5.0 (compatible; Applebot-Extended/1.0)"), "Other");
 }
 
 #[test]
@@ -287,7 +336,7 @@ fn tokens_of_a_policy_join_identification() {
     assert_eq!(who("Mozilla/5.0 (compatible; intranetbot/2.0)"), Claim::Token(0));
     assert_eq!(who("MyIntranetBot/2.0 x"), who("MyIntranetBot/2.0"), "a part of a word is no token");
     assert_ne!(who("MyIntranetBot/2.0"), Claim::Token(0));
-    assert_eq!(who("ab"), Claim::Nobody, "two letters stand in too many strings");
+    assert_eq!(who("ab"), Claim::Tool, "two letters stand in too many strings");
     assert_eq!(who("GPTBot-Extra/1.0"), Claim::Token(2));
     assert_eq!(who("GPTBot/1.0"), registry().identify(b"GPTBot/1.0"));
     assert_eq!(who("curl/8.0 curlish"), Claim::Token(3), "a token of the owner's beats a library");
@@ -302,7 +351,7 @@ fn tokens_of_a_policy_join_identification() {
 #[test]
 fn only_the_beginning_of_a_long_field_is_read() {
     let garbage = format!("{} GPTBot/1.0", "x ".repeat(4_096));
-    assert_eq!(registry().identify(garbage.as_bytes()), Claim::Nobody);
+    assert_eq!(registry().identify(garbage.as_bytes()), Claim::Tool);
 }
 
 proptest! {

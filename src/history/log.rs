@@ -8,7 +8,7 @@ use crate::policy::Version;
 use crate::policy::host_history::{HostHistory, Unavailability};
 use crate::policy::model::HostPattern;
 use crate::time::Timestamp;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 /// Publications of one site that are told apart; the older ones become one whose version is unknown.
@@ -112,6 +112,17 @@ pub struct Current<'a> {
     pub identities: u64,
     /// See [`Publication::tells`].
     pub tells: bool,
+    /// What its hosts served before crawlgate, by the word of the operator.
+    pub declared: Option<Declared>,
+}
+
+/// What hosts served before crawlgate, by the word of the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declared {
+    /// This version.
+    Version(Version),
+    /// The first version of the origin's own file that is known; `None` until there is one.
+    Origin(Option<Version>),
 }
 
 /// Times of which a log does not know everything.
@@ -121,6 +132,8 @@ pub struct Gaps {
     pub cut_at: Option<Timestamp>,
     /// When the log was lost: what was told about pages before is unknown.
     pub lost_at: Option<Timestamp>,
+    /// When a gap ended in which other servers may have answered for the hosts, or when the clock was set.
+    pub broken_at: Option<Timestamp>,
 }
 
 /// Everything that was published within the last month.
@@ -130,6 +143,8 @@ pub struct PublicationLog {
     pub(super) next: u64,
     pub(super) tenures: Vec<Tenure>,
     pub(super) publications: Vec<Publication>,
+    /// What the hosts of a site served before crawlgate, by the word of the operator.
+    pub(super) declared: BTreeMap<String, Version>,
     pub(super) gaps: Gaps,
 }
 
@@ -140,6 +155,7 @@ impl PublicationLog {
         let change = Change { number: self.next, at: now };
         let mut changed = self.record_publications(current, change);
         changed |= self.record_tenures(current, change);
+        changed |= self.record_declared(current);
         if changed {
             self.next += 1;
         }
@@ -153,13 +169,18 @@ impl PublicationLog {
     }
 
     /// The log that an earlier process kept, in the order of its changes.
-    pub fn remembered(mut tenures: Vec<Tenure>, mut publications: Vec<Publication>, gaps: Gaps) -> PublicationLog {
+    pub fn remembered(
+        mut tenures: Vec<Tenure>,
+        mut publications: Vec<Publication>,
+        declared: BTreeMap<String, Version>,
+        gaps: Gaps,
+    ) -> PublicationLog {
         tenures.sort_by_key(|tenure| tenure.span.since.number);
         publications.sort_by_key(|publication| publication.span.since.number);
         let spans = tenures.iter().map(|tenure| tenure.span).chain(publications.iter().map(|known| known.span));
         let numbers = spans.flat_map(|span| [Some(span.since.number), span.until.map(|until| until.number)]);
         let next = numbers.flatten().max().map_or(0, |last| last.saturating_add(1));
-        PublicationLog { next, tenures, publications, gaps }
+        PublicationLog { next, tenures, publications, declared, gaps }
     }
 
     /// Which site had which hosts, the earliest first.
@@ -170,6 +191,16 @@ impl PublicationLog {
     /// What each site published, the earliest first.
     pub fn publications(&self) -> &[Publication] {
         &self.publications
+    }
+
+    /// What the hosts of each site served before crawlgate, by the word of the operator.
+    pub fn declared(&self) -> &BTreeMap<String, Version> {
+        &self.declared
+    }
+
+    /// Notes that other servers may have answered for the hosts until now, or that the clock was set.
+    pub fn was_broken(&mut self, now: Timestamp) {
+        self.gaps.broken_at = Some(now);
     }
 
     /// The times of which nothing is known.
@@ -233,7 +264,8 @@ impl PublicationLog {
             Published::Version(version) => Some(version),
             Published::Unavailable | Published::Unknown | Published::UnknownOrUnavailable => None,
         };
-        self.publications.iter().filter(lately).filter_map(version).collect()
+        let published = self.publications.iter().filter(lately).filter_map(version);
+        published.chain(self.declared.values().copied()).collect()
     }
 
     /// The earliest moment at which a crawler can have been served a copy that may still be used: see
@@ -305,11 +337,26 @@ impl PublicationLog {
         changed
     }
 
+    /// The origin's file stays the one that was known first: a later one is no word about the time before crawlgate.
+    fn record_declared(&mut self, current: &[Current<'_>]) -> bool {
+        let declared = current.iter().filter_map(|site| {
+            let version = match site.declared? {
+                Declared::Version(version) => version,
+                Declared::Origin(first) => self.declared.get(site.site).copied().or(first)?,
+            };
+            Some((site.site.to_owned(), version))
+        });
+        let declared = declared.collect();
+        let changed = self.declared != declared;
+        self.declared = declared;
+        changed
+    }
+
     /// Moments to come are those of a clock that was ahead and is set back since: they are taken for now.
     fn take_no_moment_to_come(&mut self, now: Timestamp) {
         let tenures = self.tenures.iter_mut().flat_map(|tenure| tenure.span.moments());
         let publications = self.publications.iter_mut().flat_map(|publication| publication.span.moments());
-        let others = self.gaps.cut_at.iter_mut().chain(&mut self.gaps.lost_at);
+        let others = self.gaps.cut_at.iter_mut().chain(&mut self.gaps.lost_at).chain(&mut self.gaps.broken_at);
         tenures.chain(publications).chain(others).for_each(|moment| *moment = now.min(*moment));
     }
 
@@ -317,8 +364,9 @@ impl PublicationLog {
         self.publications.retain(|publication| !publication.span.is_over(now));
         self.tenures.retain(|tenure| !tenure.span.is_over(now));
         let is_over = |moment: &Timestamp| now.since(*moment) > REMEMBERED;
-        let Gaps { cut_at, lost_at } = self.gaps;
-        self.gaps = Gaps { cut_at: cut_at.filter(|at| !is_over(at)), lost_at: lost_at.filter(|at| !is_over(at)) };
+        let Gaps { cut_at, lost_at, broken_at } = self.gaps;
+        let [cut_at, lost_at, broken_at] = [cut_at, lost_at, broken_at].map(|at| at.filter(|at| !is_over(at)));
+        self.gaps = Gaps { cut_at, lost_at, broken_at };
         let ended = self.tenures.iter().filter(|tenure| tenure.span.until.is_some()).count();
         let mut surplus = ended.saturating_sub(MAX_TENURES);
         let cut_at = &mut self.gaps.cut_at;

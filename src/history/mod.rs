@@ -9,7 +9,7 @@ mod log;
 mod timeline;
 mod versions;
 
-pub use log::{Change, Current, Gaps, Publication, PublicationLog, Published, Span, Tenure, covers};
+pub use log::{Change, Current, Declared, Gaps, Publication, PublicationLog, Published, Span, Tenure, covers};
 pub use timeline::{Horizon, OfHosts};
 pub use versions::VersionStore;
 

@@ -27,6 +27,8 @@ type Site = (&'static str, Vec<&'static str>, Published);
 struct World {
     log: PublicationLog,
     versions: VersionStore,
+    /// What each site says of the time before crawlgate.
+    declared: Option<Declared>,
 }
 
 impl World {
@@ -35,7 +37,7 @@ impl World {
         for number in 0..400 {
             versions.insert(Version::of(&body(number)), body(number).into());
         }
-        World { log: PublicationLog::default(), versions }
+        World { log: PublicationLog::default(), versions, declared: None }
     }
 
     fn record(&mut self, at: i64, sites: &[Site]) -> bool {
@@ -48,6 +50,7 @@ impl World {
             published: *published,
             identities: 1,
             tells: true,
+            declared: self.declared,
         });
         self.log.record(&current.collect::<Vec<_>>(), Timestamp(at))
     }
@@ -173,6 +176,79 @@ fn versions_beyond_a_bound_are_unknown() {
     assert_eq!(histories.of(b"x.example").unknown_until, Some(Timestamp(398)));
 }
 
+/// Whether the history of a host rests on the word of the operator.
+fn is_declared(world: &mut World, host: &str, now: i64) -> bool {
+    world.histories(now).of(host.as_bytes()).is_declared
+}
+
+#[test]
+fn a_declared_version_ends_with_the_first_publication() {
+    let mut world = World::new();
+    world.declared = Some(Declared::Version(id(9)));
+    world.record(100, &[("a", vec!["x.example"], Published::Unavailable)]);
+    world.record(101, &[("a", vec!["x.example"], version(1))]);
+    world.record(200, &[("a", vec!["x.example"], version(2))]);
+    assert_eq!(world.superseded("x.example", 300), [(id(1), 200), (id(9), 100)]);
+    assert!(is_declared(&mut world, "x.example", 300));
+    assert!(!is_declared(&mut world, "other.example", 300), "no site has the host");
+    // A version that was published again later is in the list once, with the later end.
+    world.record(400, &[("a", vec!["x.example"], version(9))]);
+    world.record(500, &[("a", vec!["x.example"], version(3))]);
+    assert_eq!(world.superseded("x.example", 600), [(id(9), 500), (id(2), 400), (id(1), 200)]);
+    world.declared = None;
+    assert!(world.record(600, &[("a", vec!["x.example"], version(3))]), "the word is taken back");
+    assert!(!is_declared(&mut world, "x.example", 700));
+}
+
+#[test]
+fn a_declared_version_says_nothing_after_a_move_or_a_gap() {
+    let begin = |now: i64| {
+        let mut world = World::new();
+        world.declared = Some(Declared::Version(id(9)));
+        world.record(now, &[("a", vec!["x.example"], version(1))]);
+        world
+    };
+    let mut moved = begin(100);
+    moved.record(200, &[("b", vec!["x.example"], version(2))]);
+    assert!(!is_declared(&mut moved, "x.example", 300));
+    assert_eq!(moved.superseded("x.example", 300), [(id(1), 200)]);
+
+    let mut first = begin(100);
+    first.log.was_broken(Timestamp(100));
+    assert!(is_declared(&mut first, "x.example", 300), "a gap before the first publication is what the word is about");
+    first.log.was_broken(Timestamp(101));
+    assert!(!is_declared(&mut first, "x.example", 300));
+
+    let mut lost = begin(100);
+    lost.log.was_lost(Timestamp(100));
+    assert!(!is_declared(&mut lost, "x.example", 300));
+}
+
+#[test]
+fn the_origins_file_is_declared_as_it_was_first_read() {
+    let mut world = World::new();
+    let publish = |world: &mut World, at: i64, first: Option<Version>, published: usize| {
+        world.declared = Some(Declared::Origin(first));
+        world.record(at, &[("a", vec!["x.example"], version(published))]);
+    };
+    publish(&mut world, 100, None, 1);
+    assert!(!is_declared(&mut world, "x.example", 100), "nothing is known of it");
+    publish(&mut world, 101, Some(id(7)), 2);
+    publish(&mut world, 200, Some(id(8)), 3);
+    publish(&mut world, 201, None, 3);
+    assert_eq!(world.superseded("x.example", 300), [(id(2), 200), (id(1), 101), (id(7), 100)]);
+    assert!(world.log.versions_since(Timestamp(1_000)).contains(&id(7)), "its bytes are still wanted");
+}
+
+#[test]
+fn a_declared_version_whose_bytes_are_lost_is_unknown() {
+    let mut world = World::new();
+    world.declared = Some(Declared::Version(id(9)));
+    world.record(100, &[("a", vec!["x.example"], version(1))]);
+    world.versions.keep_only(&BTreeSet::from([id(1)]));
+    assert_eq!(world.histories(200).of(b"x.example").unknown_until, Some(Timestamp(100)));
+}
+
 #[test]
 fn five_thousand_hosts_of_one_site_share_one_history() {
     let hosts: Vec<HostPattern> =
@@ -180,7 +256,14 @@ fn five_thousand_hosts_of_one_site_share_one_history() {
     let mut world = World::new();
     for number in 0..64 {
         let published = version(number);
-        let current = Current { site: "a", hosts: hosts.iter().collect(), published, identities: 1, tells: false };
+        let current = Current {
+            site: "a",
+            hosts: hosts.iter().collect(),
+            published,
+            identities: 1,
+            tells: false,
+            declared: None,
+        };
         world.log.record(&[current], Timestamp(number as i64));
     }
     let histories = world.histories(100);

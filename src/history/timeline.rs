@@ -57,7 +57,7 @@ impl PublicationLog {
         history.unavailable = pieces.iter().rev().filter_map(Piece::unavailability).collect();
         let current = pieces.last().and_then(|last| last.version().filter(|_| last.until.is_none()));
         (history.since, history.identity_epoch) = (since(pieces, current, now), identity_epoch(pieces, now));
-        history.at_site_since = at_site_since(pieces, now);
+        history.at_site_since = at_site_since(pieces).map_or(now, |change| change.at);
         let is_other = |piece: &Piece<'_>| match piece.publication.published {
             Published::Version(version) => Some(version) != current && piece.since.at == history.since,
             Published::Unknown | Published::UnknownOrUnavailable => true,
@@ -86,7 +86,29 @@ impl PublicationLog {
                 None => history.unknown_until = history.unknown_until.max(Some(superseded_at)),
             }
         }
+        if let Some((version, until)) = self.declared_before(pieces) {
+            history.is_declared = true;
+            if until >= cached_since && seen.insert(version) {
+                let has_room = history.superseded.len() < HostHistory::MAX_SUPERSEDED;
+                match versions.parsed(version, registry).filter(|_| has_room) {
+                    Some(parsed) => {
+                        history.superseded.push(SupersededVersion { parsed, since: until, superseded_at: until });
+                    }
+                    None => history.unknown_until = history.unknown_until.max(Some(until)),
+                }
+            }
+        }
         history
+    }
+
+    /// The version that a host served before crawlgate did, and until when, by the word of the operator. It counts for a
+    /// host that has been at one site ever since, without a gap.
+    fn declared_before(&self, pieces: &[Piece<'_>]) -> Option<(Version, Timestamp)> {
+        let last = pieces.last().filter(|last| last.until.is_none())?;
+        let (first, moved) = (pieces.first()?.since, at_site_since(pieces)?);
+        let is_unbroken = self.gaps.lost_at.is_none() && self.gaps.broken_at.is_none_or(|broken| first.at >= broken);
+        let version = self.declared.get(&last.publication.site).filter(|_| is_unbroken && moved == first);
+        version.map(|version| (*version, first.at))
     }
 
     /// When the host last changed its site, if the one before or the one after had something to tell about pages.
@@ -144,8 +166,8 @@ fn since(pieces: &[Piece<'_>], current: Option<Version>, now: Timestamp) -> Time
 }
 
 /// Since when the host is without a break at the site that has it at the end.
-fn at_site_since(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
-    let Some(last) = pieces.last() else { return now };
+fn at_site_since(pieces: &[Piece<'_>]) -> Option<Change> {
+    let last = pieces.last()?;
     let mut first = last;
     for piece in pieces.iter().rev().skip(1) {
         if piece.publication.site != last.publication.site || piece.end() != first.since.number {
@@ -153,7 +175,7 @@ fn at_site_since(pieces: &[Piece<'_>], now: Timestamp) -> Timestamp {
         }
         first = piece;
     }
-    first.since.at
+    Some(first.since)
 }
 
 /// Since when crawlers are told apart as they are at the end.

@@ -4,7 +4,7 @@
 use crate::crawlers::Claim;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Decision, Identity, chosen};
+use crate::verdict::{Decision, HistoryBasis, Identity, chosen};
 use std::sync::Arc;
 
 /// A request that was judged.
@@ -33,6 +33,8 @@ pub struct Judged {
     pub identity: Identity,
     /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
+    /// What it rests on that the crawler has cached nothing else.
+    pub basis: HistoryBasis,
     /// Whether a date alone may confirm the crawler's copy: the crawler itself was served the version in force on this
     /// host, and no other version there had the same Last-Modified.
     pub may_confirm_by_date: bool,

@@ -74,10 +74,10 @@ impl Judge {
         };
         let case = self.case(request, claimant, facts, Traces::Left);
         let decision = self.decision(request, &case, Traces::Left, scratch);
-        let (identity, CachedVersions { cached, has_version_in_force, .. }) =
+        let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
-        Judgement::Judged(Judged { decision, identity, cached, may_confirm_by_date, snapshot })
+        Judgement::Judged(Judged { decision, identity, cached, basis, may_confirm_by_date, snapshot })
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or

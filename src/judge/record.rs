@@ -2,14 +2,14 @@
 //! the count may rely on the rest.
 
 use super::{Judge, Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::SiteEntry;
 use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Facts, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
@@ -93,6 +93,10 @@ impl Judge {
             time: request.arrived,
             site: site.name.clone(),
             crawler: crawler_label(self.registry, entry, decision.claim).to_owned(),
+            calls_itself: match decision.claim {
+                Claim::Other | Claim::Tool => calls_itself(request.user_agent.unwrap_or_default()).map(str::to_owned),
+                Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
+            },
             identity: identity.name(),
             proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
             client: request.client.and_then(|address| self.addresses.apply(address)),
@@ -106,6 +110,7 @@ impl Judge {
             rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
             rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
             version: site.robots_txt.version.to_string(),
+            history: judged.basis.name(),
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),
@@ -156,6 +161,7 @@ impl Judge {
                 Err(why) => why.action(),
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
+            observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             error: outcome.error,
         }

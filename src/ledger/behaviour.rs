@@ -59,7 +59,7 @@ pub fn place(site: &str, host: &[u8]) -> Option<Key> {
 /// answers for itself.
 fn name<'a>(case: &Case<'a>) -> Option<&'a str> {
     match case.claimant.claim {
-        Claim::Other => calls_itself(case.facts.user_agent),
+        Claim::Other | Claim::Tool => calls_itself(case.facts.user_agent),
         claim => claim_label(claim, case.registry, Some(&case.claimant.entry.site)),
     }
 }
@@ -109,7 +109,7 @@ impl Behaviours {
     ) -> Behaviour {
         let Some(subject) = Subject::of(case) else { return Behaviour::default() };
         let trapped = self.is_trapped(&subject, lived);
-        let was_served_current = !case.cached_versions.is_observed && self.was_served_current(case);
+        let was_served_current = !case.cached_versions.is_whole() && self.was_served_current(case);
         let delay = if trapped { None } else { crawl_delay(case, was_served_current) };
         Behaviour { too_fast: delay.and_then(|delay| too_fast(subject.rate_key(), delay)), trapped, was_served_current }
     }

@@ -4,7 +4,9 @@ use crate::crawlers::Registry;
 use crate::policy::{HostHistories, HostHistory, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crate::state::StateStore;
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Case, Claimant, Decision, Facts, Identity, Kind, Scratch, decide_for, load};
+use crate::verdict::{
+    CachedVersions, Case, Claimant, Decision, Facts, HistoryBasis, Identity, Kind, Scratch, decide_for, load,
+};
 use crate::yaml::Source;
 use proptest::prelude::*;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -356,7 +358,7 @@ impl Timeline {
         let cached_versions = CachedVersions {
             versions: &self.held,
             cached: held,
-            is_observed: self.watched,
+            basis: if self.watched { HistoryBasis::Observed } else { HistoryBasis::Unknown },
             has_version_in_force: true,
             ..CachedVersions::default()
         };

@@ -5,11 +5,13 @@ use super::host::{ANYONE, Host, Visit};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::{HostHistory, SiteEntry};
 use crate::time::Timestamp;
-use crate::verdict::{CachedVersions, Claimant, superseded_since};
+use crate::verdict::{CachedVersions, Claimant, HistoryBasis, superseded_since};
 use std::time::Duration;
 
 /// Bots that no list knows.
 const OTHER: &str = "other";
+/// Programs that no list knows.
+const TOOL: &str = "tool";
 
 /// The cache in which a crawler keeps robots.txt. Crawlers that share one share what they were served.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,7 @@ impl<'a> RobotsCache<'a> {
                 (token.map_or(OTHER, String::as_str), Duration::ZERO)
             }
             Claim::Other => (OTHER, Duration::ZERO),
+            Claim::Tool => (TOOL, Duration::ZERO),
             Claim::Nobody => (ANYONE, Duration::ZERO),
         };
         RobotsCache { name, kept }
@@ -55,10 +58,9 @@ pub fn cached_versions<'a>(
     let cached_since = cache.cached_since(entry, history, now);
     let may_be_cached = |moment: Timestamp| moment >= cached_since;
     // A copy from the second before the observation began may be used for as long as any.
-    let is_observed = host.is_some_and(|host| {
-        let is_unbroken = is_steady && !host.is_forsaken(entry.site.grace, now);
-        is_unbroken && host.is_of(&entry.site.name) && !may_be_cached(host.observed_since(history))
-    });
+    let is_unbroken =
+        is_steady && host.is_some_and(|host| !host.is_forsaken(entry.site.grace, now) && host.is_of(&entry.site.name));
+    let is_observed = is_unbroken && host.is_some_and(|host| !may_be_cached(host.observed_since(history)));
     let is_behind_cache = entry.site.behind_cache.is_some();
     let (mut cached, mut may_be_unknown, mut was_served) = (0, false, is_behind_cache);
     // Where a cache answers crawlers, crawlgate cannot know what it served to which of them.
@@ -81,8 +83,8 @@ pub fn cached_versions<'a>(
         }
         may_be_unknown |= served.lost.is_some_and(may_be_cached);
     }
-    // Bots that no list knows share a name, and behind a cache it is the cache that is served.
-    let is_alone = cache.name != OTHER && !is_behind_cache;
+    // Bots and programs that no list knows share a name, and behind a cache it is the cache that is served.
+    let is_alone = cache.name != OTHER && cache.name != TOOL && !is_behind_cache;
     let own = host.and_then(|host| host.crawler(cache.name)).filter(|_| is_alone);
     let is_current = |visit: &Visit| visit.version == current && visit.at >= history.identity_epoch;
     let has_version_in_force = own.is_some_and(|served| served.versions.iter().any(is_current));
@@ -92,6 +94,11 @@ pub fn cached_versions<'a>(
         may_be_unknown,
         was_served,
         has_version_in_force,
-        is_observed,
+        // Where the operator says what was served before crawlgate, all versions are known that the crawler may have.
+        basis: match is_unbroken && history.is_declared {
+            _ if is_observed => HistoryBasis::Observed,
+            true => HistoryBasis::Declared,
+            false => HistoryBasis::Unknown,
+        },
     }
 }

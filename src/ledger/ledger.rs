@@ -150,6 +150,11 @@ impl Ledger {
         self.observations.touch(&key, entry.site.grace, now, |_| ());
     }
 
+    /// Whether the clock runs as before. While it does not, the ledger accuses no crawler.
+    pub fn is_steady(&self, moment: Moment) -> bool {
+        self.clock.is_steady(moment)
+    }
+
     /// Once a second: notices a clock that was set, hosts that are new, and what lists of networks proved.
     pub fn tick(&self, snapshot: &Snapshot, moment: Moment) {
         if let Some(set_by) = self.clock.settle(moment) {

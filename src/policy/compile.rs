@@ -15,9 +15,10 @@ pub(super) mod signals;
 mod synthesis;
 mod tags;
 
+use super::model::PreviousRobots;
 use super::model::{BehindCache, Policy};
 use super::origin::{Origin, OriginFile};
-use super::site::{CrawlerRulesTable, FrontPage, RobotsTxt, Site, Version};
+use super::site::{CrawlerRulesTable, DeclaredPrevious, FrontPage, RobotsTxt, Site, SitePages, Version};
 use crate::crawlers::Registry;
 use crate::robots::{MAX_BYTES, Matcher, Pattern, Rule, RuleSet};
 use crate::time::Timestamp;
@@ -97,6 +98,8 @@ pub fn compile_with_origin(
         rule_sources,
         group_sources,
         answers,
+        pages: SitePages::new(&policy.answers),
+        previous: previous(&policy, origin_file),
         signals,
         tags: tags::tag_plan(&policy, at),
         at,
@@ -112,6 +115,14 @@ pub fn compile_with_origin(
         crawler_rules,
         policy,
     })
+}
+
+/// The file from before crawlgate, where it is known.
+fn previous(policy: &Policy, origin: Option<&Arc<OriginFile>>) -> Option<DeclaredPrevious> {
+    match policy.robots.previous.as_ref()? {
+        PreviousRobots::File(file) => file.bytes.clone().map(DeclaredPrevious::File),
+        PreviousRobots::Origin(_) => Some(DeclaredPrevious::Origin(origin.map(|origin| origin.file.bytes().clone()))),
+    }
 }
 
 fn awaits_origin_until(policy: &Policy, origin: &Origin) -> Option<Timestamp> {

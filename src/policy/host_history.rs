@@ -37,6 +37,8 @@ pub struct HostHistory {
     pub is_told_by_its_date: bool,
     /// Since when crawlers are told apart as they are now.
     pub identity_epoch: Timestamp,
+    /// Whether the operator says what the host served before crawlgate, so that everything is known that was ever served.
+    pub is_declared: bool,
     /// When the host last changed its site while there was something to tell about pages.
     pub moved_at: Option<Timestamp>,
 }
@@ -55,6 +57,7 @@ impl HostHistory {
             at_site_since: since,
             is_told_by_its_date: true,
             identity_epoch: since,
+            is_declared: false,
             moved_at: None,
         }
     }
@@ -106,7 +109,8 @@ impl HostHistories {
 
     /// The same, with the place of the closest pattern in [`HostHistories::each`].
     pub fn find(&self, host: &[u8]) -> Option<(usize, &HostHistory)> {
-        let place = self.index.find(host)?;
+        // The engine by itself keeps no history: it pays nothing for it.
+        let place = if self.known.is_empty() { None } else { self.index.find(host) }?;
         self.known.get(place).map(|(_, history)| (place, &**history))
     }
 

@@ -10,6 +10,7 @@ mod compile;
 pub(crate) mod decode;
 pub mod host_history;
 pub mod import;
+pub mod included;
 pub mod lint;
 pub mod origin;
 mod parsed_version;
@@ -19,6 +20,7 @@ pub mod retire;
 pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};
 pub use host_history::{HostHistories, HostHistory};
+pub use included::IncludedFiles;
 pub use model::Policy;
 pub use site::{ParsedVersion, Site, SiteEntry, Snapshot, SupersededVersion, Version};
 

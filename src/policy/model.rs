@@ -1,10 +1,12 @@
 //! A policy that was checked: every value validated, every default filled in, every place known.
 
+mod answers;
 mod cases;
 mod enforcement;
 mod indexing;
 mod signals;
 
+pub use answers::{AnswerPages, Included, PreviousRobots};
 pub use cases::{CachedByTest, Expectation, IdentityByTest, PolicyTest};
 pub use enforcement::{
     AnswerPolicy, Audience, BehindCache, Enforcement, EnforcementFields, Mode, PausePolicy, Unverified,
@@ -68,6 +70,8 @@ pub struct Policy {
     pub enforcement: Enforcement,
     /// A planned pause.
     pub pause: Option<PausePolicy>,
+    /// Pages of the site's own.
+    pub answers: AnswerPages,
     /// Crawlers of the owner's own, and corrections to the registry, for this site.
     pub crawlers: Vec<DescribedCrawler>,
     /// What is reserved of text and data mining.
@@ -149,6 +153,8 @@ pub enum Stance {
 pub struct RobotsPolicy {
     /// What becomes of the origin's own robots.txt.
     pub origin: OriginRobots,
+    /// What was served before crawlgate, where the operator says so.
+    pub previous: Option<PreviousRobots>,
     /// Groups in the order of the file.
     pub groups: Vec<GroupPolicy>,
     /// Absolute URLs.

@@ -47,7 +47,7 @@ impl ParsedVersion {
     pub fn binding(&self, registry: &Registry, claim: Claim, binds: Binds) -> Binding {
         match claim {
             Claim::Nobody => Binding::NoRules,
-            Claim::Other => binding(&self.matcher, std::iter::empty(), binds).0,
+            Claim::Other | Claim::Tool => binding(&self.matcher, std::iter::empty(), binds).0,
             Claim::Known(index) => binding(&self.matcher, names(registry.get(index)), binds).0,
             Claim::Token(index) => {
                 let token = self.tokens.tokens().get(usize::from(index)).map(String::as_str);

@@ -1,7 +1,8 @@
 //! A request target as rules see it.
 
 use super::normal::{Side, is_normal_target, normalise_into};
-use memchr::{memchr, memchr2, memchr2_iter, memmem};
+use memchr::{memchr, memchr2, memchr2_iter};
+use std::ops::Range;
 
 /// A target normalised for matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,12 @@ pub struct Target<'a> {
 impl Target<'_> {
     /// Whether this is `/robots.txt` with any query, which is always allowed (RFC 9309 section 2.2.2).
     pub fn is_robots_txt(&self) -> bool {
-        split_query(self.sent).0 == b"/robots.txt"
+        is_robots_txt(self.sent)
+    }
+
+    /// Whether this is `/robots.txt` or resolves to it: an origin would answer `//robots.txt` with its own file.
+    pub fn reaches_robots_txt(&self) -> bool {
+        self.is_robots_txt() || self.resolved.is_some_and(is_robots_txt)
     }
 }
 
@@ -56,6 +62,10 @@ impl TargetScratch {
     }
 }
 
+fn is_robots_txt(target: &[u8]) -> bool {
+    split_query(target).0 == b"/robots.txt"
+}
+
 /// Path, and the query with its `?`.
 fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
     target.split_at(memchr(b'?', target).unwrap_or(target.len()))
@@ -72,29 +82,20 @@ fn authority_end(raw: &[u8]) -> Option<usize> {
     Some(raw.len() - authority.len() + memchr2(b'/', b'?', authority).unwrap_or(authority.len()))
 }
 
-/// Where the next slash of a path is, and how long its spelling is: servers that decode a path before they look for the
-/// file take `%2F` for one.
-fn next_slash(path: &[u8]) -> Option<(usize, usize)> {
-    memchr2_iter(b'/', b'%', path).find_map(|place| match &path[place..] {
-        [b'/', ..] => Some((place, 1)),
-        [b'%', b'2', b'F', ..] => Some((place, 3)),
-        _ => None,
-    })
-}
-
-/// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4), `%2F` taken for a slash, and doubled
-/// slashes taken as one. `%2E` was decoded by normalisation. Slashes are merged before `..` climbs, as nginx does:
+/// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4), doubled slashes taken as one, and `%2F`
+/// taken for a slash, as nginx does. `%2E` was decoded by normalisation. Slashes are merged before `..` climbs:
 /// `/a//../b` is `/b`.
 fn resolve_into<'a>(sent: &[u8], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let (path, query) = split_query(sent);
-    if !path.windows(2).any(|pair| matches!(pair, b"//" | b"/.")) && memmem::find(path, b"%2F").is_none() {
+    // `2F` stands in few paths, and `%` in many.
+    if !path.windows(2).any(|pair| matches!(pair, b"//" | b"/." | b"2F")) {
         return None;
     }
     out.clear();
     let mut rest = path.strip_prefix(b"/").unwrap_or(path);
     loop {
-        let slash = next_slash(rest);
-        let (segment, last) = slash.map_or((rest, true), |(place, _)| (&rest[..place], false));
+        let slash = slash_in(rest);
+        let segment = slash.as_ref().map_or(rest, |slash| &rest[..slash.start]);
         match segment {
             b"" | b"." => {}
             b".." => out.truncate(out.iter().rposition(|&octet| octet == b'/').unwrap_or(0)),
@@ -103,15 +104,24 @@ fn resolve_into<'a>(sent: &[u8], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
                 out.extend_from_slice(segment);
             }
         }
-        if last {
+        let Some(slash) = slash else {
             // What ends with a slash or a dot segment names a directory.
             if matches!(segment, b"" | b"." | b"..") {
                 out.push(b'/');
             }
             break;
-        }
-        rest = &rest[segment.len() + slash.map_or(0, |(_, length)| length)..];
+        };
+        rest = &rest[slash.end..];
     }
     out.extend_from_slice(query);
     (out.as_slice() != sent).then_some(out.as_slice())
+}
+
+/// Where the next slash stands, or its escape.
+fn slash_in(path: &[u8]) -> Option<Range<usize>> {
+    memchr2_iter(b'/', b'%', path).find_map(|at| match &path[at..] {
+        [b'/', ..] => Some(at..at + 1),
+        [b'%', b'2', b'F', ..] => Some(at..at + 3),
+        _ => None,
+    })
 }

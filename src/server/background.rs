@@ -87,7 +87,12 @@ fn renewing(judge: Arc<Judge>, certificates: Arc<Certificates>) -> Result<Option
 /// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.
 fn store_ledger(judge: &Judge, traps: &Traps) {
     let Judge { ledger, sites, clock, .. } = judge;
-    ledger.tick(&sites.snapshot(), clock.moment());
+    let moment = clock.moment();
+    if !ledger.is_steady(moment) {
+        // Before the ledger takes the clock for right again.
+        sites.history_was_broken(moment.now);
+    }
+    ledger.tick(&sites.snapshot(), moment);
     traps.keep(clock.moment());
     let now = clock.moment().now;
     if sites.publish_deferred(now) {

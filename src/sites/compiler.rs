@@ -5,23 +5,25 @@ use super::host_owners::HostConflict;
 use super::policy_directory::PolicyText;
 use super::policy_file::FileReport;
 use crate::crawlers::Registry;
-use crate::policy::Site;
 use crate::policy::origin::Origin;
+use crate::policy::{IncludedFiles, Site};
 use crate::time::Timestamp;
+use crate::verdict::Surroundings;
 use crate::yaml::{Diagnostic, Diagnostics, Source};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Everything that stands between a file and its use, other sites aside: `verdict::load_with_origin`.
-pub type Read = fn(&str, &Source, &Origin, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
+/// Everything that stands between a file and its use, other sites aside: `verdict::load_with`.
+pub type Read = fn(&str, &Source, Surroundings<'_>, &'static Registry, Timestamp) -> (Option<Arc<Site>>, Diagnostics);
 
 /// Compiles policies.
-#[derive(Clone, Copy)]
 pub struct SiteCompiler {
     /// How a file is read.
     pub read: Read,
     /// Known crawlers.
     pub registry: &'static Registry,
+    /// The files beside the policies.
+    pub files: IncludedFiles,
 }
 
 impl SiteCompiler {
@@ -39,7 +41,8 @@ impl SiteCompiler {
                 };
             }
         };
-        let read = AssertUnwindSafe(|| (self.read)(name, source, origin, self.registry, now));
+        let surroundings = Surroundings { origin, files: &self.files };
+        let read = AssertUnwindSafe(|| (self.read)(name, source, surroundings, self.registry, now));
         let (site, findings) = catch_unwind(read).unwrap_or_else(|_| {
             let finding = Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
                 .help("this is a mistake in crawlgate: please report it, with the file");

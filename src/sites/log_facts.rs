@@ -4,7 +4,7 @@
 use crate::history::{Change, Gaps, Publication, PublicationLog, Published, Span, Tenure, VersionStore};
 use crate::policy::Version;
 use crate::policy::decode::parse_host;
-use crate::state::{self, AnyRecord, Facts, GapReason, HistoryGap, HostTenure, ServedAs};
+use crate::state::{self, AnyRecord, DeclaredVersion, Facts, GapReason, HistoryGap, HostTenure, ServedAs};
 use crate::time::Timestamp;
 
 /// The log of an earlier process. A record that cannot be understood is left out and counts as a lost log, because what
@@ -17,8 +17,10 @@ pub fn remembered_log(facts: &Facts, now: Timestamp) -> PublicationLog {
         known.map(|(_, gap)| gap.at)
     };
     let is_whole = tenures.len() == facts.host_tenures.len();
-    let gaps = Gaps { cut_at: at(GapReason::Cut), lost_at: at(GapReason::Lost) };
-    let mut log = PublicationLog::remembered(tenures, publications, gaps);
+    let gaps = Gaps { cut_at: at(GapReason::Cut), lost_at: at(GapReason::Lost), broken_at: at(GapReason::Broken) };
+    let declared = facts.declared_versions.iter();
+    let declared = declared.filter_map(|(_, record)| Some((record.site.clone(), Version::parse(&record.version)?)));
+    let mut log = PublicationLog::remembered(tenures, publications, declared.collect(), gaps);
     if !is_whole {
         log.was_lost(now);
     }
@@ -39,11 +41,14 @@ pub fn remembered_versions(facts: &Facts) -> VersionStore {
 
 /// What is to be stored of a log.
 pub fn log_records(log: &PublicationLog) -> impl Iterator<Item = AnyRecord> {
-    let Gaps { cut_at, lost_at } = log.gaps();
-    let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at)].into_iter();
+    let Gaps { cut_at, lost_at, broken_at } = log.gaps();
+    let gaps = [(GapReason::Cut, cut_at), (GapReason::Lost, lost_at), (GapReason::Broken, broken_at)].into_iter();
+    let declared = log.declared().iter();
+    let declared =
+        declared.map(|(site, version)| DeclaredVersion { site: site.clone(), version: version.to_string() }.into());
     let gaps = gaps.filter_map(|(reason, at)| Some(HistoryGap { reason, at: at? }.into()));
     let publications = log.publications().iter().map(|known| publication_record(known).into());
-    publications.chain(log.tenures().iter().map(|known| tenure_record(known).into())).chain(gaps)
+    publications.chain(log.tenures().iter().map(|known| tenure_record(known).into())).chain(declared).chain(gaps)
 }
 
 fn span_of(number: u64, since: Timestamp, until: Option<Timestamp>, ended_by: Option<u64>) -> Span {

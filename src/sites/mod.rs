@@ -32,8 +32,8 @@ pub use status::{RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
-use crate::policy::Snapshot;
 use crate::policy::origin::OriginFile;
+use crate::policy::{IncludedFiles, Snapshot};
 use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
@@ -131,7 +131,8 @@ impl SiteManager {
         registry: &'static Registry,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
-        SiteManager::start_reading(options, state, SiteCompiler { read: verdict::load_with_origin, registry }, now)
+        let compiler = SiteCompiler { read: verdict::load_with, registry, files: IncludedFiles::default() };
+        SiteManager::start_reading(options, state, compiler, now)
     }
 
     fn start_reading(
@@ -279,6 +280,14 @@ impl SiteManager {
         self.change(now, |changes| ((), changes.catalog.clock_was_set(by, now)));
     }
 
+    /// The clock was set: what the operator says of the time before crawlgate cannot be placed any more.
+    pub fn history_was_broken(&self, now: Timestamp) {
+        self.change(now, |changes| {
+            changes.publisher.was_broken(now);
+            ((), true)
+        });
+    }
+
     /// For how long after a site is gone a crawler may use what it published.
     pub fn longest_cached(&self) -> Duration {
         longest_cached(self.snapshot().sites(), Registry::builtin())
@@ -369,7 +378,11 @@ impl Changes {
         self.last_reload = now;
         let found = self.read_directory();
         self.problem = found.as_ref().err().map(ToString::to_string);
-        let changes = plan(found?, &self.catalog, self.publisher.log(), now);
+        let found = found?;
+        let files = policy_directory::included_files(&self.policies);
+        let has_other_files = files != self.catalog.compiler.files;
+        self.catalog.compiler.files = files;
+        let changes = plan(found, has_other_files, &self.catalog, self.publisher.log(), now);
         let mut outcomes: BTreeMap<String, Outcome> =
             self.catalog.files.iter().map(|(name, file)| (name.clone(), file.state.outcome_when_unchanged())).collect();
         let mut is_new = false;

@@ -48,7 +48,7 @@ pub enum PauseError {
     #[error("a pause lasts at least a second; to end one, resume")]
     Empty,
     /// It is long, and the operator did not say that this is meant.
-    #[error("a pause of more than 36 hours costs places in search results: say `long` if it is meant")]
+    #[error("a pause of more than 36 hours costs places in search results; add `--long` if it is meant")]
     Long,
     /// No policy is in force.
     #[error("there is no site to pause: no policy is in force")]

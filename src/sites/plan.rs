@@ -15,9 +15,10 @@ use crate::yaml::Source;
 use std::collections::BTreeMap;
 
 /// The changes that lead from the catalog to these files. Files as they were are in none of them, except those whose
-/// hosts another site had.
+/// hosts another site had, and those that name files beside them where these are others (`has_other_files`).
 pub fn plan(
     found: BTreeMap<String, PolicyText>,
+    has_other_files: bool,
     catalog: &SiteCatalog,
     log: &PublicationLog,
     now: Timestamp,
@@ -27,10 +28,11 @@ pub fn plan(
     let removed: Vec<String> = changes.iter().map(|change| change.site.clone()).collect();
     let mut claims = BTreeMap::new();
     for (name, text) in found {
-        let is_as_it_was = catalog
-            .files
-            .get(&name)
-            .is_some_and(|known| known.text == text && !matches!(known.state, PolicyFile::HostConflict { .. }));
+        let is_as_it_was = catalog.files.get(&name).is_some_and(|known| {
+            let names_files = known.state.entry().is_some_and(|entry| entry.site.policy.names_files());
+            let is_stale = matches!(known.state, PolicyFile::HostConflict { .. }) || has_other_files && names_files;
+            known.text == text && !is_stale
+        });
         if !is_as_it_was {
             let candidate = compile_for_hosts(catalog, &name, &text, log, now);
             claims.insert(name, Claim { text, candidate, conflict: None, copy: None });

@@ -2,6 +2,7 @@
 //! offline commands read them here. The main types are [`PolicyText`] and [`Unreadable`]. This file must not know the
 //! policy language.
 
+use crate::policy::included::{self, IncludedFiles};
 use crate::yaml::{Diagnostic, Source};
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// A policy is written by hand; a larger file is a mistake.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// More files beside the policies are not read: they all stay in memory.
+const MAX_INCLUDED: usize = 256;
 
 /// The text of a policy file, or why there is none.
 pub type PolicyText = Result<Source, Unreadable>;
@@ -102,6 +106,27 @@ pub fn policies(directory: &Path) -> io::Result<BTreeMap<String, PolicyText>> {
         found.insert(site, (name, text));
     }
     Ok(found.into_iter().map(|(site, (_, text))| (site, text)).collect())
+}
+
+/// The files of a directory that its policies can name. A file that cannot be read, and one that is too large, is none:
+/// the policy that names it says so.
+pub fn included_files(directory: &Path) -> IncludedFiles {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| {
+        let path = entry.path();
+        let name = path.file_name()?.to_str()?.to_owned();
+        let ending = path.extension()?.to_str()?;
+        // As for policies: what a link leads to counts, and a pipe would wait.
+        let can_be_named = included::ENDINGS.contains(&ending) && !name.starts_with('.');
+        let is_read = can_be_named && fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
+        is_read.then_some((name, path))
+    });
+    let read = |(name, path): (String, PathBuf)| {
+        let mut bytes = Vec::new();
+        fs::File::open(path).ok()?.take(included::MAX_FILE + 1).read_to_end(&mut bytes).ok()?;
+        (bytes.len() as u64 <= included::MAX_FILE).then(|| (name, bytes.into()))
+    };
+    IncludedFiles(named.take(MAX_INCLUDED).filter_map(read).collect())
 }
 
 /// Reads one policy file.

@@ -11,9 +11,9 @@ use super::default_sites::name_in_log;
 use super::log_facts::{log_records, remembered_log, remembered_versions};
 use super::pauses::Pauses;
 use crate::crawlers::Registry;
-use crate::history::{Current, Horizon, PublicationLog, Published, VersionStore};
+use crate::history::{Current, Declared, Horizon, PublicationLog, Published, VersionStore};
 use crate::policy::host_history::{HostHistories, HostHistory};
-use crate::policy::site::RobotsTxt;
+use crate::policy::site::DeclaredPrevious;
 use crate::policy::{Site, SiteEntry, Snapshot, Version};
 use crate::state::{self, Fact, Remembered, StateError, StateStore};
 use crate::time::Timestamp;
@@ -53,6 +53,7 @@ impl Publisher {
         // After a gap other tables of crawlers may have been in force.
         if !remembered.is_continued {
             corrected.forget_identities();
+            corrected.was_broken(now);
         }
         if remembered.has_lost_facts() {
             corrected.was_lost(now);
@@ -69,6 +70,13 @@ impl Publisher {
             next_switch: None,
             deferred: None,
         }
+    }
+
+    /// The clock was set: what was declared of the time before crawlgate cannot be placed any more.
+    pub fn was_broken(&mut self, now: Timestamp) {
+        let mut log = self.corrected.take().unwrap_or_else(|| self.log.clone());
+        log.was_broken(now);
+        self.corrected = Some(log);
     }
 
     /// What was published on which host.
@@ -91,10 +99,11 @@ impl Publisher {
     /// now on: of these sites, or of those before with the present pauses of pages.
     pub fn publish(&mut self, sites: Vec<SiteEntry>, pauses: &Pauses, others: Vec<Fact>, now: Timestamp) -> Snapshot {
         let mut log = self.log.clone();
-        let is_publication = record(&mut log, self.registry, &sites, now);
+        let keeps = !self.store.health().is_in_memory();
+        let is_publication = record(&mut log, self.registry, &sites, keeps, now);
         if let Some(corrected) = &self.corrected {
             log = corrected.clone();
-            record(&mut log, self.registry, &sites, now);
+            record(&mut log, self.registry, &sites, keeps, now);
         }
         self.store.prune(Timestamp(now.0.saturating_sub_unsigned(REMEMBERED.as_secs())));
         let mut facts = state::changes(log_records(&self.log), log_records(&log), now);
@@ -113,9 +122,8 @@ impl Publisher {
                     tracing::warn!("nothing waits for the state directory any more");
                 }
                 (self.log, self.corrected) = (log, None);
-                for entry in &sites {
-                    let file = &entry.site.robots_txt;
-                    self.versions.insert(file.version, file.body.clone());
+                for (version, bytes) in sites.iter().flat_map(known_versions) {
+                    self.versions.insert(version, bytes.clone());
                 }
                 self.snapshot(sites, now)
             }
@@ -142,10 +150,10 @@ impl Publisher {
     }
 
     fn new_versions(&self, sites: &[SiteEntry], now: Timestamp) -> Vec<Fact> {
-        let files = sites.iter().map(|entry| &entry.site.robots_txt);
-        let new = files.filter(|file| !self.versions.contains(file.version));
-        let fact = |file: &RobotsTxt| {
-            Fact::set(now, state::Version { id: file.version.to_string(), bytes: file.body.clone() })
+        let known = sites.iter().flat_map(known_versions);
+        let new = known.filter(|(version, _)| !self.versions.contains(*version));
+        let fact = |(version, bytes): (Version, &Arc<[u8]>)| {
+            Fact::set(now, state::Version { id: version.to_string(), bytes: bytes.clone() })
         };
         new.map(fact).collect()
     }
@@ -180,8 +188,24 @@ impl Publisher {
     }
 }
 
-/// Notes in the log what is to be published; says whether that is a change.
-fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], now: Timestamp) -> bool {
+/// The version of a site, and the one that it served before crawlgate by the word of the operator.
+fn known_versions(entry: &SiteEntry) -> impl Iterator<Item = (Version, &Arc<[u8]>)> {
+    let file = &entry.site.robots_txt;
+    let before = entry.site.previous.as_ref().and_then(DeclaredPrevious::bytes);
+    [(file.version, &file.body)].into_iter().chain(before.map(|bytes| (Version::of(bytes), bytes)))
+}
+
+/// What the site says of the time before crawlgate.
+fn declared(site: &Site) -> Option<Declared> {
+    site.previous.as_ref().map(|previous| match previous {
+        DeclaredPrevious::File(bytes) => Declared::Version(Version::of(bytes)),
+        DeclaredPrevious::Origin(bytes) => Declared::Origin(bytes.as_ref().map(|bytes| Version::of(bytes))),
+    })
+}
+
+/// Notes in the log what is to be published; says whether that is a change. Where nothing outlasts the process
+/// (`keeps` is false), each start looks like the first one, and what was served before crawlgate is not known.
+fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], keeps: bool, now: Timestamp) -> bool {
     let names: Vec<String> = entries.iter().map(|entry| name_in_log(&entry.site)).collect();
     let current = entries.iter().zip(&names).map(|(entry, name)| Current {
         site: name,
@@ -192,6 +216,7 @@ fn record(log: &mut PublicationLog, registry: &Registry, entries: &[SiteEntry], 
         },
         identities: identities(registry, &entry.site),
         tells: tells(entry, now),
+        declared: declared(&entry.site).filter(|_| keeps),
     });
     log.record(&current.collect::<Vec<_>>(), now)
 }

@@ -44,7 +44,7 @@ pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Site
 
 fn start_reading(policies: &Path, read: compiler::Read) -> Result<Arc<SiteManager>, StartError> {
     let (store, remembered) = open_state(None, 0);
-    let compiler = SiteCompiler { read, registry: Registry::builtin() };
+    let compiler = SiteCompiler { read, registry: Registry::builtin(), files: Default::default() };
     SiteManager::start_reading(options(policies), (&store, &remembered), compiler, Timestamp(0))
 }
 
@@ -568,9 +568,9 @@ fn a_directory_that_is_a_link_is_watched_through_a_swap() {
 fn panic_of_the_compiler_touches_no_other_site() {
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: compiler::Read = |name, source, origin, registry, at| match source.text.contains("# fatal") {
+    let read: compiler::Read = |name, source, surroundings, registry, at| match source.text.contains("# fatal") {
         true => panic!("a mistake in the compiler"),
-        false => crate::verdict::load_with_origin(name, source, origin, registry, at),
+        false => crate::verdict::load_with(name, source, surroundings, registry, at),
     };
     let live = start_reading(directory.path(), read).expect("started");
     write(directory.path(), "a.yaml", "# fatal\n");
@@ -586,12 +586,12 @@ fn a_status_waits_for_no_reload() {
     static GATE: Mutex<Option<(Sender<()>, Receiver<()>)>> = Mutex::new(None);
     let directory = tempfile::tempdir().expect("a directory");
     write(directory.path(), "a.yaml", &policy("/one"));
-    let read: compiler::Read = |name, source, origin, registry, at| {
+    let read: compiler::Read = |name, source, surroundings, registry, at| {
         if let Some((reading, go_on)) = GATE.lock().expect("no panic").take() {
             reading.send(()).expect("awaited");
             go_on.recv().expect("sent");
         }
-        crate::verdict::load_with_origin(name, source, origin, registry, at)
+        crate::verdict::load_with(name, source, surroundings, registry, at)
     };
     let live = start_reading(directory.path(), read).expect("started");
     let ((reading, is_reading), (go_on, may_go_on)) = (channel(), channel());

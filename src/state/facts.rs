@@ -64,10 +64,12 @@ pub enum GapReason {
     Lost,
     /// There were more changes than are remembered.
     Cut,
+    /// Other servers may have answered for the hosts, or the clock was set.
+    Broken,
 }
 
 words! { Audience { Everyone = "everyone", Crawlers = "crawlers" } }
-words! { GapReason { Lost = "lost", Cut = "cut" } }
+words! { GapReason { Lost = "lost", Cut = "cut", Broken = "broken" } }
 
 records! {
     /// The bytes of a robots.txt. The time of its change is the last moment at which the version was needed.
@@ -123,6 +125,18 @@ records! {
             until: Option<Timestamp>,
             /// The place of the change that ended it.
             ended_by: Option<u64>,
+        }
+    }
+
+    /// What the hosts of a site served before crawlgate, by the word of the operator.
+    DeclaredVersion, declared_versions {
+        key {
+            /// The site.
+            site: String,
+        }
+        values {
+            /// The version's id.
+            version: String,
         }
     }
 

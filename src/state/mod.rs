@@ -33,8 +33,8 @@ pub use changes::changes;
 pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use error::StateError;
 pub use facts::{
-    AnyRecord, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof, MarkedClient, Observation,
-    OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,
+    AnyRecord, DeclaredVersion, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof,
+    MarkedClient, Observation, OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,
 };
 pub use health::StoreHealth;
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};

@@ -45,6 +45,9 @@ pub struct AccessRecord<'a> {
     pub action: &'static str,
     /// What enforce would have done.
     pub would: Option<&'static str>,
+    /// Why it was not done: `mode`, `unlisted` or `unverified`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<&'static str>,
     /// The version of robots.txt it was judged by.
     #[serde(serialize_with = "version")]
     pub version: Option<Version>,

@@ -33,6 +33,9 @@ pub struct Event {
     pub site: String,
     /// The registry's id, the policy's token, or `other`.
     pub crawler: String,
+    /// What a bot or program that is in no list calls itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_itself: Option<String>,
     pub identity: &'static str,
     /// What that rests on: `networks` of the policy, or nothing but the user agent.
     pub proof: &'static str,
@@ -52,6 +55,8 @@ pub struct Event {
     pub rule_source: Option<String>,
     /// The version of robots.txt in force.
     pub version: String,
+    /// What the next list rests on: `observed`, `declared` by the policy, or `unknown`, which accuses no crawler.
+    pub history: &'static str,
     /// The other versions that the crawler may have cached.
     pub held: Vec<String>,
     pub action: &'static str,

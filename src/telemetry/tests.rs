@@ -98,6 +98,7 @@ fn record(target: &str) -> AccessRecord<'_> {
         rule: None,
         action: "pass",
         would: None,
+        observed: None,
         version: Some(crate::policy::Version([0, 1, 2, 3, 4, 5, 6, 255])),
         error: None,
     }
@@ -172,6 +173,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         time,
         site: site.into(),
         crawler: crawler.into(),
+        calls_itself: None,
         identity: "unverified",
         proof: "none",
         client: None,
@@ -185,6 +187,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         rule: None,
         rule_source: None,
         version: String::new(),
+        history: "unknown",
         held: Vec::new(),
         action: "block",
         would: None,

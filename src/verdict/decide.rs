@@ -71,7 +71,7 @@ pub fn decide_for(case: &Case<'_>, behaviour: Behaviour, scratch: &mut Scratch) 
         trap_hit: trap_hit && kind != Kind::Impostor,
         path_rules: site.tags.for_path(target, &mut scratch.decoded),
         signals,
-        robots_txt: target.is_robots_txt(),
+        robots_txt: target.reaches_robots_txt(),
         recorded: question.rules.mode != Mode::Off,
     }
 }
@@ -123,7 +123,7 @@ impl<'a> Question<'a> {
                     _ if self.rules.never_bound => Kind::NotBound,
                     // A crawler that goes by that version keeps to the letter of the RFC.
                     Cached::Ambiguous => Kind::Ambiguous,
-                    Cached::Disallows if self.case.cached_versions.is_observed => Kind::Violation,
+                    Cached::Disallows if self.case.cached_versions.is_whole() => Kind::Violation,
                     Cached::Disallows => Kind::Unproven,
                 };
                 (Verdict::Disallowed, kind)
@@ -148,7 +148,7 @@ impl<'a> Question<'a> {
 
     /// Whether enforcement looks at this request. The files that crawlgate itself hands out are free for everybody.
     fn is_enforced(&self) -> bool {
-        let free = self.target.is_robots_txt() || self.site().signals.is_tdmrep(self.target);
+        let free = self.target.reaches_robots_txt() || self.site().signals.is_tdmrep(self.target);
         self.rules.judged && self.rules.mode != Mode::Off && !free
     }
 
@@ -158,7 +158,7 @@ impl<'a> Question<'a> {
     fn is_trap_hit(&self, ruling: &Ruling) -> bool {
         let against_the_rules = ruling.verdict == Verdict::Disallowed
             && matches!(ruling.kind, Kind::Violation | Kind::Unproven | Kind::NotBound);
-        if !against_the_rules || self.rules.exempt || !self.case.cached_versions.is_observed || !self.is_enforced() {
+        if !against_the_rules || self.rules.exempt || !self.case.cached_versions.is_whole() || !self.is_enforced() {
             return false;
         }
         let traps = &self.site().traps;
@@ -212,7 +212,7 @@ impl<'a> Question<'a> {
                 if let Some(wait) = self.behaviour.too_fast {
                     let retry_after = u32::try_from(wait.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX).max(1);
                     // The crawler may have cached an unknown version with a shorter delay, or with none.
-                    let kind = if self.case.cached_versions.is_observed { Kind::TooFast } else { Kind::Unproven };
+                    let kind = if self.case.cached_versions.is_whole() { Kind::TooFast } else { Kind::Unproven };
                     finding.refuse(kind, Action::Slow { answer: rules.too_fast, retry_after });
                 }
             }
@@ -238,7 +238,7 @@ impl<'a> Question<'a> {
     fn action_before_rules(&self) -> Option<Action> {
         let (entry, target, now) = (self.case.claimant.entry, self.target, self.case.facts.now);
         let concerns = |pause: &&ActivePause| pause.audience == Audience::Everyone || self.rules.pausable;
-        if target.is_robots_txt() {
+        if target.reaches_robots_txt() {
             let paused = match entry.robots_txt {
                 RobotsTxtAnswer::Paused(place) => entry.pauses.get(place).filter(concerns),
                 RobotsTxtAnswer::File | RobotsTxtAnswer::AwaitsOrigin => None,
@@ -263,7 +263,7 @@ fn pause_action(pause: &ActivePause, now: Timestamp) -> Action {
 /// served the version in force, and a request that comes sooner is no violation.
 pub fn crawl_delay(case: &Case<'_>, was_served_current: bool) -> Option<Duration> {
     let now = case.claimant.entry.site.crawler_rules(case.claimant.claim).crawl_delay?;
-    if case.cached_versions.may_be_unknown || !case.cached_versions.is_observed && !was_served_current {
+    if case.cached_versions.may_be_unknown || !case.cached_versions.is_whole() && !was_served_current {
         return None;
     }
     case.cached_versions.superseded().try_fold(now, |shortest, held| match binding_in(case, &held.parsed) {
@@ -299,20 +299,24 @@ fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Match
         Binding::Group(group) => group,
     };
     let reference = |rule: Option<usize>| Some(RuleRef { group, rule: rule.and_then(|rule| u32::try_from(rule).ok()) });
-    if target.is_robots_txt() {
+    if target.reaches_robots_txt() {
         return Matched { outcome: Outcome::Allowed, rule: reference(None) };
     }
     let rules = matcher.rules(usize::from(group));
     let allows = |rule: usize| rules.rules().get(rule).is_none_or(|rule| rule.allow);
-    if let Some(rule) = rules.find(target.sent) {
-        let outcome = if allows(rule) { Outcome::Allowed } else { Outcome::Disallowed };
-        return Matched { outcome, rule: reference(Some(rule)) };
+    let priority = |rule: usize| rules.rules().get(rule).map_or(0, |rule| rule.pattern.priority());
+    let sent = rules.find(target.sent);
+    if sent.is_some_and(|rule| !allows(rule)) {
+        return Matched { outcome: Outcome::Disallowed, rule: reference(sent) };
     }
-    // Many origins resolve dot segments and doubled slashes; where only that makes the path disallowed, the crawler
-    // kept to the letter of the RFC and still gets at what the owner closed.
+    // Many origins resolve dot segments, doubled slashes and `%2F`; where only that makes the path disallowed, the
+    // crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL as sent counts
+    // if it says more than the Disallow: `Allow: /` does not.
     match target.resolved.and_then(|resolved| rules.find(resolved)) {
-        Some(rule) if !allows(rule) => Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
-        _ => Matched { outcome: Outcome::Allowed, rule: reference(None) },
+        Some(rule) if !allows(rule) && sent.is_none_or(|sent| priority(sent) < priority(rule)) => {
+            Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) }
+        }
+        _ => Matched { outcome: Outcome::Allowed, rule: reference(sent) },
     }
 }
 

@@ -50,7 +50,7 @@ fn decided(
         now: Timestamp(0),
     };
     let (registry, cached_versions) =
-        (Registry::builtin(), CachedVersions { is_observed: true, ..CachedVersions::default() });
+        (Registry::builtin(), CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() });
     let claimant = Claimant::of(&snapshot, registry, &facts).expect("a site has the host");
     let case = Case { registry, facts, claimant, cached_versions };
     let decision = decide_for(&case, behaviour, &mut Scratch::default());
@@ -201,7 +201,7 @@ fn described_crawler_is_known_by_its_markers() {
     let google = Claim::Known(registry.find("googlebot").expect("known"));
     assert_eq!(claim("Our Fetcher/2.0"), Claim::Token(0));
     assert_eq!(claim("x our-reader"), Claim::Token(0));
-    assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Nobody);
+    assert_eq!(claim("your-reader/1.0 (like Our Fetcher)"), Claim::Tool);
     assert_eq!(claim("GoogleTest/1.0"), google);
     let robots = String::from_utf8_lossy(&site.robots_txt.body);
     assert!(robots.contains("User-agent: OurBot\nDisallow: /\n"), "{robots}");

@@ -3,6 +3,7 @@
 
 use super::decision::{Kind, Verdict};
 use super::identity::Identity;
+use super::observed::Observed;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Span;
 use serde::Serialize;
@@ -45,6 +46,12 @@ pub struct Explanation {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
     pub action: ActionReport,
+    /// Why the action is not what enforcement would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// Lines of the policy, each of which lets an unlisted bot be refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub to_enforce: Vec<String>,
     pub x_robots_tag: Vec<String>,
     /// Lines of the origin that are not passed on, and stand in no line of ours either.
     #[serde(skip_serializing_if = "Vec::is_empty")]

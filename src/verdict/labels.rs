@@ -26,6 +26,7 @@ pub fn claim_label<'a>(claim: Claim, registry: &'a Registry, site: Option<&'a Si
     match claim {
         Claim::Nobody => None,
         Claim::Other => Some("other"),
+        Claim::Tool => Some("tool"),
         Claim::Known(index) => Some(&registry.get(index).id),
         Claim::Token(index) => site.and_then(|site| site.tokens.tokens().get(usize::from(index))).map(String::as_str),
     }
@@ -67,7 +68,7 @@ pub fn crawler_name(registry: &Registry, entry: &SiteEntry, claim: Claim) -> Str
             crawler.tokens.first().unwrap_or(&crawler.name).clone()
         }
         Claim::Token(_) => claim_label(claim, registry, Some(&entry.site)).unwrap_or_default().to_owned(),
-        Claim::Other | Claim::Nobody => "this crawler".to_owned(),
+        Claim::Other | Claim::Tool | Claim::Nobody => "this crawler".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::suite::run_tests;
 use crate::crawlers::Registry;
 use crate::policy::origin::Origin;
-use crate::policy::{self, Site};
+use crate::policy::{self, IncludedFiles, Site};
 use crate::time::Timestamp;
 use crate::yaml::{Diagnostics, Severity, Source};
 use std::sync::Arc;
@@ -24,21 +24,32 @@ pub fn load_at(
     registry: &'static Registry,
     at: Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics) {
-    load_with_origin(name, source, &Origin::Unknown, registry, at)
+    let surroundings = Surroundings { origin: &Origin::Unknown, files: &IncludedFiles::default() };
+    load_with(name, source, surroundings, registry, at)
 }
 
-/// The same with what is known of the origin's own robots.txt.
-pub fn load_with_origin(
+/// What a policy depends on beside its own text.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The origin's own robots.txt.
+    pub origin: &'a Origin,
+    /// The files beside the policy.
+    pub files: &'a IncludedFiles,
+}
+
+/// [`load_at`] with what the policy depends on beside its own text.
+pub fn load_with(
     name: &str,
     source: &Source,
-    origin: &Origin,
+    surroundings: Surroundings<'_>,
     registry: &'static Registry,
     at: Timestamp,
 ) -> (Option<Arc<Site>>, Diagnostics) {
     let (policy, mut diagnostics) = policy::read(name, source);
-    let Some(policy) = policy else { return (None, diagnostics) };
+    let Some(mut policy) = policy else { return (None, diagnostics) };
+    policy.include(surroundings.files, &mut diagnostics);
     let policy = Arc::new(policy);
-    let site = match policy::compile_with_origin(policy.clone(), origin, registry, at) {
+    let site = match policy::compile_with_origin(policy.clone(), surroundings.origin, registry, at) {
         Ok(site) => Arc::new(site),
         Err(error) => {
             diagnostics.items.extend(error.diagnostics.items);

@@ -10,6 +10,7 @@ mod explanation;
 mod identity;
 mod labels;
 mod load;
+mod observed;
 mod render;
 mod report;
 mod suite;
@@ -21,7 +22,8 @@ pub use decision::{Action, Decision, Kind, RuleRef, Verdict};
 pub use explanation::{ActionReport, CrawlerReport, EffectiveReport, Explanation, ResponseFacts};
 pub use identity::{Identity, identity_by_policy};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place};
-pub use load::{load, load_at, load_with_origin};
+pub use load::{Surroundings, load, load_at, load_with};
+pub use observed::{LINE_FOR_ALL, Observed};
 pub use report::{explain, explain_for, report, report_unclaimed};
 pub use suite::{TestFailure, ask, host_of, run_tests, user_agent_of};
 
@@ -64,9 +66,32 @@ pub struct CachedVersions<'a> {
     /// Whether the crawler itself was served the version in force on this host. Never of bots that no list knows, which
     /// share a name, nor behind a cache.
     pub has_version_in_force: bool,
-    /// Whether the host was observed without a gap for as long as a copy may be used. Then the crawler has cached nothing
-    /// else.
-    pub is_observed: bool,
+    /// What it rests on that the crawler has cached nothing else.
+    pub basis: HistoryBasis,
+}
+
+/// What the list of versions that a crawler may have cached rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HistoryBasis {
+    /// The list may not be whole: it accuses no crawler.
+    #[default]
+    Unknown,
+    /// The host was observed without a gap for as long as a copy may be used.
+    Observed,
+    /// The host was observed without a gap since crawlgate began to answer for it, and the operator says what it served
+    /// before.
+    Declared,
+}
+
+impl HistoryBasis {
+    /// Its name in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            HistoryBasis::Unknown => "unknown",
+            HistoryBasis::Observed => "observed",
+            HistoryBasis::Declared => "declared",
+        }
+    }
 }
 
 impl<'a> CachedVersions<'a> {
@@ -79,6 +104,11 @@ impl<'a> CachedVersions<'a> {
         let cached = superseded_since(claimant, cached_since);
         let may_be_unknown = history.unknown_until.is_some_and(|until| until >= cached_since);
         CachedVersions { versions: &history.superseded, cached, may_be_unknown, ..CachedVersions::default() }
+    }
+
+    /// Whether the crawler can have cached nothing else.
+    pub fn is_whole(&self) -> bool {
+        self.basis != HistoryBasis::Unknown
     }
 
     /// The superseded versions that the crawler may have cached.

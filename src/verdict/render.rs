@@ -3,6 +3,7 @@
 use super::decision::{Kind, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
 use super::identity::Identity;
+use super::observed::Observed;
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
 use std::fmt::Write as _;
@@ -89,10 +90,23 @@ impl Explanation {
         let mark = if self.never_fetched { ", marked never_fetched" } else { "" };
         lines.add("kind", &format!("{}{mark}", self.kind.name()));
         let mut action = self.action.sentence();
-        if let Some(would) = &self.action.would {
-            let _ = write!(action, " (observed only; under enforce: {})", would.sentence());
+        if let (Some(would), Some(observed)) = (&self.action.would, self.observed) {
+            let would = would.sentence();
+            let _ = match observed {
+                Observed::Mode => write!(action, " (observed only; under enforce: {would})"),
+                Observed::Unverified => {
+                    write!(action, " (observed only, by `unverified: observe`; once the crawler is verified: {would})")
+                }
+                Observed::Unlisted => write!(
+                    action,
+                    " (observed only, because the policy does not name this bot; named, and under enforce: {would})"
+                ),
+            };
         }
         lines.add("action", &action);
+        for (place, line) in self.to_enforce.iter().enumerate() {
+            lines.add(if place == 0 { "to enforce" } else { "or for all" }, line);
+        }
     }
 
     fn add_tags(&self, lines: &mut Lines) {

@@ -10,8 +10,9 @@ use super::explanation::{
 };
 use super::identity::Identity;
 use super::labels::{claim_label, claim_of, place};
+use super::observed::{LINE_FOR_ALL, Observed, line_for_one};
 use super::{CachedVersions, Scratch};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::{Scope, parse_lines, place_of};
 use crate::policy::Snapshot;
 use crate::policy::model::OriginTags;
@@ -47,6 +48,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
     let (lines, taken_away, taken_by) = tag_lines(site, decision, response);
     let token = crawler.as_ref().and_then(|crawler| crawler.token.clone());
     let action = action_report(decision.action, site);
+    let observed = Observed::of(decision, site);
     Explanation {
         site: Some(site.name.clone()),
         host: String::from_utf8_lossy(facts.host).into_owned(),
@@ -60,6 +62,11 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         kind: decision.kind,
         never_fetched: decision.never_fetched,
         action: ActionReport { would: decision.would.map(|would| Box::new(action_report(would, site))), ..action },
+        observed,
+        to_enforce: match observed {
+            Some(Observed::Unlisted) => lines_to_enforce(token.as_deref(), facts),
+            Some(Observed::Mode | Observed::Unverified) | None => Vec::new(),
+        },
         signals: signal_lines(decision, site),
         effective: effective(&lines, token),
         x_robots_tag: lines,
@@ -88,6 +95,8 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
         kind: Kind::NotACrawler,
         never_fetched: false,
         action: ActionReport { kind: Action::Pass.name(), status: None, retry_after: None, would: None },
+        observed: None,
+        to_enforce: Vec::new(),
         signals: Vec::new(),
         effective: effective(response.origin_tags, token),
         x_robots_tag: response.origin_tags.to_vec(),
@@ -96,6 +105,12 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
         version: None,
         robots_txt_unavailable_until: None,
     }
+}
+
+/// For the bot by its name, where it has one; and for all unlisted bots.
+fn lines_to_enforce(token: Option<&str>, facts: &Facts<'_>) -> Vec<String> {
+    let name = token.or_else(|| calls_itself(facts.user_agent));
+    name.map(line_for_one).into_iter().chain([LINE_FOR_ALL.to_owned()]).collect()
 }
 
 fn group_report(rule: RuleRef, site: &Site) -> GroupReport {
@@ -217,6 +232,13 @@ fn crawler_report(claim: Claim, registry: &Registry, site: Option<&Site>) -> Opt
             let purpose = purpose.map_or("other", |purpose| purpose.name());
             CrawlerReport { name: id.clone(), token: Some(id.clone()), id, operator: None, purpose }
         }
+        Claim::Tool => CrawlerReport {
+            id,
+            name: "a program that no list knows".into(),
+            operator: None,
+            token: None,
+            purpose: "tool",
+        },
         Claim::Other | Claim::Nobody => {
             CrawlerReport { id, name: "a bot that no list knows".into(), operator: None, token: None, purpose: "other" }
         }

@@ -5,7 +5,7 @@ use super::claimant::{Case, Claimant};
 use super::explanation::{Explanation, ResponseFacts};
 use super::identity::{Identity, identity_by_policy};
 use super::report::{explain_for, report_unclaimed};
-use super::{CachedVersions, Facts};
+use super::{CachedVersions, Facts, HistoryBasis};
 use crate::crawlers::Registry;
 use crate::policy::model::{CachedByTest, IdentityByTest, Policy, PolicyTest};
 use crate::policy::planned_pause::planned_pause;
@@ -121,9 +121,9 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
     let superseded;
     let cached_versions = match &test.held {
         None => CachedVersions::default(),
-        Some(CachedByTest::Nothing) => CachedVersions { is_observed: true, ..CachedVersions::default() },
+        Some(CachedByTest::Nothing) => CachedVersions { basis: HistoryBasis::Observed, ..CachedVersions::default() },
         Some(CachedByTest::InForce) => CachedVersions {
-            is_observed: true,
+            basis: HistoryBasis::Observed,
             was_served: true,
             has_version_in_force: true,
             ..CachedVersions::default()
@@ -139,7 +139,7 @@ fn answer(test: &PolicyTest, snapshot: &Snapshot, registry: &Registry) -> Explan
             CachedVersions {
                 versions: &superseded,
                 cached: 1,
-                is_observed: true,
+                basis: HistoryBasis::Observed,
                 was_served: true,
                 ..CachedVersions::default()
             }

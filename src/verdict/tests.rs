@@ -116,12 +116,30 @@ fn the_longest_rule_decides_and_an_explicit_allow_stands() {
 fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
     let world =
         World::of(&with("{ agents: '*', disallow: [/private/] }", "enforcement: { mode: enforce, ambiguous: 404 }"));
-    for target in ["/x/../private/a", "//private/a", "/./private/a", "/%2e/private/a"] {
+    for target in
+        ["/x/../private/a", "//private/a", "/./private/a", "/%2e/private/a", "/private%2fa", "/x%2F..%2fprivate%2Fa"]
+    {
         assert_eq!(world.told(BINGBOT, target), ("disallowed", "ambiguous", "block", None), "{target}");
     }
     let Action::Block(answer) = world.ask(BINGBOT, "//private/a").action else { panic!("blocked") };
     assert_eq!(world.snapshot.sites()[0].site.answers[usize::from(answer)].status, 404);
     assert_eq!(world.told(BINGBOT, "/a?x=/../private/"), ALLOWED, "queries are not resolved");
+    assert_eq!(world.told(BINGBOT, "/a?x=%2F..%2Fprivate%2F"), ALLOWED, "queries are not resolved");
+
+    let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: [/, '/open%2F'] }"));
+    assert_eq!(world.told(BINGBOT, "/private%2Fa").1, "ambiguous", "`Allow: /` says less than the Disallow");
+    assert_eq!(world.told(BINGBOT, "/open%2F..%2Fprivate%2Fa").1, "ambiguous");
+    let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: ['/private%2F'] }"));
+    assert_eq!(world.told(BINGBOT, "/private%2Fa"), ALLOWED, "the owner allowed the URL as sent");
+}
+
+#[test]
+fn whatever_resolves_to_robots_txt_is_answered_with_the_file_of_the_site() {
+    let world = World::of(&with("{ agents: '*', disallow: [/] }", "acknowledge: site_disallowed"));
+    for target in ["//robots.txt", "/./robots.txt", "/a/../robots.txt?x", "/%2Frobots.txt", "/a%2f..%2frobots%2etxt"] {
+        assert_eq!(world.told(BINGBOT, target), ("allowed", "allowed", "robots_txt", None), "{target}");
+    }
+    assert_eq!(world.told(BINGBOT, "/a/robots.txt").0, "disallowed");
 }
 
 #[test]
@@ -187,7 +205,7 @@ fn people_are_never_judged_and_tools_only_as_far_as_meant() {
     assert_eq!(world.told(UNLISTED, "/a/"), ("disallowed", "unproven", "pass", Some("block")), "only observed");
     let meant = World::of(&with(
         "{ agents: '*', disallow: [/a/] }",
-        "enforcement: { mode: enforce, agents: { curl: {} }, purposes: { other: { mode: enforce } } }",
+        "enforcement: { mode: enforce, agents: { curl: {} }, purposes: { other: enforce } }",
     ));
     assert_eq!(meant.told("curl/8.0", "/a/"), REFUSED);
     assert_eq!(meant.told("Wget/1.21", "/a/").0, "not_a_crawler");
@@ -450,10 +468,6 @@ fn lints_say_what_an_owner_may_not_have_meant() {
             "robots:\n  origin: replace\n  groups:\n    - { agents: '*', disallow: [/cart/] }\n    - { agents: Googlebot, disallow: [/x/] }\n    - { agents: [Applebot], extends: '*' }\n"
         ),
         [("group-drops-star-rules", 5)]
-    );
-    assert_eq!(
-        errors("robots:\n  origin: replace\n  groups:\n    - { agents: Googlebot, disallow: [/x/] }\n"),
-        [("applebot-follows-googlebot", 4)]
     );
     assert_eq!(
         errors("robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 503 }\n"),

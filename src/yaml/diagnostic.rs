@@ -57,6 +57,15 @@ pub struct Diagnostic {
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// How many more findings of this kind the file has that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+// Serde asks for a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl Diagnostic {
@@ -70,6 +79,7 @@ impl Diagnostic {
             label: None,
             related: Vec::new(),
             help: None,
+            more: 0,
         }
     }
 
@@ -108,7 +118,7 @@ impl Diagnostic {
         let text: String = source.text.chars().map(harmless).collect();
         let message: String = self.message.chars().map(harmless).collect();
         let label = self.label.as_deref().map(|label| label.chars().map(harmless).collect::<String>());
-        let help = self.help.as_deref().map(|help| help.chars().map(harmless).collect::<String>());
+        let help = self.help_and_more().map(|help| help.chars().map(harmless).collect::<String>());
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -141,6 +151,15 @@ impl Diagnostic {
         renderer.decor_style(DecorStyle::Ascii).render(&[group]).to_string()
     }
 
+    /// What to do, and how many more findings there are.
+    fn help_and_more(&self) -> Option<String> {
+        let more = (self.more > 0).then(|| format!("and {} more of this kind in the file", self.more));
+        match (&self.help, more) {
+            (Some(help), Some(more)) => Some(format!("{help}; {more}")),
+            (help, more) => more.or_else(|| help.clone()),
+        }
+    }
+
     /// `file:line:column: error[id]: message`, for logs and `status`.
     pub fn one_line(&self, source: &Source) -> String {
         let message = on_one_line(&self.message);
@@ -153,8 +172,9 @@ impl Diagnostic {
 
     /// The same with what is said beside it, and what to do.
     pub fn with_help(&self, source: &Source) -> String {
-        let beside = self.related.iter().map(|related| &related.label).chain(&self.label).chain(&self.help);
-        let beside: Vec<String> = beside.map(|text| shortened(&on_one_line(text))).collect();
+        let beside = self.related.iter().map(|related| &related.label).chain(&self.label).cloned();
+        let beside = beside.chain(self.help_and_more()).map(|text| shortened(&on_one_line(&text)));
+        let beside: Vec<String> = beside.collect();
         match beside.is_empty() {
             true => self.one_line(source),
             false => format!("{} ({})", self.one_line(source), beside.join("; ")),

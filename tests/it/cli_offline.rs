@@ -243,6 +243,55 @@ fn explain_shows_kept_lines_of_the_origin_in_the_order_in_which_they_are_sent() 
 }
 
 #[test]
+fn explain_for_a_host_that_no_policy_is_for_exits_1() {
+    let policies = directory(&[("shop.yaml", GOOD)]);
+    for more in [&[][..], &["--json"]] {
+        let question = ["explain", "--policies", path(&policies), "--user-agent", "GPTBot", "/", "--host"];
+        let output = crawlgate(&[&question[..], &["other.example"], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(!output.stdout.is_empty());
+        assert_eq!(crawlgate(&[&question[..], &["shop.example"], more].concat()).status.code(), Some(0));
+    }
+}
+
+const UNLISTED: &str = "FoozleBot/1.0 (+https://foozle.example)";
+
+/// The lines that `check` and `explain` name are written into the policy and do what they promise.
+#[test]
+fn check_and_explain_name_the_lines_that_refuse_an_unlisted_bot() {
+    let enforcing = format!("{GOOD}enforcement: {{ mode: enforce }}\n");
+    let policies = directory(&[("shop.yaml", &enforcing)]);
+    let explain = |policies: &tempfile::TempDir, more: &[&str]| {
+        let question = ["explain", "--policies", path(policies), "--host", "shop.example", "--user-agent", UNLISTED];
+        crawlgate(&[&question[..], &["/cart/"], more].concat())
+    };
+    let explained = json(&explain(&policies, &["--json"]));
+    assert_eq!((&explained["action"]["kind"], &explained["observed"]), (&"pass".into(), &"unlisted".into()));
+    let lines: Vec<String> = serde_json::from_value(explained["to_enforce"].clone()).expect("lines");
+    assert_eq!(lines.len(), 2, "{explained}");
+    let shown = text(&explain(&policies, &[]).stdout);
+    let checked = text(&crawlgate(&["check", path(&policies)]).stdout);
+    assert!(lines.iter().all(|line| shown.contains(line.as_str())), "{shown}");
+    assert!(checked.contains(&lines[1]), "{checked}");
+    assert_eq!(json(&crawlgate(&["check", "--json", path(&policies)]))["sites"][0]["unlisted_only_observed"], true);
+
+    for line in lines {
+        let mode = line.replace("enforcement: {", "enforcement: { mode: enforce,");
+        let named = directory(&[("shop.yaml", &format!("{GOOD}{mode}\n"))]);
+        assert_eq!(json(&explain(&named, &["--json"]))["action"]["kind"], "block", "{mode}");
+    }
+    let observing = directory(&[("shop.yaml", GOOD)]);
+    assert_eq!(json(&explain(&observing, &["--json"]))["observed"], "unlisted");
+    assert!(!text(&crawlgate(&["check", path(&observing)]).stdout).contains("unlisted"));
+}
+
+#[test]
+fn check_says_that_rewritten_pages_come_uncompressed() {
+    let policies = directory(&[("shop.yaml", &format!("{GOOD}html: meta\n"))]);
+    assert!(text(&crawlgate(&["check", path(&policies)]).stdout).contains("without compression"));
+}
+
+#[test]
 fn explain_shows_the_line_of_the_policy_that_decided() {
     let output = crawlgate(&["explain", "--host", "any.example", "--user-agent", "GPTBot", "/"]);
     let shown = text(&output.stdout);
@@ -329,6 +378,85 @@ fn tester_shows_the_verdict_the_group_the_line_and_where_google_differs() {
     assert_eq!(crawlgate(&["tester", &file, "--agent", "Googlebot", "/public"]).status.code(), Some(0));
     assert_eq!(crawlgate(&["tester", &file, "--agent", "*", "/"]).status.code(), Some(2));
     assert_eq!(crawlgate(&["tester", "no-such-file", "--agent", "a", "/"]).status.code(), Some(3));
+}
+
+const GOOGLE_AND_STAR: &str = "User-agent: Googlebot\nDisallow: /images/\n\nUser-agent: AdsBot-Google\nUser-agent: Feedly\nDisallow: /ads/\n\n\
+     User-agent: *\nDisallow: /\n";
+
+/// (agent, `--literal`, group, token or `-`, allowed) of `/images/`.
+const ASKED: &[(&str, bool, &str, &str, bool)] = &[
+    ("Googlebot-Image", false, "named", "Googlebot", false),
+    ("Applebot", false, "named", "Googlebot", false),
+    ("Googlebot-Image", true, "star", "-", false),
+    ("AdsBot-Google", false, "named", "AdsBot-Google", true),
+    ("AdsBot-Google-Mobile", false, "not_bound", "-", true),
+    ("AdsBot-Google-Mobile", true, "star", "-", false),
+    ("Perplexity-User", false, "not_bound", "-", true),
+    ("Feedly", false, "named", "Feedly", true),
+    ("OurOwnBot", false, "star", "-", false),
+    (
+        "Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)",
+        false,
+        "named",
+        "Googlebot",
+        false,
+    ),
+    ("OurOwnBot/1.0 (+https://own.example)", false, "star", "-", false),
+];
+
+#[test]
+fn tester_answers_for_a_known_crawler_as_its_operator_documents() {
+    let files = directory(&[("robots.txt", GOOGLE_AND_STAR)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for (agent, is_literal, group, token, allowed) in ASKED {
+        let more: &[&str] = if *is_literal { &["--literal"] } else { &[] };
+        let output = crawlgate(&[&["tester", &file, "--agent", agent, "/images/", "--json"], more].concat());
+        let answer = &json(&output)[0];
+        assert_eq!((&answer["group"], answer["token"].as_str().unwrap_or("-")), (&(*group).into(), *token), "{answer}");
+        assert_eq!(answer["allowed"], *allowed, "{agent} {more:?}: {answer}");
+    }
+    let shown = text(&crawlgate(&["tester", &file, "--agent", "Googlebot-Image/1.0", "/images/"]).stdout);
+    assert!(shown.contains("taken for Googlebot-Image") && shown.contains("follows Googlebot's"), "{shown}");
+}
+
+#[test]
+fn tester_rejects_what_is_no_path_and_a_user_agent_of_people() {
+    let files = directory(&[("robots.txt", ROBOTS_TXT)]);
+    let file = files.path().join("robots.txt").display().to_string();
+    for (agent, url, remedy) in [
+        ("Googlebot", "cart/", "write `/cart/`"),
+        ("Googlebot", "shop.example/cart/", "write `https://shop.example/cart/`"),
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0", "/", "product token"),
+    ] {
+        let output = crawlgate(&["tester", &file, "--agent", agent, url]);
+        assert_eq!(output.status.code(), Some(2), "{agent} {url}");
+        assert!(text(&output.stderr).contains(remedy), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn notes_are_counted_in_one_line_and_shown_when_asked_for() {
+    let rules: String = (0..5).map(|number| format!("Disallow: /{number}/private/\n")).collect();
+    let files = directory(&[("robots.txt", &format!("User-agent: *\n{rules}User-agent: MJ12bot\nDisallow: /\n"))]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let shown = text(&crawlgate(&["check", &file]).stdout);
+    assert!(shown.contains("6 notes (5 private-path, 1 token-cut)") && !shown.contains("note["), "{shown}");
+    assert!(shown.contains("0 errors, 0 warnings"), "{shown}");
+    let shown = text(&crawlgate(&["check", "--notes", &file]).stdout);
+    assert!(shown.contains("note[token-cut]") && shown.contains("and 2 more of this kind"), "{shown}");
+    assert_eq!(shown.matches("note[private-path]").count(), 3, "{shown}");
+    let report = json(&crawlgate(&["check", "--json", &file]));
+    assert_eq!((&report["notes"], report["findings"].as_array().map(Vec::len)), (&6.into(), Some(4)), "{report}");
+}
+
+#[test]
+fn a_site_that_is_closed_to_everybody_is_the_first_thing_that_check_says() {
+    let files = directory(&[("robots.txt", "User-agent: *\nCrawl-delay: 9\n\nUser-agent: 008\nDisallow: /\n")]);
+    let file = files.path().join("robots.txt").display().to_string();
+    let output = crawlgate(&["check", "--deny-warnings", &file]);
+    let shown = text(&output.stdout);
+    assert!(shown.starts_with("warning[site-closed]: line 5 closes the whole site to every crawler"), "{shown}");
+    assert_eq!(output.status.code(), Some(1));
 }
 
 fn with_input(arguments: &[&str], input: &[u8]) -> Output {

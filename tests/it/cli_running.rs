@@ -157,7 +157,10 @@ fn a_pause_begins_and_ends_from_the_command_line() {
     assert!(demo.get("/", "Googlebot").starts_with("HTTP/1.1 200 "));
     assert_eq!(text(&demo.ask("resume", &[]).stdout), "nothing was paused\n");
     assert_eq!(demo.ask("pause", &["--site", "nowhere"]).status.code(), Some(1));
-    assert_eq!(demo.ask("pause", &["--for", "3d"]).status.code(), Some(1));
+    let long = demo.ask("pause", &["--for", "3d"]);
+    assert_eq!(long.status.code(), Some(1));
+    assert!(text(&long.stderr).contains("`--long`"), "{}", text(&long.stderr));
+    assert_eq!(demo.ask("pause", &["--for", "3d", "--long"]).status.code(), Some(0));
 }
 
 #[test]
@@ -199,6 +202,8 @@ fn what_explain_says_is_what_the_running_demo_does() {
         ("Googlebot", "/"),
         ("Googlebot", "/members/minutes.html"),
         ("Googlebot", "/x/../members/minutes.html"),
+        ("Googlebot", "/x%2f..%2fmembers%2fminutes.html"),
+        ("FoozleBot/1.0 (+https://foozle.example)", "/members/minutes.html"),
         ("Bingbot", "/search?q=anchor"),
         ("Wget/1.21.4", "/members/minutes.html"),
         ("curl/8.0", "/members/minutes.html"),

@@ -138,6 +138,21 @@ fn a_disallowed_crawler_is_refused_by_name_and_rule_and_counted() {
     eventually("two violations counted", || metric(&gate, series).filter(|count| *count == 2.0));
 }
 
+/// Origins merge slashes and decode `%2F`: they would answer with the file that crawlgate takes the place of.
+#[test]
+fn no_spelling_of_robots_txt_shows_the_file_of_the_origin() {
+    let origin = Origin::plain();
+    let gate = shop(&origin);
+    let file = gate.get("shop.example", "/robots.txt", BROWSER).body;
+    for target in ["//robots.txt", "/x/../robots.txt", "/%2Frobots.txt", "/./robots.txt?x", "/x%2f..%2frobots.txt"] {
+        for agent in [BROWSER, GPTBOT] {
+            let answer = gate.get("shop.example", target, agent);
+            assert_eq!((answer.status, &answer.body), (200, &file), "{target}");
+        }
+    }
+    assert!(origin.received().is_empty(), "the origin was asked");
+}
+
 #[test]
 fn every_request_of_a_crawler_is_counted_by_what_is_proven_of_it_and_none_of_a_person() {
     let origin = Origin::plain();
@@ -282,6 +297,33 @@ fn a_paused_site_answers_503_and_its_robots_txt_too_when_asked() {
     assert_eq!(gate.get("shop.example", "/.well-known/acme-challenge/x", BROWSER).status, 200);
     let series = "crawlgate_robots_txt_total{crawler=\"googlebot\",site=\"shop\",status=\"503\"}";
     eventually("the paused robots.txt counted", || metric(&gate, series));
+}
+
+#[test]
+fn the_access_log_says_why_a_crawler_is_only_observed() {
+    let origin = Origin::plain();
+    let observing = SHOP.replace("shop.example", "calm.example").replace("mode: enforce", "mode: observe");
+    let careful = SHOP.replace("shop.example", "care.example") + "  unverified: observe\n";
+    let setup = Setup::before(origin.address).policy("shop", SHOP).policy("calm", &observing).policy("care", &careful);
+    let gate = setup.settings("logs: { access: access.log }").start();
+    gate.get("shop.example", "/cart/", "User-Agent: FoozleBot/1.0 (+https://foozle.example)\r\n");
+    gate.get("calm.example", "/cart/", GPTBOT);
+    gate.get("care.example", "/cart/", GPTBOT);
+    gate.get("shop.example", "/cart/", GPTBOT);
+    let lines: Vec<serde_json::Value> = eventually("four lines in the access log", || {
+        let text = crate::support::read(&gate.path("access.log"));
+        let lines: Vec<_> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        (lines.len() == 4).then_some(lines)
+    });
+    for (host, crawler, observed) in [
+        ("shop.example", "other", "unlisted".into()),
+        ("calm.example", "gptbot", "mode".into()),
+        ("care.example", "gptbot", "unverified".into()),
+        ("shop.example", "gptbot", serde_json::Value::Null),
+    ] {
+        let line = lines.iter().find(|line| line["host"] == host && line["crawler"] == crawler).expect("a line");
+        assert_eq!(line["observed"], observed, "{line}");
+    }
 }
 
 #[test]

@@ -29,6 +29,8 @@ mod events;
 #[cfg(feature = "proxy")]
 mod examples;
 #[cfg(feature = "proxy")]
+mod first_day;
+#[cfg(feature = "proxy")]
 mod forged;
 #[cfg(feature = "proxy")]
 mod gateway_lifecycle;

@@ -3,7 +3,7 @@
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::{SiteEntry, Snapshot};
 use crawlgate::time::Timestamp;
-use crawlgate::verdict::{CachedVersions, Facts, Identity, Kind, Scratch, decide, load};
+use crawlgate::verdict::{CachedVersions, Facts, HistoryBasis, Identity, Kind, Scratch, decide, load};
 use crawlgate::yaml::Source;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -69,7 +69,7 @@ fn judging_allocates_nothing() {
     let snapshot = Snapshot::new(vec![entry], 1);
     let garbage = "x;(bot http://".repeat(600);
     let long = format!("/private/{}", "a%C3%A4/".repeat(500));
-    let cases: [(&str, &str, &str, Kind); 9] = [
+    let cases: [(&str, &str, &str, Kind); 10] = [
         ("shop.example", "bingbot", "/trap/x", Kind::Trapped),
         (
             "shop.example",
@@ -86,8 +86,9 @@ fn judging_allocates_nothing() {
         ),
         ("shop.example", "Mozilla/5.0 (compatible; bingbot/2.0)", "/%70rivate/%c3%a4", Kind::Unproven),
         ("shop.example", "HouseBot/1.0", "/garden/", Kind::Unproven),
-        ("shop.example", &garbage, "/", Kind::NotACrawler),
+        ("shop.example", &garbage, "/", Kind::Allowed),
         ("shop.example", "bingbot", &long, Kind::Unproven),
+        ("shop.example", "bingbot", "/x%2F..%2fprivate%2fy", Kind::Ambiguous),
         ("elsewhere.example", "bingbot", "/", Kind::NotACrawler),
     ];
     let mut scratch = Scratch::default();
@@ -103,7 +104,10 @@ fn judging_allocates_nothing() {
                 now: Timestamp(0),
             };
             // A trap springs where nobody can have a copy without it.
-            let cached_versions = CachedVersions { is_observed: kind == Kind::Trapped, ..CachedVersions::default() };
+            let cached_versions = CachedVersions {
+                basis: if kind == Kind::Trapped { HistoryBasis::Observed } else { HistoryBasis::Unknown },
+                ..CachedVersions::default()
+            };
             let before = ALLOCATIONS.get();
             let decision = decide(&snapshot, Registry::builtin(), &facts, &cached_versions, &mut scratch);
             let allocated = ALLOCATIONS.get() - before;

@@ -2,8 +2,10 @@
 //! schema is asked of the decoder, so a field that is added to one of them alone fails here.
 
 use crawlgate::crawlers::{Claim, Registry};
+use crawlgate::policy::IncludedFiles;
 use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::time::Timestamp;
+use crawlgate::verdict::Surroundings;
 use crawlgate::yaml::{Diagnostic, Diagnostics, Document, Node, Severity, Source, Value as Yaml};
 use crawlgate::{policy, settings, verdict};
 use jsonschema::Validator;
@@ -396,13 +398,8 @@ fn set(document: &mut Value, path: &[Step], to: &Value) {
 fn effects(document: &Value) -> String {
     let origin = OriginFile::new("origin", *b"User-agent: *\nDisallow: /tmp/\n");
     let text = source(&document.to_string());
-    let (site, findings) = verdict::load_with_origin(
-        "shop",
-        &text,
-        &Origin::Read(origin.into()),
-        Registry::builtin(),
-        Timestamp(i64::MIN),
-    );
+    let surroundings = Surroundings { origin: &Origin::Read(origin.into()), files: &IncludedFiles::default() };
+    let (site, findings) = verdict::load_with("shop", &text, surroundings, Registry::builtin(), Timestamp(i64::MIN));
     let site = site.unwrap_or_else(|| panic!("{document}: {:?}", findings.items));
     let standings: Vec<String> = (0..Registry::builtin().crawlers().len())
         .map(|index| {

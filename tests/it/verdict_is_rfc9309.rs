@@ -7,8 +7,8 @@ use crawlgate::policy::origin::{Origin, OriginFile};
 use crawlgate::policy::{self, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
 use crawlgate::time::Timestamp;
 use crawlgate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, Identity, Kind, ResponseFacts, Scratch, Verdict, decide, explain,
-    explain_for,
+    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, Kind, ResponseFacts, Scratch, Verdict,
+    decide, explain, explain_for,
 };
 use crawlgate::yaml::Source;
 use proptest::prelude::*;
@@ -104,6 +104,24 @@ fn naive_allows(robots_txt: &[u8], token: &str, target: &str) -> bool {
         .map(|(allow, pattern)| (pattern.len(), *allow))
         .max();
     longest.is_none_or(|(_, allow)| allow)
+}
+
+/// The path as origins resolve it: `%2F` is a slash, doubled slashes are one, dot segments are gone (RFC 3986 section
+/// 5.2.4). The targets here have no escaped dots.
+fn naive_resolved(target: &str) -> String {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let path = path.replace("%2f", "/").replace("%2F", "/");
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            _ => segments.push(segment),
+        }
+    }
+    let is_directory = segments.is_empty() || ["/", "/.", "/.."].iter().any(|end| path.ends_with(end));
+    let end = if is_directory && !segments.is_empty() { "/" } else { "" };
+    format!("/{}{end}{query}", segments.join("/"))
 }
 
 // ---- random policies ---------------------------------------------------------------------------------------------------
@@ -273,6 +291,8 @@ proptest! {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             if decision.kind == Kind::Ambiguous {
+                prop_assert!(naive_allows(body(&snapshot).as_bytes(), token, target), "{} asks for {}", token, target);
+                prop_assert!(!naive_allows(body(&snapshot).as_bytes(), token, &naive_resolved(target)), "{} asks for {}", token, target);
                 continue;
             }
             let expected = if naive_allows(body(&snapshot).as_bytes(), token, target) { Verdict::Allowed } else { Verdict::Disallowed };
@@ -344,6 +364,8 @@ proptest! {
             let user_agent = format!("Mozilla/5.0 (compatible; {token}/1.0; +https://example.org/)");
             let decision = decide(&snapshot, Registry::builtin(), &facts(&user_agent, target), &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             if decision.kind == Kind::Ambiguous {
+                prop_assert!(naive_allows(&site.robots_txt.body, token, target), "{} asks for {}", token, target);
+                prop_assert!(!naive_allows(&site.robots_txt.body, token, &naive_resolved(target)), "{} asks for {}", token, target);
                 continue;
             }
             // A token that neither the registry nor the policy knows is a bot without a name, which follows `*` as well.
@@ -384,7 +406,7 @@ proptest! {
             let facts = facts(&user_agent, target);
             let then = decide(&before, registry, &facts, &CachedVersions::default(), &mut Scratch::default()).expect("a site has the host");
             let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
-            let cached_versions = CachedVersions { versions: &held, cached: 1, is_observed: true, was_served: true, ..CachedVersions::default() };
+            let cached_versions = CachedVersions { versions: &held, cached: 1, basis: HistoryBasis::Observed, was_served: true, ..CachedVersions::default() };
             let decision = decide(&now, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");
             // What was ambiguous then is so to who goes by it: the RFC lets it ask.
             let expected = match then.kind {
@@ -407,7 +429,7 @@ proptest! {
         let held = [SupersededVersion { parsed: Arc::new(ParsedVersion::read(site.robots_txt.body.clone(), registry)), since: Timestamp(0), superseded_at: Timestamp(0) }];
         let [forgotten, fetched, watched] = flags;
         for (token, target) in &asked {
-            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, is_observed: watched };
+            let cached_versions = CachedVersions { versions: &held, cached: bits, may_be_unknown: forgotten, was_served: fetched, has_version_in_force: false, basis: if watched { HistoryBasis::Observed } else { HistoryBasis::Unknown } };
             let user_agent = format!("{token}/1.0");
             let facts = facts(&user_agent, target);
             let decision = decide(&snapshot, registry, &facts, &cached_versions, &mut Scratch::default()).expect("a site has the host");

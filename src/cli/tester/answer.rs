@@ -1,6 +1,8 @@
 //! One answer of the tester: the verdict, the group, the line in its context, and what the other dialect says.
 
-use crate::robots::{Bound, Dialect, File, Reading};
+use super::asked::{Asked, Followed};
+use crate::crawlers::Purpose;
+use crate::robots::{Bound, Dialect, File, FileVerdict, Reading};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -9,10 +11,12 @@ const CONTEXT: usize = 1;
 /// Characters of a line that are shown.
 const SHOWN: usize = 160;
 
-/// What is said about one URL and one token.
-#[derive(Debug, Serialize)]
+/// What is said about one URL and one crawler.
+#[derive(Serialize)]
 pub struct Answer<'a> {
     agent: &'a str,
+    /// The id of the known crawler that it was taken for.
+    crawler: Option<&'a str>,
     url: &'a str,
     dialect: &'static str,
     /// Whether it may be fetched.
@@ -21,16 +25,21 @@ pub struct Answer<'a> {
     line: Option<usize>,
     /// The line itself.
     rule: Option<String>,
-    /// `named`, `star`, or `nothing` when no group is for the token.
+    /// `named`, `star`, `nothing` when no group is for the crawler, or `not_bound` when its operator says that `*` does
+    /// not bind it.
     group: &'static str,
-    /// The User-agent lines that bind the token.
+    /// The token that the group names; null where no group names the crawler.
+    token: Option<&'a str>,
+    /// The User-agent lines that bind the crawler.
     group_lines: Vec<usize>,
     /// What the other dialect says, where it says something else.
     differs: Option<Other>,
+    #[serde(skip)]
+    asked: &'a Asked<'a>,
 }
 
 /// The verdict of the other dialect.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Other {
     dialect: &'static str,
     allowed: bool,
@@ -43,79 +52,70 @@ impl<'a> Answer<'a> {
         file: &File,
         readings: &[(Dialect, Reading); 2],
         dialect: Dialect,
-        agent: &'a str,
+        asked: &'a Asked<'a>,
         url: &'a str,
     ) -> Answer<'a> {
-        let verdict_of = |reading: &Reading| reading.verdict(agent.as_bytes(), url.as_bytes());
-        let (mut differs, mut own) = (None, None);
-        for (other, reading) in readings {
-            match *other == dialect {
-                true => own = Some((verdict_of(reading), reading)),
-                false => differs = Some((other.name(), verdict_of(reading))),
-            }
+        let mut answer = Answer::by_status(asked, url, dialect, true);
+        for (other, reading) in readings.iter().filter(|(other, _)| *other == dialect) {
+            let followed = asked.followed(reading);
+            let (allowed, line) = verdict_of(reading, followed, url);
+            (answer.dialect, answer.allowed, answer.line) = (other.name(), allowed, line);
+            answer.rule = line.and_then(|line| file.line(line)).map(|line| shown(file, line));
+            (answer.group, answer.token) = match followed {
+                Followed::Group(token, Bound::Named) => ("named", Some(token)),
+                Followed::Group(_, Bound::Star) => ("star", None),
+                Followed::Group(_, Bound::Nothing) => ("nothing", None),
+                Followed::NotBound => ("not_bound", None),
+            };
+            answer.group_lines = group_lines(reading, followed);
         }
-        let Some((verdict, reading)) = own else { return Answer::by_status(agent, url, dialect, true) };
-        let (bound, groups) = reading.binding(agent.as_bytes());
-        let binds = |star: bool, token: &str| match bound {
-            Bound::Star => star,
-            _ => !star && token.eq_ignore_ascii_case(agent),
-        };
-        let group_lines = groups
-            .iter()
-            .filter_map(|&group| reading.groups().get(group))
-            .filter_map(|group| group.agents.iter().find(|agent| binds(agent.star, &agent.token)))
-            .map(|agent| agent.line)
-            .collect();
-        Answer {
-            agent,
-            url,
-            dialect: dialect.name(),
-            allowed: verdict.allowed,
-            line: verdict.line,
-            rule: verdict.line.and_then(|line| file.line(line)).map(|line| shown(file, line)),
-            group: match bound {
-                Bound::Named => "named",
-                Bound::Star => "star",
-                Bound::Nothing => "nothing",
-            },
-            group_lines,
-            differs: differs.filter(|(_, other)| other.allowed != verdict.allowed).map(|(dialect, other)| Other {
-                dialect,
-                allowed: other.allowed,
-                line: other.line,
-            }),
+        for (other, reading) in readings.iter().filter(|(other, _)| *other != dialect) {
+            let (allowed, line) = verdict_of(reading, asked.followed(reading), url);
+            answer.differs = (allowed != answer.allowed).then(|| Other { dialect: other.name(), allowed, line });
         }
+        answer
     }
 
     /// Where there is no file.
-    pub fn by_status(agent: &'a str, url: &'a str, dialect: Dialect, allowed: bool) -> Answer<'a> {
-        let (line, rule, group_lines, differs) = (None, None, Vec::new(), None);
-        Answer { agent, url, dialect: dialect.name(), allowed, line, rule, group: "nothing", group_lines, differs }
+    pub fn by_status(asked: &'a Asked<'a>, url: &'a str, dialect: Dialect, allowed: bool) -> Answer<'a> {
+        Answer {
+            agent: asked.written,
+            crawler: asked.crawler.map(|crawler| crawler.id.as_str()),
+            url,
+            dialect: dialect.name(),
+            allowed,
+            line: None,
+            rule: None,
+            group: "nothing",
+            token: None,
+            group_lines: Vec::new(),
+            differs: None,
+            asked,
+        }
     }
 
     /// For a person.
     pub fn write(&self, out: &mut impl Write, name: &str, file: &File, colour: bool) -> io::Result<()> {
         let (word, paint) = if self.allowed { ("allow", "32") } else { ("deny", "31") };
         let (on, off) = if colour { (format!("\x1b[1;{paint}m"), "\x1b[0m") } else { (String::new(), "") };
-        writeln!(out, "{on}{word}{off} {} {}", printable(self.agent), printable(self.url))?;
-        match self.group {
-            "named" => writeln!(
-                out,
-                "  the group for {} decides ({})",
-                printable(self.agent),
-                places(name, &self.group_lines)
-            )?,
-            "star" => writeln!(
-                out,
-                "  no group names {}; the group for * decides ({})",
-                printable(self.agent),
-                places(name, &self.group_lines)
-            )?,
-            _ => writeln!(out, "  {name} has no group for {}, nor for *", printable(self.agent))?,
+        let agent = printable(self.asked.name());
+        writeln!(out, "{on}{word}{off} {agent} {}", printable(self.url))?;
+        if self.asked.is_user_agent {
+            let taken_for = match self.asked.crawler {
+                // Anybody may run a tool.
+                Some(crawler) if crawler.purpose == Purpose::Tool => crawler.name.clone(),
+                Some(crawler) => format!("{} of {}", crawler.name, crawler.operator),
+                None => format!("a crawler that no list knows, with the token {agent}"),
+            };
+            writeln!(out, "  the user agent is taken for {taken_for}")?;
+        }
+        writeln!(out, "  {}", self.group_sentence(name, &agent))?;
+        if self.asked.ignores_robots_txt() && self.group == "named" {
+            writeln!(out, "  but its operator says that it ignores robots.txt")?;
         }
         match self.line {
             Some(line) => context(out, file, &self.group_lines, line)?,
-            None if self.group == "nothing" => {}
+            None if matches!(self.group, "nothing" | "not_bound") => {}
             None => writeln!(out, "  no rule of the group matches")?,
         }
         if let Some(other) = &self.differs {
@@ -125,6 +125,48 @@ impl<'a> Answer<'a> {
         }
         Ok(())
     }
+
+    /// Which group decides, and why that one.
+    fn group_sentence(&self, name: &str, agent: &str) -> String {
+        let lines = places(name, &self.group_lines);
+        match (self.group, self.token) {
+            ("named", Some(token)) if !self.asked.is_own(token) => {
+                format!("{agent} has no group of its own and follows {}'s ({lines})", printable(token))
+            }
+            ("named", token) => format!("the group for {} decides ({lines})", printable(token.unwrap_or(agent))),
+            ("star", _) => format!("no group names {agent}; the group for * decides ({lines})"),
+            ("not_bound", _) if self.asked.ignores_robots_txt() => {
+                format!("{agent} ignores robots.txt, as its operator says")
+            }
+            ("not_bound", _) => {
+                format!("no group names {agent}, and its operator says that it does not obey the group for *")
+            }
+            _ => format!("{name} has no group for {agent}, nor for *"),
+        }
+    }
+}
+
+fn verdict_of(reading: &Reading, followed: Followed<'_>, url: &str) -> (bool, Option<usize>) {
+    match followed {
+        Followed::Group(token, _) => {
+            let FileVerdict { allowed, line, .. } = reading.verdict(token.as_bytes(), url.as_bytes());
+            (allowed, line)
+        }
+        Followed::NotBound => (true, None),
+    }
+}
+
+/// The User-agent lines of the group.
+fn group_lines(reading: &Reading, followed: Followed<'_>) -> Vec<usize> {
+    let Followed::Group(token, bound) = followed else { return Vec::new() };
+    let binds = |star: bool, agent: &str| match bound {
+        Bound::Star => star,
+        _ => !star && agent.eq_ignore_ascii_case(token),
+    };
+    let (_, groups) = reading.binding(token.as_bytes());
+    let groups = groups.iter().filter_map(|&group| reading.groups().get(group));
+    let agents = groups.filter_map(|group| group.agents.iter().find(|agent| binds(agent.star, &agent.token)));
+    agents.map(|agent| agent.line).collect()
 }
 
 fn spoken(dialect: &str) -> &'static str {

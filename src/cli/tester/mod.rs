@@ -1,6 +1,7 @@
 //! `tester`: what any robots.txt says about URLs.
 
 mod answer;
+mod asked;
 mod batch;
 
 use super::{Failure, print_json};
@@ -8,6 +9,7 @@ use crate::crawlers::Registry;
 use crate::origin::{Fetched, fetch};
 use crate::robots::{Dialect, File, Reading};
 use answer::Answer;
+use asked::Asked;
 use std::io::{Read, Write};
 
 /// Test URLs against any robots.txt: the verdict and the deciding line for each crawler
@@ -20,13 +22,17 @@ pub struct Arguments {
     /// URLs, or paths with their query
     #[arg(value_name = "URL", required_unless_present = "batch")]
     urls: Vec<String>,
-    /// The product token of a crawler, like Googlebot; may be repeated
-    #[arg(long = "agent", value_name = "TOKEN", required_unless_present = "batch")]
+    /// A crawler: its product token, like Googlebot, or its user agent; may be repeated
+    #[arg(long = "agent", value_name = "TOKEN|UA", required_unless_present = "batch")]
     agents: Vec<String>,
+    /// Look for the token alone, also where its crawler follows another group or ignores `*`
+    #[arg(long)]
+    literal: bool,
     /// How to read the file: as crawlgate does, or as Google's library does
     #[arg(long, default_value = "rfc9309", value_name = "rfc9309|google")]
     dialect: Dialect,
-    /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for each; always exit 0
+    /// Read lines of `file TAB token TAB url` from standard input, write `allow|deny TAB line` for each; always exit 0.
+    /// Tokens are literal
     #[arg(long, conflicts_with_all = ["file", "urls", "agents", "json"])]
     batch: bool,
     /// Print JSON
@@ -37,6 +43,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   crawlgate tester robots.txt --agent Googlebot --agent GPTBot /cart/ '/search?q=a'
+  crawlgate tester robots.txt --agent Googlebot-Image --literal /images/
   crawlgate tester https://shop.example --agent Bingbot https://shop.example/cart/
   crawlgate tester --batch --dialect google < questions.tsv
 
@@ -51,16 +58,23 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(agent) = arguments.agents.iter().find(|agent| agent.trim().is_empty() || agent.as_str() == "*") {
         return Err(Failure::Usage(format!("`{agent}` is not a product token; give one like Googlebot")));
     }
+    arguments.urls.iter().try_for_each(|url| check_url(url))?;
+    let registry = Registry::builtin();
+    let agents = arguments.agents.iter().map(String::as_str);
+    let asked: Vec<Asked<'_>> = match arguments.literal {
+        true => agents.map(Asked::literal).collect(),
+        false => agents.map(|agent| Asked::new(agent, registry)).collect::<Result<_, Failure>>()?,
+    };
     let (name, file) = match read(source)? {
         Source::File { name, bytes, .. } => (name, File::parse(bytes)),
-        Source::Status { status, allowed } => return answer_by_status(arguments, source, status, allowed),
+        Source::Status { status, allowed } => return answer_by_status(arguments, &asked, source, status, allowed),
     };
-    let spaced = Registry::builtin().tokens_with_blanks();
+    let spaced = registry.tokens_with_blanks();
     let readings = Dialect::ALL.map(|dialect| (dialect, Reading::new(&file, dialect, &spaced)));
     let mut answers = Vec::new();
-    for agent in &arguments.agents {
+    for asked in &asked {
         for url in &arguments.urls {
-            answers.push(Answer::new(&file, &readings, arguments.dialect, agent, url));
+            answers.push(Answer::new(&file, &readings, arguments.dialect, asked, url));
         }
     }
     if arguments.json {
@@ -78,16 +92,31 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if answers.iter().any(|answer| !answer.allowed) { Err(Failure::Findings) } else { Ok(()) }
 }
 
+/// Rules are about paths: what is neither a path nor a URL would be answered as another path than was meant.
+fn check_url(url: &str) -> Result<(), Failure> {
+    if url.starts_with('/') || url.contains("://") {
+        return Ok(());
+    }
+    let problem = format!("`{url}` is neither a path nor a URL");
+    let looks_like_host = url.split(['/', '?']).next().is_some_and(|first| first.contains('.'));
+    Err(Failure::Usage(match looks_like_host {
+        true => format!("{problem}; write `https://{url}` for a URL, or `/{url}` for a path"),
+        false => format!("{problem}; a path begins with `/`: write `/{url}`"),
+    }))
+}
+
 /// Where there is no file, the status decides.
-fn answer_by_status(arguments: &Arguments, source: &str, status: u16, allowed: bool) -> Result<(), Failure> {
+fn answer_by_status(
+    arguments: &Arguments,
+    asked: &[Asked<'_>],
+    source: &str,
+    status: u16,
+    allowed: bool,
+) -> Result<(), Failure> {
     if arguments.json {
-        let answers: Vec<Answer> = arguments
-            .agents
-            .iter()
-            .flat_map(|agent| {
-                arguments.urls.iter().map(move |url| Answer::by_status(agent, url, arguments.dialect, allowed))
-            })
-            .collect();
+        let urls =
+            |asked| arguments.urls.iter().map(move |url| Answer::by_status(asked, url, arguments.dialect, allowed));
+        let answers: Vec<Answer> = asked.iter().flat_map(urls).collect();
         print_json(&answers)?;
     } else {
         let meaning = match allowed {

@@ -78,15 +78,18 @@ impl CrawlerRulesTable {
         let known = registry.crawlers().iter().map(|crawler| settle.known(crawler)).collect();
         let tokens = tokens.tokens().iter().map(|token| settle.token(token)).collect();
         let other = settle.crawler_rules(&mut std::iter::empty(), &Nature::unknown());
+        let tool =
+            settle.crawler_rules(&mut std::iter::empty(), &Nature { purpose: Purpose::Tool, ..Nature::unknown() });
         let nobody = CrawlerRules {
             judged: false,
+            unlisted: false,
             pausable: false,
             unlicensed: None,
             binding: Binding::NoRules,
             crawl_delay: None,
             ..other
         };
-        (CrawlerRulesTable { known, tokens, other, nobody }, settle.answers)
+        (CrawlerRulesTable { known, tokens, other, tool, nobody }, settle.answers)
     }
 }
 
@@ -153,7 +156,8 @@ impl Settle<'_> {
         let meant = named || agent.is_some() || by_purpose.is_some() || described;
         let judged = purpose != Purpose::Tool || meant;
         let mode = field(agent, by_purpose, &enforcement.site, |fields| fields.mode).unwrap_or_default();
-        let mode = if purpose == Purpose::Other && !meant { mode.min(Mode::Observe) } else { mode };
+        let unlisted = purpose == Purpose::Other && !meant;
+        let mode = if unlisted { mode.min(Mode::Observe) } else { mode };
         let [disallowed, ambiguous, too_fast, impostor, trapped] =
             self.answers([agent, by_purpose, Some(&enforcement.site)]);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
@@ -175,6 +179,7 @@ impl Settle<'_> {
             binds,
             never_bound: binds == Binds::Never,
             mode,
+            unlisted,
             disallowed,
             ambiguous,
             too_fast,

@@ -461,7 +461,7 @@ fn an_allow_beyond_the_budget_leaves_a_comment_and_a_finding() {
     crate::policy::lint::lint(&site, Registry::builtin(), &mut found);
     let found: Vec<_> = found.items.iter().filter(|finding| finding.id == "origin-allow-left-out").collect();
     assert!(!found.is_empty() && found.len() <= 10, "{}", found.len());
-    assert!(found.iter().any(|finding| finding.help.as_ref().is_some_and(|help| help.contains("more of this kind"))));
+    assert!(found.iter().any(|finding| finding.more > 0));
 }
 
 fn allows_by(site: &Site, token: &str, path: &str) -> bool {

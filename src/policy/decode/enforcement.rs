@@ -56,7 +56,7 @@ pub fn enforcement(node: Option<&Node>, decoder: &mut Decoder<'_>) -> Enforcemen
 
 fn purposes(node: &Node, decoder: &mut Decoder<'_>) -> BTreeMap<Purpose, EnforcementFields> {
     let mut said = BTreeMap::new();
-    let Some(mut fields) = decoder.fields(node, "a map of purposes, like `seo: { mode: enforce }`") else {
+    let Some(mut fields) = decoder.fields(node, "a map of purposes, like `seo: enforce`") else {
         return said;
     };
     for purpose in Purpose::ALL {
@@ -70,7 +70,7 @@ fn purposes(node: &Node, decoder: &mut Decoder<'_>) -> BTreeMap<Purpose, Enforce
 
 fn agents(node: &Node, decoder: &mut Decoder<'_>) -> Vec<(Located<String>, EnforcementFields)> {
     let mut agents: Vec<(Located<String>, EnforcementFields)> = Vec::new();
-    let entries = decoder.entries(node, "a map of crawlers, like `Bytespider: { mode: enforce }`");
+    let entries = decoder.entries(node, "a map of crawlers, like `Bytespider: enforce`");
     for (key, value) in entries.into_iter().flatten() {
         let Some(agent) = decoder.located(key, "the token of a crawler") else { continue };
         if let Some((first, _)) = agents.iter().find(|(other, _)| other.value.eq_ignore_ascii_case(&agent.value)) {
@@ -145,8 +145,12 @@ fn behind_cache(node: &Node, decoder: &mut Decoder<'_>) -> Option<BehindCache> {
     Some(BehindCache::For(kept))
 }
 
+/// What a purpose or a crawler has of its own: a map, or a mode alone.
 fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
-    let Some(mut fields) = decoder.fields(node, "a map: mode, disallowed, ambiguous, ...") else {
+    if matches!(node.value, Value::Scalar { .. }) && !node.is_null() {
+        return EnforcementFields { mode: mode(node, decoder), ..EnforcementFields::default() };
+    }
+    let Some(mut fields) = decoder.fields(node, "a mode, or a map: mode, disallowed, ambiguous, ...") else {
         return EnforcementFields::default();
     };
     let overrides = overrides(&mut fields, decoder);
@@ -155,13 +159,11 @@ fn nested(node: &Node, decoder: &mut Decoder<'_>) -> EnforcementFields {
 }
 
 fn overrides(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> EnforcementFields {
-    // YAML 1.1 readers take a bare `off` for false; so both are read.
-    let modes = [("off", Mode::Off), ("false", Mode::Off), ("observe", Mode::Observe), ("enforce", Mode::Enforce)];
     let unverified =
         [("as_claimed", Unverified::AsClaimed), ("observe", Unverified::Observe), ("refuse", Unverified::Refuse)];
     let (trapped, trapped_for) = fields.take("trapped").map(|node| trapped(node, decoder)).unwrap_or_default();
     EnforcementFields {
-        mode: fields.take("mode").and_then(|node| decoder.word(node, &modes, "a mode")),
+        mode: fields.take("mode").and_then(|node| mode(node, decoder)),
         disallowed: fields.take("disallowed").and_then(|node| answer(node, decoder)),
         ambiguous: fields.take("ambiguous").and_then(|node| answer(node, decoder)),
         too_fast: fields.take("too_fast").and_then(|node| too_fast(node, decoder)),
@@ -173,6 +175,12 @@ fn overrides(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> EnforcementF
         }),
         unlicensed: fields.take("unlicensed").and_then(|node| unlicensed(node, decoder)),
     }
+}
+
+fn mode(node: &Node, decoder: &mut Decoder<'_>) -> Option<Mode> {
+    // YAML 1.1 readers take a bare `off` for false; so both are read.
+    let modes = [("off", Mode::Off), ("false", Mode::Off), ("observe", Mode::Observe), ("enforce", Mode::Enforce)];
+    decoder.word(node, &modes, "a mode")
 }
 
 /// How long to wait follows from the pace; it is not for the policy to say.

@@ -1,6 +1,7 @@
 //! The sections of a policy, decoded: one file per section. Each decoder complains and goes on, and gives what it could
 //! make out, so that later checks still run.
 
+mod answers;
 mod cases;
 mod crawlers;
 mod enforcement;
@@ -55,6 +56,7 @@ pub fn policy(name: &str, source: &Source, root: &Node, decoder: &mut Decoder<'_
         retire: fields.take("retire").map(|node| retire::retire(node, decoder)).unwrap_or_default(),
         enforcement: enforcement::enforcement(fields.take("enforcement"), decoder),
         pause: fields.take("pause").and_then(|node| pause::pause(node, decoder)),
+        answers: fields.take("answers").map(|node| answers::answers(node, decoder)).unwrap_or_default(),
         crawlers: fields.take("crawlers").map(|node| crawlers::crawlers(node, decoder)).unwrap_or_default(),
         tdm: fields.take("tdm").map(|node| signals::tdm(node, decoder)).unwrap_or_default(),
         acknowledge: fields.take("acknowledge").map(|node| acknowledge(node, decoder)).unwrap_or_default(),

@@ -1,8 +1,9 @@
 //! `robots`: groups, sitemaps, max_age, and where the rest of the file comes from.
 
+use super::answers::included;
 use super::patterns::patterns;
 use super::signals;
-use crate::policy::model::{Defaulted, GroupPolicy, OriginRobots, RobotsPolicy};
+use crate::policy::model::{Defaulted, GroupPolicy, OriginRobots, PreviousRobots, RobotsPolicy};
 use crate::yaml::{Decoder, Diagnostic, Located, Node, Span, nearest};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ const MAX_TOKEN: usize = 100;
 pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     let mut policy = RobotsPolicy {
         origin: OriginRobots::default(),
+        previous: None,
         groups: Vec::new(),
         sitemaps: Vec::new(),
         max_age: Defaulted::new(DEFAULT_MAX_AGE),
@@ -29,6 +31,7 @@ pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
         let words = [("merge", OriginRobots::Merge), ("replace", OriginRobots::Replace), ("only", OriginRobots::Only)];
         policy.origin = decoder.word(origin, &words, "a way to treat the origin's robots.txt").unwrap_or_default();
     }
+    policy.previous = fields.take("previous").and_then(|node| previous(node, policy.origin, decoder));
     policy.signals = signals::site(&mut fields, decoder);
     for name in ["groups", "sitemaps"].into_iter().filter(|_| policy.origin == OriginRobots::Only) {
         if let Some((key, _)) = fields.take_with_key(name) {
@@ -56,6 +59,21 @@ pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     }
     fields.finish(decoder);
     policy
+}
+
+/// `origin`, or the name of a file beside the policy.
+fn previous(node: &Node, origin: OriginRobots, decoder: &mut Decoder<'_>) -> Option<PreviousRobots> {
+    if decoder.text(node, "`origin`, or the name of a .txt file beside the policy")? != "origin" {
+        return included(node, "txt", decoder).map(PreviousRobots::File);
+    }
+    if origin == OriginRobots::Replace {
+        let message =
+            "with `origin: replace` crawlgate does not read the origin's file, so `previous: origin` says nothing";
+        decoder.error("without-effect", node.span, message).help =
+            Some("save the origin's robots.txt beside the policy and name it: `previous: before.txt`".into());
+        return None;
+    }
+    Some(PreviousRobots::Origin(node.span))
 }
 
 fn groups(node: &Node, decoder: &mut Decoder<'_>) -> Vec<GroupPolicy> {

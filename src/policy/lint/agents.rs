@@ -1,20 +1,20 @@
 //! Lints of User-agent lines.
 
 use super::catalogue as lints;
-use super::subject::Subject;
+use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Binds, Purpose, Registry, stands_in_browsers};
-use crate::robots::{Agent, Dialect, TargetScratch};
+use crate::robots::{Agent, Dialect, Pattern, TargetScratch};
 use crate::yaml::{Diagnostics, Severity, Span};
+use std::collections::HashSet;
 use strsim::damerau_levenshtein;
+
+/// Comparisons of patterns in all groups of a file; beyond it, further groups are let be.
+const MAX_COMPARED: usize = 2_000_000;
 
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
         if agent.chars().count() < 3 {
-            diagnostics.push(
-                lints::SHORT_TOKEN
-                    .at(*span, format!("`{agent}` is too short to be told from other words"))
-                    .help("write the whole product token of the crawler that is meant"),
-            );
+            short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
         }
         if subject.is_policy || tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)) {
@@ -26,7 +26,7 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
                 .help("browsers read no robots.txt; name the crawler that is meant, or remove the group");
             finding.severity = Severity::Warning;
             diagnostics.push(finding);
-        } else if !unknown_token(agent, *span, registry, diagnostics) {
+        } else if !unknown_token(agent, *span, registry, diagnostics) && !is_tool(agent, registry) {
             diagnostics.push(
                 lints::UNLISTED_TOKEN
                     .at(*span, format!("no crawler that crawlgate knows has the token `{agent}`"))
@@ -46,12 +46,29 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             );
         }
     }
-    // A policy knows better what its owner wrote: there a group may extend another.
-    if !subject.is_policy {
-        groups_that_drop_star_rules(subject, diagnostics);
-    }
+    groups_that_drop_star_rules(subject, registry, diagnostics);
     applebot_follows_googlebot(subject, diagnostics);
     star_ignored(subject, registry, diagnostics);
+}
+
+/// In a file that was found it is one of a long list, mostly.
+fn short_token(agent: &str, span: Span, is_policy: bool, diagnostics: &mut Diagnostics) {
+    let message = match agent.is_empty() {
+        true => "this line names no crawler".to_owned(),
+        false => format!("`{agent}` is too short to be told from other words"),
+    };
+    let mut finding =
+        lints::SHORT_TOKEN.at(span, message).help("write the whole product token of the crawler that is meant");
+    if !is_policy && !agent.is_empty() {
+        finding.severity = Severity::Note;
+    }
+    diagnostics.push(finding);
+}
+
+/// Whether a name is that of a known program without a token of its own, like Wget.
+fn is_tool(name: &str, registry: &Registry) -> bool {
+    let named = |text: &str| text.eq_ignore_ascii_case(name);
+    registry.crawlers().iter().any(|known| known.tokens.is_empty() && (named(&known.name) || named(&known.id)))
 }
 
 fn tokens(registry: &Registry) -> impl Iterator<Item = &str> {
@@ -90,7 +107,8 @@ pub(super) fn nearly<'r>(name: &str, registry: &'r Registry) -> Option<&'r str> 
 const ENDINGS: [&str; 3] = ["bot", "crawler", "spider"];
 
 /// Whether one name, in lower case, is the other misspelt: by one letter or two where there are many. Short names are
-/// near to each other by chance: of these only letters that changed places, or one too many or too few.
+/// near to each other by chance (WebZIP and webzio, Roverbot and rogerbot): of these only letters that changed places,
+/// or one too many or too few.
 fn is_nearly(written: &str, known: &str) -> bool {
     let both = ENDINGS.iter().find_map(|ending| written.strip_suffix(ending).zip(known.strip_suffix(ending)));
     let (one, other) = both.unwrap_or((written, known));
@@ -103,39 +121,73 @@ fn is_nearly(written: &str, known: &str) -> bool {
     match (distance, one.len().min(other.len())) {
         (1, 0..=2) => false,
         (1, 3) => letters(one) == letters(other),
-        (1, 4) => one.len() != other.len() || letters(one) == letters(other),
+        (1, 4..=6) => one.len() != other.len() || letters(one) == letters(other),
         (1, _) => true,
         (2, shortest) => shortest >= 8,
         _ => false,
     }
 }
 
-/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed.
-fn groups_that_drop_star_rules(subject: &Subject, diagnostics: &mut Diagnostics) {
-    let Some(star) = subject.named("*") else { return };
+/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed. Where `*`
+/// closes the whole site, named groups are its exceptions; and a group that only opens is one, too.
+fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let Some(star) = subject.named("*").filter(|star| star.closing().is_none()) else { return };
+    let forbidden = star.rules.iter().filter(|rule| !rule.allow && !rule.pattern.is_empty());
+    let forbidden: Vec<(&SubjectRule, Vec<u8>)> = forbidden.map(|rule| (rule, rule.pattern.as_target())).collect();
+    let mut left = MAX_COMPARED;
     for group in subject.groups.iter().filter(|group| !std::ptr::eq(*group, star)) {
-        let closed = group.rules.iter().any(|rule| !rule.allow && matches!(rule.pattern.as_str(), "/" | "*" | "/*"));
-        let silent = |path: &str| {
-            !group.rules.iter().any(|rule| !rule.pattern.is_empty() && path.starts_with(rule.pattern.as_str()))
-        };
-        let mut dropped = star.rules.iter().filter(|rule| !rule.allow && !rule.pattern.is_empty());
-        let dropped = dropped.find(|rule| silent(rule.pattern.as_str())).filter(|_| !closed);
-        if let (Some(dropped), Some((agent, span))) = (dropped, group.agents.first()) {
-            let path = dropped.pattern.as_str();
-            diagnostics.push(
-                lints::GROUP_DROPS_STAR_RULES
-                    .at(*span, format!("`{agent}` may fetch `{path}`, which `*` may not"))
-                    .related(dropped.span, "a group that names a crawler replaces `*`")
-                    .help("repeat in this group the rules that are to hold for it as well (in a policy: `extends: \"*\"`)"),
-            );
+        let only_opens =
+            !group.rules.is_empty() && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
+        // Of a misspelt token it is said that no crawler has it.
+        let of_crawler = |agent: &str| follows_star(agent, registry) && nearly(agent, registry).is_none();
+        let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else { continue };
+        left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
+        if only_opens || group.closing().is_some() || left == 0 {
+            continue;
         }
+        let own = group.rules.iter().filter(|rule| !rule.pattern.is_empty());
+        let own: Vec<(&SubjectRule, Vec<u8>)> = own.map(|rule| (rule, rule.pattern.as_target())).collect();
+        let is_silent = |(rule, target): &&(&SubjectRule, Vec<u8>)| {
+            !own.iter().any(|(own, own_target)| own.pattern.matches(target) || rule.pattern.matches(own_target))
+        };
+        let dropped: Vec<_> = forbidden.iter().filter(is_silent).collect();
+        let Some((first, _)) = dropped.first() else { continue };
+        let path = first.pattern.as_str();
+        let message = match dropped.len() - 1 {
+            0 => format!("`{agent}` may fetch `{path}`, which `*` may not"),
+            1 => format!("`{agent}` may fetch `{path}` and another path that `*` may not"),
+            more => format!("`{agent}` may fetch `{path}` and {more} other paths that `*` may not"),
+        };
+        diagnostics.push(
+            lints::GROUP_DROPS_STAR_RULES
+                .at(*span, message)
+                .related(first.span, "a group that names a crawler replaces `*`")
+                .help(match subject.is_policy {
+                    true => "write `extends: \"*\"` in this group to keep those rules; or allow the paths in it, to say that it is meant",
+                    false => "repeat in this group the rules of `*` that are to hold for it as well",
+                }),
+        );
     }
 }
 
+/// Whether a crawler goes by `*` where nothing names it: advertising crawlers do not.
+fn follows_star(agent: &str, registry: &Registry) -> bool {
+    let is = |token: &String| token.eq_ignore_ascii_case(agent);
+    let known = registry.crawlers().iter().find(|crawler| crawler.tokens.iter().any(is));
+    known.is_none_or(|crawler| matches!(crawler.binds, Binds::Star | Binds::Unknown))
+}
+
 fn applebot_follows_googlebot(subject: &Subject, diagnostics: &mut Diagnostics) {
-    let mut agents = subject.groups.iter().flat_map(|group| &group.agents);
-    let Some((_, googlebot)) = agents.find(|(agent, _)| agent.eq_ignore_ascii_case("Googlebot")) else { return };
-    if subject.named("Applebot").is_none() {
+    let Some(group) = subject.named("Googlebot").filter(|_| subject.named("Applebot").is_none()) else { return };
+    // Applebot would go by `*` otherwise: then there is nothing to tell.
+    let rules = |group: &SubjectGroup| -> HashSet<(bool, Pattern)> {
+        group.rules.iter().map(|rule| (rule.allow, rule.pattern.clone())).collect()
+    };
+    if subject.named("*").is_some_and(|star| rules(star) == rules(group)) {
+        return;
+    }
+    let googlebot = group.agents.iter().find(|(agent, _)| agent.eq_ignore_ascii_case("Googlebot"));
+    if let Some((_, googlebot)) = googlebot {
         diagnostics.push(
             lints::APPLEBOT_FOLLOWS_GOOGLEBOT
                 .at(*googlebot, "this group binds Applebot too, which has no group of its own")

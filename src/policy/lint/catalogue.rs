@@ -88,23 +88,29 @@ lints! {
     SHORT_TOKEN: Warning "short-token", "a token of one or two characters";
     TOKEN_CUT: Note "token-cut", "a token that Google's library cuts";
     GROUP_IN_PARTS: Note "group-in-parts", "a token with several groups";
-    APPLEBOT_FOLLOWS_GOOGLEBOT: Warning "applebot-follows-googlebot", "a group for Googlebot that binds Applebot, too";
+    APPLEBOT_FOLLOWS_GOOGLEBOT: Note "applebot-follows-googlebot", "a group for Googlebot that binds Applebot, too";
     STAR_IGNORED: Note "star-ignored", "a closed site that some crawlers enter because they must be named";
     // Of rules.
     DUPLICATE_RULE: Note "duplicate-rule", "the same rule twice";
     UNREACHABLE_RULE: Warning "unreachable-rule", "a Disallow that an Allow of the same path overrules";
     SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
+    SEVERAL_PATHS: Warning "several-paths", "several paths in one rule";
+    DOLLAR_INSIDE: Warning "dollar-inside", "a `$` that ends no path";
     MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";
     CASE_TWINS: Note "case-twins", "paths that differ only in case";
     ORIGIN_IGNORES_CASE: Warning "origin-ignores-case", "an origin for which case does not matter, as it does for crawlers";
     PRIVATE_PATH: Note "private-path", "a path that reads like a secret";
     DIALECTS_DISAGREE: Warning "dialects-disagree", "a rule that Google's library reads otherwise than the RFC";
+    RESOURCES_CLOSED: Warning "resources-closed", "style sheets, scripts or images that search engines may not fetch";
     // Of sitemaps.
     SITEMAP_RELATIVE: Warning "sitemap-relative", "a sitemap that is no absolute URL";
     SITEMAP_DISALLOWED: Warning "sitemap-disallowed", "a sitemap that crawlers may not fetch";
     SITEMAP_OTHER_HOST: Warning "sitemap-other-host", "a sitemap on a host that is none of the site's";
     // Of a file as it was found.
+    SITE_CLOSED: Warning "site-closed", "a file that closes the whole site to search engines";
+    EMPTY_FILE: Warning "empty-file", "a file without a rule";
+    CRAWL_DELAY_IGNORED: Warning "crawl-delay-ignored", "a Crawl-delay for crawlers that ignore it";
     GLUED_GROUP: Warning "glued-group", "a group of Crawl-delay only, which the next group joins";
     RULE_OUTSIDE_GROUP: Warning "rule-outside-group", "a rule before the first User-agent";
     MISSPELT_KEY: Warning "misspelt-key", "a key that not every crawler understands";

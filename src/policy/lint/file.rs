@@ -2,12 +2,12 @@
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::crawlers::Registry;
+use crate::crawlers::{Crawler, Registry};
 use crate::policy::decode::parse_host;
 use crate::robots::{
     Dialect, File, Key, LITERAL_STAR, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling, TargetScratch,
 };
-use crate::yaml::{Diagnostics, Source, Span};
+use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -37,9 +37,14 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     let reading = Reading::new(file, Dialect::Rfc9309, &spaced);
     let mut found = Diagnostics::default();
     whole(file, &mut found);
+    // Where the whole file is none, its lines need no comment.
+    if file.shape() != Shape::Text {
+        return FileLints { source, diagnostics: found };
+    }
     let lines = file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES);
     lines.clone().for_each(|line| each_line(file, line, &mut found));
     grouping(file, &reading, &mut found);
+    delays(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host, server);
     super::lint_subject(&subject, registry, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
@@ -99,6 +104,13 @@ fn whole(file: &File, found: &mut Diagnostics) {
                 .help("save it as UTF-8"),
         ),
     }
+    if file.shape() == Shape::Text && file.lines().iter().all(|line| line.record.is_none()) {
+        found.push(
+            lints::EMPTY_FILE
+                .of_file("there is no rule in this file: crawlers may fetch everything")
+                .help("if that is meant, say it: `User-agent: *` and an empty `Disallow:`"),
+        );
+    }
     if file.bytes().len() > MAX_BYTES {
         let first = file.lines().iter().find(|line| line.text.end > MAX_BYTES).map_or(1, |line| line.number);
         found.push(
@@ -135,8 +147,7 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
                     .at(all(), "a byte order mark in the middle of the file spoils its line")
                     .help("remove it; two files were probably put together"),
             ),
-            // Where the whole file is none, its lines need no comment.
-            Oddity::NoRecord if file.shape() == Shape::Text => found.push(
+            Oddity::NoRecord => found.push(
                 lints::NO_RECORD
                     .at(all(), "this line is neither `key: value` nor a comment")
                     .help("begin it with `#` if it is a comment"),
@@ -146,7 +157,7 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
                     .at(all(), "there is no colon; Google supplies it, others may not")
                     .help("write `key: value`"),
             ),
-            Oddity::NoRecord | Oddity::Typo => {}
+            Oddity::Typo => {}
         }
     }
     each_record(file, line, found);
@@ -160,7 +171,7 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
         Key::Allow => "Allow",
         Key::Disallow => "Disallow",
         Key::Sitemap => "Sitemap",
-        _ => return other_key(file, line, &name, record.key, key, found),
+        _ => return other_key(line, &name, record.key, key, found),
     };
     match record.spelling {
         Spelling::Exact => {}
@@ -169,6 +180,13 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
                 .at(key, format!("`{name}` is misspelt; some crawlers read it all the same"))
                 .help(format!("write `{proper}`")),
         ),
+        // `sitemap https://...`: the first colon is that of the URL.
+        Spelling::Longer if name.split_once(' ').is_some_and(|(word, _)| word.eq_ignore_ascii_case(proper)) => found
+            .push(
+                lints::MISSING_COLON
+                    .at(key, format!("there is no colon behind `{proper}`; Google supplies it, others may not"))
+                    .help("write `key: value`"),
+            ),
         Spelling::Longer => found.push(
             lints::MISSPELT_KEY
                 .at(
@@ -180,7 +198,7 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
     }
 }
 
-fn other_key(file: &File, line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
+fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
     let said = |lint: &lints::Lint, message: String, help: &str| lint.at(span, message).help(help);
     found.push(match key {
         Key::Noindex => said(
@@ -188,11 +206,14 @@ fn other_key(file: &File, line: &Line, name: &str, key: Key, span: Span, found: 
             format!("`{name}` in robots.txt: Google stopped reading it in 2019"),
             "send `X-Robots-Tag: noindex`, and let crawlers fetch the page, or they will not see it",
         ),
-        Key::Host => said(
-            &lints::RETIRED_DIRECTIVE,
-            "`Host`: Yandex stopped reading it in 2018".into(),
-            "redirect to the main host",
-        ),
+        Key::Host => Diagnostic {
+            severity: Severity::Note,
+            ..said(
+                &lints::RETIRED_DIRECTIVE,
+                "`Host`: Yandex stopped reading it in 2018".into(),
+                "redirect to the main host",
+            )
+        },
         Key::RequestRate | Key::VisitTime => said(
             &lints::UNSUPPORTED_DIRECTIVE,
             format!("`{name}` is read by hardly any crawler (SeznamBot reads Request-rate)"),
@@ -205,7 +226,7 @@ fn other_key(file: &File, line: &Line, name: &str, key: Key, span: Span, found: 
         ),
         // A file may have them; what they are worth is another question.
         Key::CrawlDelay | Key::ContentSignal | Key::ContentUsage | Key::License => return,
-        Key::Unknown if file.shape() == Shape::Text && line.oddities.is_empty() => said(
+        Key::Unknown if line.oddities.is_empty() => said(
             &lints::UNKNOWN_DIRECTIVE,
             format!("`{name}` is in no crawler's documentation"),
             "crawlers pass over the line",
@@ -214,22 +235,48 @@ fn other_key(file: &File, line: &Line, name: &str, key: Key, span: Span, found: 
     });
 }
 
-fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
-    let first_agent =
-        reading.groups().first().and_then(|group| group.agents.first()).map_or(usize::MAX, |agent| agent.line);
-    for line in file.lines().iter().take_while(|line| line.number < first_agent) {
-        let is_rule = |record: &crate::robots::Record| matches!(record.key, Key::Allow | Key::Disallow);
-        if line.record.as_ref().is_some_and(is_rule) {
-            found.push(
-                lints::RULE_OUTSIDE_GROUP
-                    .at(
-                        span_of_line(file, line.number),
-                        "this rule is for no crawler: it stands before the first User-agent",
-                    )
-                    .help("write `User-agent: *` above it"),
-            );
-        }
+/// Rules before the first User-agent: one finding for all of them.
+fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
+    let first_agent = reading.groups().first().and_then(|group| group.agents.first());
+    let first_agent = first_agent.map_or(usize::MAX, |agent| agent.line);
+    let is_rule =
+        |line: &&Line| line.record.as_ref().is_some_and(|record| matches!(record.key, Key::Allow | Key::Disallow));
+    let mut outside = file.lines().iter().take_while(|line| line.number < first_agent).filter(is_rule);
+    let Some(first) = outside.next() else { return };
+    let message = match outside.count() {
+        0 => "this rule is for no crawler: no User-agent stands above it".to_owned(),
+        more => format!("this rule and {more} more are for no crawler: no User-agent stands above them"),
+    };
+    found.push(
+        lints::RULE_OUTSIDE_GROUP.at(span_of_line(file, first.number), message).help("write `User-agent: *` above it"),
+    );
+}
+
+/// A Crawl-delay that nobody goes by: that of a group for crawlers that are all known to ignore it.
+fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
+    let ignores = |token: &str| {
+        let is = |crawler: &&Crawler| crawler.tokens.first().is_some_and(|own| own.eq_ignore_ascii_case(token));
+        registry.crawlers().iter().find(is).is_some_and(|crawler| crawler.crawl_delay == Some(false))
+    };
+    for group in reading.groups() {
+        let is_delay = |line: &&Line| line.record.as_ref().is_some_and(|record| record.key == Key::CrawlDelay);
+        let delay = group.others.iter().filter_map(|&number| file.line(number)).find(is_delay);
+        let Some(delay) = delay.filter(|_| group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)))
+        else {
+            continue;
+        };
+        let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
+        let ignore = if agents.len() == 1 { "ignores" } else { "ignore" };
+        found.push(
+            lints::CRAWL_DELAY_IGNORED
+                .at(span_of_line(file, delay.number), format!("{} {ignore} Crawl-delay", agents.join(" and ")))
+                .help("remove it, or slow the crawler down by answering 429 or 503 with Retry-After"),
+        );
     }
+}
+
+fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
+    rules_outside(file, reading, found);
     let mut seen: HashSet<String> = HashSet::new();
     for group in reading.groups() {
         let mut own: HashSet<String> = HashSet::new();
@@ -246,7 +293,7 @@ fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
         }
         seen.extend(own);
         // Agents, then only extensions, then another agent: one group, whatever the owner meant.
-        for pair in group.agents.windows(2) {
+        for pair in group.agents.windows(2).filter(|pair| !pair[0].token.eq_ignore_ascii_case(&pair[1].token)) {
             let between = group.others.iter().find(|other| (pair[0].line..pair[1].line).contains(other));
             if let Some(between) = between {
                 let record = file.line(*between).and_then(|line| line.record.as_ref());
@@ -260,7 +307,7 @@ fn grouping(file: &File, reading: &Reading, found: &mut Diagnostics) {
                         .label("no new group begins here")
                         .related(span_of_line(file, *between), format!("{name} is no rule and closes nothing"))
                         .help(format!(
-                            "write `Allow: /` for `{}` before this line, if its group is to end there",
+                            "write the rules for `{}` before this line; `Allow: /` if it may fetch everything",
                             pair[0].token
                         )),
                 );
@@ -335,10 +382,7 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
                                     word(by_google.allowed)
                                 ),
                             )
-                            .help(match memchr::memmem::find(written, b"/index.htm") {
-                                Some(_) => "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all",
-                                None => "write the path as browsers send it: letters and digits plain, everything else percent-encoded in upper case",
-                            }),
+                            .help(spelled_for_both(written, rule.rule.pattern.as_str())),
                     );
                     break;
                 }
@@ -347,23 +391,30 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
     }
 }
 
-/// What a rule is about, as browsers would ask for it, and as it is written.
+/// What to write for both readings to agree.
+fn spelled_for_both(written: &[u8], normal: &str) -> String {
+    if memchr::memmem::find(written, b"/index.htm").is_some() {
+        return "Google takes an index page for its directory; write `Allow: /that/directory/$` to say it to all"
+            .into();
+    }
+    match written == normal.as_bytes() {
+        true => "write the path as browsers send it: letters and digits plain, everything else percent-encoded".into(),
+        false => format!("write the path as browsers send it: `{normal}`"),
+    }
+}
+
+/// URLs that a rule is about, as crawlers send them: percent-encoded, whatever the rule looks like. The second is the
+/// directory of an index page, which Google allows along with it.
 fn urls_of(pattern: &[u8]) -> Vec<Vec<u8>> {
     let text = pattern.strip_suffix(b"$").unwrap_or(pattern);
-    let plain: Vec<u8> = text
-        .iter()
-        .flat_map(|octet| if *octet == b'*' { b"x".as_slice() } else { std::slice::from_ref(octet) })
-        .copied()
-        .collect();
-    let plain = match text.first() {
-        Some(b'/') => plain,
-        Some(b'*') => [b"/", plain.as_slice()].concat(),
-        _ => return Vec::new(),
-    };
+    if !text.starts_with(b"/") && !text.starts_with(b"*") {
+        return Vec::new();
+    }
+    let mut plain: Vec<u8> = if text.starts_with(b"*") { b"/".to_vec() } else { Vec::new() };
+    plain.extend(text.iter().map(|octet| if *octet == b'*' { b'x' } else { *octet }));
     let mut scratch = TargetScratch::default();
     let sent = scratch.normalise(&plain).sent.iter();
-    let sent = sent.map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
-    // The directory of an index page, which Google allows along with it.
-    let directory = plain.iter().rposition(|octet| *octet == b'/').map(|slash| plain[..=slash].to_vec());
-    [Some(sent), Some(plain), directory].into_iter().flatten().collect()
+    let sent: Vec<u8> = sent.map(|octet| if *octet == LITERAL_STAR { b'*' } else { *octet }).collect();
+    let directory = sent.iter().rposition(|octet| *octet == b'/').map(|slash| sent[..=slash].to_vec());
+    std::iter::once(sent).chain(directory).collect()
 }

@@ -1,12 +1,13 @@
 //! Lints: what the language allows and still is not what an owner wants. Each has an id, a severity, a place, a fix,
 //! and a section in `docs/lints.md`.
 //!
-//! What can be said of any robots.txt (`agents.rs`, `rules.rs`, `sitemaps.rs`) looks at a `Subject` (`subject.rs`),
+//! What can be said of any robots.txt (`agents.rs`, `rules.rs`, `closed.rs`, `sitemaps.rs`) looks at a `Subject` (`subject.rs`),
 //! which a compiled policy and a file that was found both can be.
 
 mod agents;
 mod blocked_noindex;
 pub(super) mod catalogue;
+mod closed;
 mod described_crawlers;
 mod expression;
 mod extent;
@@ -35,6 +36,7 @@ pub use file::{FileLints, lint_file};
 use super::site::Site;
 use crate::crawlers::Registry;
 use crate::yaml::{Diagnostics, Severity};
+use std::collections::{HashMap, HashSet};
 use subject::Subject;
 
 /// Looks at a compiled site. Interlocks are errors: a production site that keeps search engines out, or a long pause,
@@ -55,9 +57,10 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
     let mut found = Diagnostics::default();
     agents::lint(subject, registry, &mut found);
     rules::lint(subject, &mut found);
+    closed::lint(subject, &mut found);
     sitemaps::lint(subject, &mut found);
     // A rule that several groups share is one rule to its owner.
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     found.items.retain(|finding| seen.insert((finding.id, finding.span)));
     found.sort();
     limit(&mut found);
@@ -65,33 +68,30 @@ fn lint_subject(subject: &Subject, registry: &Registry, diagnostics: &mut Diagno
 }
 
 /// Findings of one kind in one file that are shown; a page of HTML has a thousand lines that are no records.
-const MAX_OF_A_KIND: usize = 10;
+const MAX_OF_A_KIND: usize = 3;
 
-/// Of each kind the first few: the rest is more of the same. What refuses the file is shown whole.
+/// Of each kind the first few, the last of which says how many more there are. What refuses the file is shown whole.
 fn limit(found: &mut Diagnostics) {
-    let mut counts = std::collections::HashMap::new();
-    let mut last = std::collections::HashMap::new();
+    /// How many of a kind were shown, where the last of them stands, and how many were left out.
+    #[derive(Default)]
+    struct Count {
+        shown: usize,
+        last: usize,
+        left_out: usize,
+    }
+    let mut counts: HashMap<&str, Count> = HashMap::new();
     let mut kept = Vec::with_capacity(found.items.len());
     for finding in found.items.drain(..) {
-        if finding.severity == Severity::Error {
+        let count = counts.entry(finding.id).or_default();
+        if finding.severity == Severity::Error || count.shown < MAX_OF_A_KIND {
+            (count.shown, count.last) = (count.shown + 1, kept.len());
             kept.push(finding);
-            continue;
-        }
-        let count = counts.entry(finding.id).or_insert(0usize);
-        *count += 1;
-        if *count <= MAX_OF_A_KIND {
-            last.insert(finding.id, kept.len());
-            kept.push(finding);
+        } else {
+            count.left_out += 1 + finding.more;
         }
     }
-    for (id, count) in counts {
-        if let Some(finding) = last.get(id).and_then(|&place| kept.get_mut(place)).filter(|_| count > MAX_OF_A_KIND) {
-            let more = format!("and {} more of this kind in the file", count - MAX_OF_A_KIND);
-            finding.help = Some(match finding.help.take() {
-                Some(help) => format!("{help}; {more}"),
-                None => more,
-            });
-        }
+    for count in counts.values().filter(|count| count.left_out > 0) {
+        kept[count.last].more += count.left_out;
     }
     found.items = kept;
 }

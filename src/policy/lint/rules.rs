@@ -78,7 +78,20 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             diagnostics.push(
                 lints::PATH_WITHOUT_SLASH
                     .at(rule.span, format!("`{pattern}` matches nothing: a path begins with `/` or `*`"))
-                    .help(format!("write `/{pattern}` or `*{pattern}`")),
+                    .help(path_for(pattern)),
+            );
+        } else if holds_several_paths(pattern) {
+            diagnostics.push(
+                lints::SEVERAL_PATHS
+                    .at(rule.span, format!("`{pattern}` is read as one path"))
+                    .help("write a rule for each path, in lines of their own"),
+            );
+        }
+        if has_dollar_inside(pattern) {
+            diagnostics.push(
+                lints::DOLLAR_INSIDE
+                    .at(rule.span, format!("`{pattern}` matches only URLs with the character `$`"))
+                    .help("`$` is the end of a URL only as the last character of a rule"),
             );
         }
         if pattern.bytes().filter(|octet| *octet == b'*').count() > MAX_WILDCARDS {
@@ -98,6 +111,40 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
                     .help("what must stay private needs a password; a crawler that knows no link needs no rule"),
             );
         }
+    }
+}
+
+/// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.
+fn holds_several_paths(pattern: &str) -> bool {
+    let mut parts = [",/", "%20/"].into_iter().filter_map(|between| pattern.split_once(between));
+    parts.any(|(before, after)| before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric()))
+}
+
+/// Whether a `$` stands before the end where no URL has one: `/*.pdf$/`. Some URLs have it before a word.
+fn has_dollar_inside(pattern: &str) -> bool {
+    let rest = pattern.strip_suffix('$').unwrap_or(pattern).split('$').skip(1);
+    rest.into_iter().any(|rest| !rest.starts_with(|sign: char| sign.is_ascii_alphanumeric() || "(_-".contains(sign)))
+}
+
+/// What to write in place of a path that does not begin with a slash. Owners write URLs, and rules for other hosts.
+fn path_for(pattern: &str) -> String {
+    let Some((_, url)) = pattern.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '*'])) else {
+        let general = format!("write `/{pattern}` or `*{pattern}`");
+        return match pattern.split_once('/') {
+            Some((host, _)) if host.contains('.') && !host.contains(['?', '*']) => {
+                format!("{general}; if `{host}` is a host, its rules belong into its own robots.txt")
+            }
+            _ => general,
+        };
+    };
+    match url.find('/').map(|slash| url.split_at(slash)) {
+        Some((host, path)) if path != "/" => {
+            format!("write `{path}`; if `{host}` is another host, the rule belongs into its own robots.txt")
+        }
+        _ => format!(
+            "a robots.txt is for its own host: write `Disallow: /` into that of `{}`",
+            url.trim_end_matches('/')
+        ),
     }
 }
 

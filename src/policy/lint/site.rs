@@ -4,7 +4,7 @@
 use super::catalogue as lints;
 use crate::crawlers::{Claim, Purpose, Registry, stands_in_browsers};
 use crate::indexing::Tags;
-use crate::policy::model::{Acknowledgement, Conditions, Environment, GroupPolicy, Mode, Unverified};
+use crate::policy::model::{Acknowledgement, Conditions, Environment, Mode, Unverified};
 use crate::policy::site::{Binding, RuleSource, Site};
 use crate::robots::{Pattern, TargetScratch};
 use crate::yaml::{Diagnostic, Diagnostics, Span};
@@ -20,7 +20,6 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     site_disallowed(site, registry, diagnostics);
     site_noindex(site, diagnostics);
     long_pause(site, diagnostics);
-    groups_that_drop_star_rules(site, diagnostics);
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
     refusing_the_unverified(site, diagnostics);
@@ -152,28 +151,6 @@ fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
                 .at(pause.span, "this pause is longer than 36 hours")
                 .label("search engines drop URLs that stay 503 for two days")
                 .help("if that is meant, write `acknowledge: [long_pause]`"),
-        );
-    }
-}
-
-fn star_group(site: &Site) -> Option<&GroupPolicy> {
-    site.policy.robots.groups.iter().find(|group| group.agents.iter().any(|agent| agent.value == "*"))
-}
-
-/// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed.
-fn groups_that_drop_star_rules(site: &Site, diagnostics: &mut Diagnostics) {
-    let Some(star) = star_group(site).filter(|star| !star.disallow.is_empty()) else { return };
-    for group in site.policy.robots.groups.iter().filter(|group| group.extends.is_none() && !std::ptr::eq(*group, star))
-    {
-        let whole = group.disallow.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"));
-        let silent =
-            |path: &str| !group.disallow.iter().chain(&group.allow).any(|other| path.starts_with(other.value.as_str()));
-        let Some(dropped) = star.disallow.iter().find(|path| silent(&path.value)).filter(|_| !whole) else { continue };
-        let Some(agent) = group.agents.first() else { continue };
-        diagnostics.push(
-            lints::GROUP_DROPS_STAR_RULES.at(agent.span, format!("`{}` may fetch `{}`, which `*` may not", agent.value, dropped.value))
-                .related(dropped.span, "a group that names a crawler replaces `*`")
-                .help("write `extends: \"*\"` in this group to keep those rules; or allow the path in it, to say that it is meant"),
         );
     }
 }

@@ -12,40 +12,47 @@ const READERS: [&str; 3] = ["Googlebot", "Bingbot", "*"];
 pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
     for (url, span) in &subject.sitemaps {
         let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| url.strip_prefix(scheme)) else {
-            diagnostics.push(
-                lints::SITEMAP_RELATIVE
-                    .at(*span, format!("`{url}` is no absolute URL"))
-                    .help("write it whole: `https://shop.example/sitemap.xml`"),
-            );
+            let host = subject.hosts.iter().find(|host| !host.wildcard);
+            let finding = lints::SITEMAP_RELATIVE.at(*span, format!("`{url}` is no absolute URL"));
+            diagnostics.push(finding.help(match host {
+                Some(host) => format!("write it whole: `https://{}/{}`", host.name, url.trim_start_matches('/')),
+                None => "write it whole, with `https://` and the host".to_owned(),
+            }));
             continue;
         };
         let host = rest.split(['/', '?', '#']).next().unwrap_or("");
         if !subject.hosts.is_empty() && !subject.hosts.iter().any(|known| is_for(known, host)) {
             let message = format!("`{host}` is none of the site's hosts");
             diagnostics.push(lints::SITEMAP_OTHER_HOST.at(*span, message).help(
-                "search engines take it only if that host's robots.txt names it too, or both belong to one account",
+                "serve it from this host, or check that it lists pages of this host: search engines ignore those of other hosts, \
+                 unless their robots.txt names the sitemap, too",
             ));
             continue;
         }
         let mut scratch = TargetScratch::default();
         let path = path_of_url(url.as_bytes());
         let target = scratch.normalise(&path).sent;
-        let Some(group) = READERS.iter().find_map(|reader| subject.named(reader)) else { continue };
+        let group = READERS.iter().find_map(|reader| subject.named(reader));
+        // Where the whole site is closed, that is said.
+        let Some(group) = group.filter(|group| group.closing().is_none()) else { continue };
         if let Some(rule) = group.deciding(target).filter(|rule| !rule.allow) {
             diagnostics.push(
                 lints::SITEMAP_DISALLOWED
                     .at(*span, "crawlers may not fetch this sitemap")
                     .related(rule.span, "disallowed here")
-                    .help("allow its path"),
+                    .help(match subject.hosts.is_empty() {
+                        true => "allow its path, if it is on the host of this file",
+                        false => "allow its path",
+                    }),
             );
         }
     }
 }
 
+/// Whether a host belongs to the domain of a site's host.
 fn is_for(known: &HostPattern, host: &str) -> bool {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
-    match known.wildcard {
-        true => name.strip_suffix(&known.name).is_some_and(|rest| rest.ends_with('.')),
-        false => name == known.name,
-    }
+    // Sitemaps stand on hosts of their own, and `www` is mostly the same site.
+    let domain = known.name.strip_prefix("www.").unwrap_or(&known.name);
+    name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -64,6 +64,13 @@ impl Subject {
 }
 
 impl SubjectGroup {
+    /// The rule that closes the whole site, where nothing is open beside it.
+    pub fn closing(&self) -> Option<&SubjectRule> {
+        let opens = self.rules.iter().any(|rule| rule.allow && !rule.pattern.is_empty());
+        let closed = |target: &[u8]| self.deciding(target).filter(|rule| !rule.allow);
+        closed(b"/any/page").and(closed(b"/")).filter(|_| !opens)
+    }
+
     /// The rule that decides about a normalised target. Tries every rule: it is asked a few times only.
     pub fn deciding(&self, target: &[u8]) -> Option<&SubjectRule> {
         let matching = self.rules.iter().filter(|rule| rule.pattern.matches(target));

@@ -22,6 +22,8 @@ pub struct CrawlerRules {
     pub never_bound: bool,
     /// How far it is enforced.
     pub mode: Mode,
+    /// Whether it is a bot without a known purpose that no line of the policy names: never more than observed.
+    pub unlisted: bool,
     /// Index of the answer to what is disallowed.
     pub disallowed: u16,
     /// Index of the answer to what is ambiguous.
@@ -74,6 +76,7 @@ pub struct CrawlerRulesTable {
     pub(in crate::policy) known: Vec<CrawlerRules>,
     pub(in crate::policy) tokens: Vec<CrawlerRules>,
     pub(in crate::policy) other: CrawlerRules,
+    pub(in crate::policy) tool: CrawlerRules,
     pub(in crate::policy) nobody: CrawlerRules,
 }
 
@@ -83,6 +86,7 @@ impl CrawlerRulesTable {
         match claim {
             Claim::Nobody => self.nobody,
             Claim::Other => self.other,
+            Claim::Tool => self.tool,
             Claim::Known(index) => self.known.get(usize::from(index.0)).copied().unwrap_or(self.other),
             Claim::Token(index) => self.tokens.get(usize::from(index)).copied().unwrap_or(self.other),
         }

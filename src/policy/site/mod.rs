@@ -19,6 +19,7 @@ mod front_page;
 mod hosts;
 mod html;
 mod networks;
+mod pages;
 mod robots_txt;
 mod signals;
 mod snapshot;
@@ -33,7 +34,8 @@ pub use front_page::FrontPage;
 pub use hosts::{HostIndex, name_and_port};
 pub use html::HtmlRules;
 pub use networks::Networks;
-pub use robots_txt::{LeftOut, RobotsTxt, RuleSource};
+pub use pages::{PagePart, PageTemplate, SitePages};
+pub use robots_txt::{DeclaredPrevious, LeftOut, RobotsTxt, RuleSource};
 pub use signals::{License, PathSignals, ServedFile, SignalPlan};
 pub use snapshot::Snapshot;
 pub use tags::{PathRule, PathRules, TagLines, TagPlan};
@@ -68,6 +70,10 @@ pub struct Site {
     pub tokens: SiteMarkers,
     /// The answers that a decision may point at.
     pub answers: Vec<Answer>,
+    /// Pages of the site's own, in place of crawlgate's.
+    pub pages: SitePages,
+    /// What was served before crawlgate, where the operator says so.
+    pub previous: Option<DeclaredPrevious>,
     /// X-Robots-Tag.
     pub tags: TagPlan,
     /// What is said about the use of the content.

@@ -28,6 +28,25 @@ impl RobotsTxt {
     }
 }
 
+/// The robots.txt from before crawlgate, where the operator says what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeclaredPrevious {
+    /// These bytes.
+    File(Arc<[u8]>),
+    /// The origin's own file as crawlgate first reads it; `None` until then.
+    Origin(Option<Arc<[u8]>>),
+}
+
+impl DeclaredPrevious {
+    /// The bytes, where they are known.
+    pub fn bytes(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            DeclaredPrevious::File(bytes) => Some(bytes),
+            DeclaredPrevious::Origin(bytes) => bytes.as_ref(),
+        }
+    }
+}
+
 /// Where a rule of the served file came from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RuleSource {

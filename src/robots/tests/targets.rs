@@ -84,15 +84,18 @@ fn dot_segments_and_doubled_slashes_are_resolved_as_origins_do() {
         ("/b/c/...", None),
         ("/b/c/./g/.", Some("/b/c/g/")),
         ("/b/c/g;x=1/../y", Some("/b/c/y")),
-        // Escaped dots are dots, and escaped slashes are slashes to servers that decode first, as nginx does.
+        // Escaped dots are dots.
         ("/public/%2e%2E/private", Some("/private")),
         ("/public/.%2e/private", Some("/private")),
+        // Origins take escaped slashes for slashes.
         ("/public/..%2fprivate", Some("/private")),
-        ("/%2Fprivate", Some("/private")),
-        ("/a%2fb", Some("/a/b")),
-        ("/a%2F", Some("/a/")),
-        ("/a%2", None),
+        ("/cart%2f", Some("/cart/")),
+        ("/blog%2f..%2Fcart%2fx", Some("/cart/x")),
+        ("/a%2F%2Fb", Some("/a/b")),
+        ("/%2F", Some("/")),
         ("/a%252Fb", None),
+        ("/a%2Eb2F", None),
+        ("/%%2F2F", Some("/%/2F")),
         ("/a?x=%2F", None),
         ("//", Some("/")),
         ("//private", Some("/private")),
@@ -122,10 +125,16 @@ fn robots_txt_is_known_with_any_query_and_in_any_spelling() {
         "http://host/robots.txt",
         "/robots.txt#x",
     ] {
-        assert!(scratch.normalise(raw.as_bytes()).is_robots_txt(), "{raw}");
+        let target = scratch.normalise(raw.as_bytes());
+        assert!(target.is_robots_txt() && target.reaches_robots_txt(), "{raw}");
     }
-    for raw in ["/", "/robots.txt/", "/Robots.txt", "/a/robots.txt", "//robots.txt", "/robots.txt%3F", "/x?/robots.txt"]
+    for raw in ["//robots.txt", "/./robots.txt", "/a/../robots.txt?x", "/%2Frobots.txt", "/a%2f..%2frobots.txt"] {
+        let target = scratch.normalise(raw.as_bytes());
+        assert!(!target.is_robots_txt() && target.reaches_robots_txt(), "{raw}");
+    }
+    for raw in
+        ["/", "/robots.txt/", "/Robots.txt", "/a/robots.txt", "/robots.txt%2F", "/robots.txt%3F", "/x?/robots.txt"]
     {
-        assert!(!scratch.normalise(raw.as_bytes()).is_robots_txt(), "{raw}");
+        assert!(!scratch.normalise(raw.as_bytes()).reaches_robots_txt(), "{raw}");
     }
 }

@@ -5,6 +5,7 @@ use super::running::{Running, get};
 use crate::support::eventually;
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -39,6 +40,12 @@ fn copied_from_context() -> Vec<String> {
     sources
 }
 
+fn cargo(directory: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(directory).env("CARGO_NET_OFFLINE", "true");
+    cargo
+}
+
 #[test]
 fn the_build_gets_everything_it_reads_and_nothing_else() {
     let (mut allowed, mut copied) = (context(), copied_from_context());
@@ -54,13 +61,30 @@ fn the_build_gets_everything_it_reads_and_nothing_else() {
             fs::copy(path(&file), target).expect("a copy");
         }
     }
-    // The manifest names targets whose files must be there.
-    let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--locked", "--offline"])
-        .current_dir(context.path())
+    let metadata = cargo(context.path())
+        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()
         .expect("cargo");
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    // `metadata` does not miss the files of targets; a build does, before it compiles anything. So the build runs as far as
+    // its first compilation, which is a script that leaves a file.
+    let (compiler, reached) = (context.path().join("compiler"), context.path().join("reached"));
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *-vV*|*--print*) exec \"$@\";; esac\ntouch '{}'\nexit 1\n",
+        reached.display()
+    );
+    fs::write(&compiler, script).expect("a script");
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("a program");
+    let build = instructions("RUN").into_iter().find(|run| run.contains("cargo build")).expect("a build");
+    let (_, build) = build.split_once("cargo build ").expect("a build");
+    let build = cargo(context.path())
+        .arg("build")
+        .args(build.split(' ').take_while(|word| *word != "&&"))
+        .env("RUSTC_WRAPPER", &compiler)
+        .env("CARGO_TARGET_DIR", context.path().join("target"))
+        .output()
+        .expect("cargo");
+    assert!(reached.exists(), "{}", String::from_utf8_lossy(&build.stderr));
     // And so does the source, by the paths that it includes.
     let mut included = 0;
     for file in below("src").iter().filter(|file| file.ends_with(".rs")) {

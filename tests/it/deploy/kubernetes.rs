@@ -35,7 +35,7 @@ fn kubernetes_knows_every_field_of_every_manifest() {
     }
     resources.extend(["kustomization", "crawlgate"].map(|name| format!("deploy/kubernetes/{name}.yaml")));
     let mut files = below("deploy/kubernetes");
-    files.retain(|name| !name.contains("/policies/"));
+    files.retain(|name| !name.contains("/policies/") && !name.contains("/examples/"));
     resources.sort();
     assert_eq!(files, resources, "what the kustomization names is what is there");
     // The schemas see what they are for.
@@ -95,6 +95,35 @@ fn selectors_ports_and_volumes_fit_together() {
     for (volume, file) in [("state", settings.state.unwrap()), ("run", settings.control.unwrap())] {
         let (directory, volume) = mount(volume);
         assert!(file.starts_with(&directory) && volume["emptyDir"].is_object(), "{} is not in it", file.display());
+    }
+}
+
+#[test]
+fn examples_name_ports_labels_and_namespace_of_the_manifests() {
+    let (ingress, monitor) = (manifest("examples/ingress"), manifest("examples/podmonitor"));
+    let (service, deployment) = (manifest("service"), manifest("deployment"));
+    let namespace = &manifest("kustomization")["namespace"];
+    for example in [&ingress, &monitor] {
+        assert_eq!(&example["metadata"]["namespace"], namespace);
+    }
+    let backend = &ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]["service"];
+    assert_eq!(backend["name"], service["metadata"]["name"]);
+    assert_eq!(backend["port"]["name"], service["spec"]["ports"][0]["name"]);
+    let pod = &deployment["spec"]["template"];
+    assert_eq!(monitor["spec"]["selector"]["matchLabels"], pod["metadata"]["labels"]);
+    let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
+    find(&pod["spec"]["containers"][0]["ports"], endpoint["port"].as_str().expect("a port"));
+    assert_eq!(endpoint["path"], "/metrics");
+    assert_eq!(endpoint["relabelings"][0]["replacement"], "crawlgate");
+}
+
+#[test]
+fn the_kustomization_names_the_image_that_the_page_builds() {
+    let image = &manifest("kustomization")["images"][0];
+    assert_eq!(image["name"], manifest("deployment")["spec"]["template"]["spec"]["containers"][0]["image"]);
+    let name = format!("{}:{}", image["newName"].as_str().unwrap(), image["newTag"].as_str().unwrap());
+    for file in ["docs/deploy.md", "deploy/kubernetes/kustomization.yaml"] {
+        assert!(text(file).contains(&format!("docker push {name}\n")), "{file}");
     }
 }
 

@@ -124,7 +124,7 @@ fn every_alert_says_how_bad_it_is_and_what_to_do() {
             assert!(alert["annotations"][field].as_str().is_some_and(|text| text.len() > 20), "{name}: {field}");
         }
         let anchor = format!("docs/deploy.md#{}", name.to_ascii_lowercase());
-        assert_eq!(alert["annotations"]["runbook"], anchor.as_str(), "{name}");
+        assert_eq!(alert["annotations"]["runbook_url"], anchor.as_str(), "{name}");
     }
     assert_eq!(headings, names, "one section for each alert, in their order");
 }

@@ -1,0 +1,92 @@
+//! Which crawler the tester asks about: [`Asked`] is what `--agent` says, [`Followed`] the group that it goes by in one
+//! reading of a file. Must not know how an answer is shown.
+
+use super::Failure;
+use crate::crawlers::{Binds, Claim, Crawler, Registry, calls_itself};
+use crate::robots::{Bound, Reading};
+
+/// One `--agent`.
+pub struct Asked<'a> {
+    /// As it is written.
+    pub written: &'a str,
+    /// The record of the crawler that it names; none for an unlisted one, and with `--literal`.
+    pub crawler: Option<&'a Crawler>,
+    /// Whether it is a whole user agent, of which the crawler or the token was read.
+    pub is_user_agent: bool,
+    /// What the crawler looks for in the file, the most specific first.
+    tokens: Vec<&'a str>,
+    binds: Binds,
+}
+
+/// The group that a crawler goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Followed<'a> {
+    /// The group of this token, or that of `*`, or none.
+    Group(&'a str, Bound),
+    /// No group names the crawler, and `*` does not bind it.
+    NotBound,
+}
+
+impl<'a> Asked<'a> {
+    /// The token alone, whatever is known of its crawler.
+    pub fn literal(written: &'a str) -> Asked<'a> {
+        Asked { written, crawler: None, is_user_agent: false, tokens: vec![written], binds: Binds::Unknown }
+    }
+
+    /// A token, id or name of the registry, a whole user agent, or any other token.
+    pub fn new(written: &'a str, registry: &'a Registry) -> Result<Asked<'a>, Failure> {
+        if let Some(index) = registry.find(written) {
+            return Ok(Asked::known(written, registry.get(index), false));
+        }
+        if !written.contains([' ', '/', ';', '(']) {
+            return Ok(Asked::literal(written));
+        }
+        if let Claim::Known(index) = registry.identify(written.as_bytes()) {
+            return Ok(Asked::known(written, registry.get(index), true));
+        }
+        let token = calls_itself(written.as_bytes()).ok_or_else(|| {
+            Failure::Usage(format!(
+                "`{written}` is the user agent of no crawler that crawlgate knows; give its product token, like Googlebot"
+            ))
+        })?;
+        Ok(Asked { is_user_agent: true, tokens: vec![token], ..Asked::literal(written) })
+    }
+
+    fn known(written: &'a str, crawler: &'a Crawler, is_user_agent: bool) -> Asked<'a> {
+        let tokens = match crawler.tokens.is_empty() {
+            true => vec![crawler.name.as_str()],
+            false => crawler.tokens.iter().map(String::as_str).collect(),
+        };
+        Asked { written, crawler: Some(crawler), is_user_agent, tokens, binds: crawler.binds }
+    }
+
+    /// What the crawler is called in an answer.
+    pub fn name(&self) -> &'a str {
+        match self.is_user_agent {
+            true => self.tokens[0],
+            false => self.written,
+        }
+    }
+
+    /// Whether a token is the crawler's own, and not that of another one whose group it follows.
+    pub fn is_own(&self, token: &str) -> bool {
+        self.tokens[0].eq_ignore_ascii_case(token)
+    }
+
+    /// Whether the operator says that the crawler ignores robots.txt.
+    pub fn ignores_robots_txt(&self) -> bool {
+        self.binds == Binds::Never
+    }
+
+    /// The first of its tokens that a group names; else `*`, where that binds the crawler.
+    pub fn followed(&self, reading: &Reading) -> Followed<'a> {
+        let has_group = |token: &&&str| reading.binding(token.as_bytes()).0 == Bound::Named;
+        match (self.tokens.iter().find(has_group), self.binds) {
+            (Some(token), _) => Followed::Group(token, Bound::Named),
+            (None, Binds::Star | Binds::Unknown) => {
+                Followed::Group(self.tokens[0], reading.binding(self.tokens[0].as_bytes()).0)
+            }
+            (None, Binds::Named | Binds::Never) => Followed::NotBound,
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The shape of a user agent that is in no list: [`Shapes::of`] says whether it is a browser's, a known kind of app's, or
+//! neither. What has neither shape is a program. The words are facts about systems, engines and tools, each known from
+//! its own documentation. This file knows user agents as bytes and must not know the registry.
+
+use super::octets::{contains, is_token_byte};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+/// Engines of browsers, and browsers that stand alone.
+const ENGINES: &[&str] = &[
+    "webkit",
+    "gecko",
+    "khtml",
+    "trident/",
+    "msie ",
+    "presto/",
+    "goanna",
+    "chrome",
+    "safari",
+    "firefox",
+    "opera",
+    "konqueror",
+    "netscape",
+    "netfront",
+    "obigo",
+    "teleca",
+    "dolfin",
+    "up.browser",
+    "ucbrowser",
+    "ucweb",
+    "antgalio",
+    "elinks",
+    "links (",
+    "lynx/",
+    "w3m/",
+    "ibrowse",
+    "netpositive",
+    "webpositive",
+    "browser/",
+    "mozilla/4.7",
+    "openwave",
+];
+
+/// Systems and devices of people, and the libraries that apps on them send requests with.
+const SYSTEMS: &[&str] = &[
+    // Apple's systems, and what their apps send by themselves.
+    "cfnetwork/",
+    "darwin/",
+    "applecoremedia",
+    "scale/",
+    "iphone",
+    "ipad",
+    "ipod",
+    "watch os",
+    "ios ",
+    "ios;",
+    "ios/",
+    "ios)",
+    "ipados",
+    "watchos",
+    "tvos",
+    "macintosh",
+    "mac os",
+    "macos",
+    "itunes",
+    "quicktime",
+    // Android and its players.
+    "android",
+    "dalvik/",
+    "exoplayer",
+    "stagefright",
+    "cronet",
+    // Windows and the programs of an office.
+    "windows nt",
+    "windows;",
+    "windows phone",
+    "windows ce",
+    "win9",
+    "win64",
+    "win32",
+    "microsoft office",
+    "ms-office",
+    "microsoft-cryptoapi",
+    "microsoft-windows",
+    // Other desktops.
+    "x11",
+    "freebsd",
+    "openbsd",
+    "netbsd",
+    "sunos",
+    "linux;",
+    "linux x86_64)",
+    "amigaos",
+    "beos",
+    "haiku",
+    "os/2",
+    // Phones without a smart system (WAP, MIDP).
+    "midp",
+    "cldc",
+    "profile/",
+    "wap",
+    "blackberry",
+    "nokia",
+    "symbian",
+    "series60",
+    "samsung",
+    "sonyericsson",
+    "lg-",
+    "mot-",
+    "sie-",
+    "maui",
+    "brew",
+    "docomo",
+    "kddi",
+    "softbank",
+    "j-phone",
+    "vodafone",
+    "palm",
+    // Televisions, consoles, players.
+    "hbbtv",
+    "hybridcast",
+    "netcast",
+    "smart-tv",
+    "smarttv",
+    "web0s",
+    "webos",
+    "tizen",
+    "roku",
+    "playstation",
+    "nintendo",
+    "xbox",
+    "sonos",
+    "vlc",
+    "kodi",
+    "xbmc",
+    "mpv ",
+    "foobar2000",
+    "nsplayer",
+    "podcast",
+    "alexamediaplayer",
+    // Apps that embed a page.
+    "fban/",
+    "fb_iab",
+    "instagram",
+    "gsa/",
+];
+
+/// Automation, monitors and page renderers that put their names into a browser's string.
+const TOOLS: &[&str] = &[
+    "headlesschrome",
+    "headless",
+    "phantomjs",
+    "slimerjs",
+    "playwright",
+    "puppeteer",
+    "selenium",
+    "webdriver",
+    "cypress",
+    "jsdom",
+    "htmlunit",
+    "httpunit",
+    "wkhtmltopdf",
+    "wkhtmltoimage",
+    "nightmare",
+    "browsershot",
+    "chrome-lighthouse",
+    "lighthouse",
+    "pagespeed",
+    "ptst",
+    "gtmetrix",
+    "catchpoint",
+    "dareboost",
+    "neustar wpm",
+    "ruxitsynthetic",
+    "pingdomtms",
+    "ghost inspector",
+    "appengine-google",
+    "web preview",
+    "google-publisher-plugin",
+    "prerender",
+    "openvas",
+    "acunetix",
+    "nessus",
+    "nikto",
+    "sqlmap",
+    "site-shot",
+    "pagepeeker",
+    "websnapr",
+    "webthumb",
+    "mshots",
+    "fetch api request",
+    "google-ads",
+    "duplexweb-google",
+    "google-searchbyimage",
+    "securityheaders",
+    "linktiger",
+    "hardenize",
+    "iplabel",
+    "datanyze",
+    "whatcms",
+    "criticalcss",
+    "kimonolabs",
+    "webscreenie",
+];
+
+/// What words of programs end in, in a string that has a browser's shape: `LinkChecker`, `CookieHubScan`.
+const TOOL_ENDINGS: &[&str] = &[
+    "crawl",
+    "scan",
+    "scanner",
+    "check",
+    "checker",
+    "validator",
+    "monitor",
+    "monitoring",
+    "uptime",
+    "synthetic",
+    "synthetics",
+    "preview",
+    "fetcher",
+    "snapshot",
+    "screenshot",
+    "thumbnail",
+    "thumbnails",
+    "thumbnailer",
+    "analyzer",
+    "analyser",
+    "inspector",
+    "audit",
+    "archiver",
+    "verifier",
+    "verify",
+    "harvester",
+    "indexer",
+    "finder",
+    "seeker",
+    "observatory",
+    "classifier",
+    "sitecrawl",
+    "diagnostics",
+    "collector",
+    "optimizer",
+    "watcher",
+    "extractor",
+    "scanning",
+    "survey",
+    "tool",
+];
+
+/// What kind of program sends a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A browser.
+    Browser,
+    /// An app on a device that people use.
+    App,
+    /// Neither.
+    None,
+}
+
+/// What the words of a string say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// The shape.
+    pub shape: Shape,
+    /// Whether it names a tool.
+    pub names_tool: bool,
+}
+
+/// All words, ready to be found in one pass.
+#[derive(Debug)]
+pub struct Shapes(Option<AhoCorasick>);
+
+impl Shapes {
+    pub fn new() -> Shapes {
+        let words = ENGINES.iter().chain(SYSTEMS).chain(TOOLS);
+        let builder = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(words);
+        Shapes(builder.ok())
+    }
+
+    /// What the words of a user agent say of it. An empty one says nothing, and passes for a person's.
+    pub fn of(&self, text: &[u8]) -> Words {
+        let mut words = Words { shape: Shape::None, names_tool: false };
+        for found in self.0.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
+            let begins = found.start() == 0 || !text[found.start() - 1].is_ascii_alphanumeric();
+            match found.pattern().as_usize() {
+                place if place < ENGINES.len() => words.shape = Shape::Browser,
+                place if place < ENGINES.len() + SYSTEMS.len() => {
+                    if words.shape == Shape::None {
+                        words.shape = Shape::App;
+                    }
+                }
+                _ => words.names_tool |= begins,
+            }
+        }
+        words
+    }
+}
+
+/// The names of tools, for the pass that finds markers.
+pub fn tool_names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().copied()
+}
+
+/// Whether the word that ends here is one that programs end their names with.
+pub fn ends_like_tool(until: &[u8]) -> bool {
+    // The last letters of all endings. Most words of browsers end in others.
+    let Some(last) = until.last() else { return false };
+    if !matches!(last | 0x20, b'l' | b'n' | b'r' | b'k' | b'g' | b'e' | b'c' | b's' | b'w' | b't' | b'y') {
+        return false;
+    }
+    TOOL_ENDINGS.iter().any(|ending| super::octets::ends_with(until, ending.as_bytes()))
+}
+
+/// Whether the string is that of a browser and of nothing else, as far as its beginning shows: a system that people use,
+/// and an engine right behind it.
+pub fn is_plain_browser(text: &[u8]) -> bool {
+    const BEGINS: [&[u8]; 6] = [b"Windows NT ", b"Macintosh;", b"X11;", b"Linux; ", b"iPhone; CPU ", b"iPad; CPU "];
+    let Some(rest) = text.strip_prefix(b"Mozilla/5.0 (") else { return false };
+    let Some(close) = memchr::memchr(b')', rest) else { return false };
+    let (device, after) = (&rest[..close], &rest[close + 1..]);
+    if !BEGINS.iter().any(|begin| device.starts_with(begin)) {
+        return false;
+    }
+    if after.starts_with(b" Gecko/") || after.starts_with(b" like Gecko") {
+        return true;
+    }
+    let Some(version) = after.strip_prefix(b" AppleWebKit/") else { return false };
+    let end = version.iter().position(|byte| *byte == b' ').unwrap_or(version.len());
+    version[end..].starts_with(b" (KHTML, like Gecko) ")
+}
+
+/// Whether a word outside the description of the device ends as the names of tools do. The apps of a phone that show
+/// pages are left out: `CamScanner`, `QRScanner`.
+pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
+    let is_apps_view = contains(text, b"; wv)") || contains(text, b"mobile/") && !contains(text, b"safari/");
+    if is_apps_view {
+        return false;
+    }
+    let mut start = 0;
+    text.split(|&byte| !is_token_byte(byte)).any(|word| {
+        let begin = start;
+        start += word.len() + 1;
+        !device.contains(&begin) && ends_like_tool(word)
+    })
+}

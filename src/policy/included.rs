@@ -1,0 +1,48 @@
+//! Files beside a policy that it names: pages for people, and the robots.txt from before crawlgate. [`IncludedFiles`] is
+//! what lies in the policy directory, and [`Policy::include`] takes it over. Must not know the disk.
+
+use super::model::{AnswerPages, Included, Policy, PreviousRobots};
+use crate::yaml::{Diagnostic, Diagnostics};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The endings of files that a policy can name.
+pub const ENDINGS: [&str; 2] = ["html", "txt"];
+/// A larger file is no page and no robots.txt.
+pub const MAX_FILE: u64 = 512 * 1024;
+
+/// The files of a policy directory that policies can name, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IncludedFiles(pub BTreeMap<String, Arc<[u8]>>);
+
+impl Policy {
+    /// Takes over what stands in the files that the policy names. A file that is missing is a warning: the site works
+    /// without it.
+    pub fn include(&mut self, files: &IncludedFiles, diagnostics: &mut Diagnostics) {
+        for included in self.included_mut() {
+            included.bytes = files.0.get(&included.name.value).cloned();
+            if included.bytes.is_none() {
+                let message = format!("the policy directory has no readable file `{}`", included.name.value);
+                let finding = Diagnostic::warning("missing-file", included.name.span, message);
+                diagnostics.push(finding.help(
+                    "put the file beside the policy: at most 512 KiB, with the ending .html or .txt. Until then crawlgate \
+                     goes on as if the line were not there",
+                ));
+            }
+        }
+    }
+
+    /// Whether the policy names a file beside it.
+    pub fn names_files(&self) -> bool {
+        let AnswerPages { pause, failure, refusal } = &self.answers;
+        let has_page = [pause, failure, refusal].into_iter().any(Option::is_some);
+        has_page || matches!(self.robots.previous, Some(PreviousRobots::File(_)))
+    }
+
+    fn included_mut(&mut self) -> impl Iterator<Item = &mut Included> {
+        let previous = self.robots.previous.as_mut().and_then(|previous| previous.file_mut());
+        let pages = &mut self.answers;
+        let pages = [&mut pages.pause, &mut pages.failure, &mut pages.refusal];
+        previous.into_iter().chain(pages.into_iter().flatten())
+    }
+}

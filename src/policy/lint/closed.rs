@@ -1,0 +1,102 @@
+//! Lints of rules that close more than their owners want: the whole site, or the files that pages are made of. Looks
+//! at what Googlebot may fetch, because owners notice there first. Must not know whether a policy is behind the rules.
+
+use super::catalogue as lints;
+use super::subject::{Subject, SubjectGroup, SubjectRule};
+use crate::robots::TargetScratch;
+use crate::yaml::Diagnostics;
+
+/// Files that a page needs to be shown: what they are called in a finding, how their paths end, and the folders that
+/// hold them.
+const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
+    ("style sheets", &["css"], &["css", "styles", "stylesheets"]),
+    ("scripts", &["js", "mjs"], &["js", "javascript", "javascripts"]),
+    ("images", &["png", "jpg", "jpeg", "gif", "webp", "svg"], &["img", "images"]),
+];
+/// Folders that hold all of them.
+const FOLDERS_OF_ALL: [&str; 8] =
+    ["assets", "static", "themes", "skins", "skin", "wp-includes", "wp-content", "wp-content/themes"];
+
+pub fn lint(subject: &Subject, diagnostics: &mut Diagnostics) {
+    let group = ["Googlebot", "*"].into_iter().find_map(|name| Some((name, subject.named(name)?)));
+    let Some((name, group)) = group else { return };
+    if let Some(rule) = group.closing() {
+        // A policy has an interlock for it.
+        if !subject.is_policy {
+            site_closed(subject, rule, diagnostics);
+        }
+        return;
+    }
+    let crawlers = if name == "*" { "search engines" } else { name };
+    resources_closed(crawlers, group, diagnostics);
+}
+
+fn site_closed(subject: &Subject, rule: &SubjectRule, diagnostics: &mut Diagnostics) {
+    let to_all = subject.named("*").is_some_and(|star| star.closing().is_some())
+        && subject.groups.iter().all(|group| group.closing().is_some());
+    let to = if to_all { "every crawler: search engines drop it" } else { "Googlebot: Google drops it" };
+    // About the file, so that it comes first.
+    let message = format!("line {} closes the whole site to {to}", rule.span.line);
+    diagnostics.push(lints::SITE_CLOSED.of_file(message).help(
+        "remove the rule if the site is to be found; a test site is kept private by a password, and not by robots.txt",
+    ));
+}
+
+/// Google renders pages: what it may not fetch is missing from them.
+fn resources_closed(crawlers: &str, group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+    let closing = |rule: &SubjectRule| -> Vec<&'static str> {
+        if rule.allow { Vec::new() } else { closed_by(rule.pattern.as_str(), group) }
+    };
+    let found: Vec<(&SubjectRule, Vec<&'static str>)> =
+        group.rules.iter().map(|rule| (rule, closing(rule))).filter(|(_, kinds)| !kinds.is_empty()).collect();
+    let Some(((first, _), rest)) = found.split_first() else { return };
+    let kinds = RESOURCES.iter().map(|(kind, ..)| *kind);
+    let kinds: Vec<&str> = kinds.filter(|kind| found.iter().any(|(_, kinds)| kinds.contains(kind))).collect();
+    let pattern = first.pattern.as_str();
+    let what = match rest.len() {
+        0 => format!("`{pattern}` keeps"),
+        1 => format!("`{pattern}` and another rule keep"),
+        more => format!("`{pattern}` and {more} other rules keep"),
+    };
+    let mut finding = lints::RESOURCES_CLOSED
+        .at(first.span, format!("{what} {crawlers} off {}", joined(&kinds)))
+        .help("search engines look at pages as people see them; allow what the pages need");
+    for (other, _) in rest.iter().take(3) {
+        finding = finding.related(other.span, "here, too");
+    }
+    diagnostics.push(finding);
+}
+
+/// The resources that a pattern closes and no other rule of the group opens again. Only folders and endings of the whole
+/// site count: single files and folders of a section are closed for reasons of their own.
+fn closed_by(pattern: &str, group: &SubjectGroup) -> Vec<&'static str> {
+    let path = pattern.trim_end_matches(['$', '*']).trim_start_matches(['/', '*']);
+    let folder = path.trim_end_matches('/');
+    let mut scratch = TargetScratch::default();
+    let mut is_closed = |sample: String| {
+        let target = scratch.normalise(sample.as_bytes()).sent;
+        group.deciding(target).is_some_and(|rule| !rule.allow)
+    };
+    let mut closes = |endings: &[&str], folders: &[&str]| {
+        // What is left of `/*.css$` is the ending.
+        let ending = path.strip_prefix('.').filter(|ending| endings.contains(ending));
+        match ending {
+            Some(ending) => is_closed(format!("/folder/sample.{ending}")),
+            // The first ending stands for all: lists that open some of them leave out the rare ones.
+            None => {
+                (folders.contains(&folder) || FOLDERS_OF_ALL.contains(&folder))
+                    && is_closed(format!("/{folder}/sample.{}", endings[0]))
+            }
+        }
+    };
+    let found = RESOURCES.iter().filter(|(_, endings, folders)| closes(endings, folders));
+    found.map(|(kind, ..)| *kind).collect()
+}
+
+fn joined(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

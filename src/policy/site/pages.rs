@@ -1,0 +1,79 @@
+//! Pages of the site's own: HTML files, cut at the places where the status and the reason are written. Must not know how
+//! an answer is made.
+
+use crate::policy::model::{AnswerPages, Included};
+use std::sync::Arc;
+
+/// The pages of a site.
+#[derive(Clone, Debug, Default)]
+pub struct SitePages {
+    /// During a pause.
+    pub pause: Option<Arc<PageTemplate>>,
+    /// Where the origin does not answer.
+    pub failure: Option<Arc<PageTemplate>>,
+    /// For a crawler that is refused.
+    pub refusal: Option<Arc<PageTemplate>>,
+}
+
+/// One page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageTemplate {
+    /// In the order of the file.
+    pub parts: Vec<PagePart>,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PagePart {
+    /// As it stands in the file.
+    Text(String),
+    /// The status code with its name: `{{status}}`.
+    Status,
+    /// A sentence that says what happened: `{{reason}}`.
+    Reason,
+}
+
+impl SitePages {
+    /// The pages that could be read.
+    pub fn new(pages: &AnswerPages) -> SitePages {
+        let page = |named: &Option<Included>| {
+            let bytes = named.as_ref().and_then(|named| named.bytes.as_deref())?;
+            Some(Arc::new(PageTemplate::parse(&String::from_utf8_lossy(bytes))))
+        };
+        SitePages { pause: page(&pages.pause), failure: page(&pages.failure), refusal: page(&pages.refusal) }
+    }
+}
+
+impl PageTemplate {
+    /// Cuts a page at its variables. Any other text in double braces stays as it is.
+    pub fn parse(html: &str) -> PageTemplate {
+        let variables = [("{{status}}", PagePart::Status), ("{{reason}}", PagePart::Reason)];
+        let mut parts = Vec::new();
+        let mut rest = html;
+        loop {
+            let found = variables.iter().filter_map(|(name, part)| Some((rest.find(name)?, name, part)));
+            let Some((place, name, part)) = found.min_by_key(|(place, ..)| *place) else { break };
+            parts.push(PagePart::Text(rest[..place].to_owned()));
+            parts.push(part.clone());
+            rest = &rest[place + name.len()..];
+        }
+        parts.push(PagePart::Text(rest.to_owned()));
+        parts.retain(|part| *part != PagePart::Text(String::new()));
+        PageTemplate { parts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PagePart::{Reason, Status, Text};
+    use super::*;
+
+    #[test]
+    fn a_page_is_cut_at_its_variables() {
+        let parts = |html: &str| PageTemplate::parse(html).parts;
+        assert_eq!(parts("{{status}}: {{reason}}!"), [Status, Text(": ".into()), Reason, Text("!".into())]);
+        assert_eq!(parts("{{reason}}{{reason}}"), [Reason, Reason]);
+        assert_eq!(parts("{{other}} {{ status }}"), [Text("{{other}} {{ status }}".into())]);
+        assert_eq!(parts(""), []);
+    }
+}
