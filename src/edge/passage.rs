@@ -130,9 +130,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
     }
 
     /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
-    /// are of.
+    /// are of. A listener that leads to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
     async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stop: ShutdownWatch) {
-        if self.tls.is_none() {
+        if self.tls.is_none() && self.redirect.is_none() {
             connection.set_deadline(self.edge.desk.limits.idle);
             let begins = tokio::select! {
                 biased;

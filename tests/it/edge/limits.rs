@@ -155,6 +155,7 @@ fn a_client_that_reads_nothing_is_given_up() {
 fn exhausted_descriptors_are_survived() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).under(&["sh", "-c", "ulimit -n 100; exec \"$0\" \"$@\""]).start();
+    gate.log.wait_for("the process may open 100 files");
     let open: Vec<Connection> = (0..200).map(|_| gate.connect()).collect();
     gate.log.wait_for("cannot accept connections");
     drop(open);

@@ -215,6 +215,9 @@ fn listener_for_http_leads_to_https_but_for_robots_txt_and_challenges() {
         https.http("GET", "[::1]:80", "/", "").field("location"),
         Some(format!("https://[::1]:{port}/").as_str())
     );
+    let mut http2 = crate::support::Connection::open(https.gate.listening[1]);
+    http2.send_bytes(crate::support::http2::PREFACE);
+    assert_eq!(http2.response("GET").status, 400);
     assert!(https.origin.received().is_empty());
     assert!(https.http("GET", "shop.example", "/robots.txt", "").text().contains("User-agent: GPTBot"));
     assert_eq!(https.http("GET", "shop.example", "/.well-known/acme-challenge/token", "").text(), "hello");
