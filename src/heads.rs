@@ -54,6 +54,31 @@ pub fn is_license_token(value: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
 }
 
+/// The fields of a signature, as they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignatureFields<'a> {
+    /// `Signature-Input`.
+    pub input: &'a str,
+    /// `Signature`.
+    pub signature: &'a str,
+    /// `Signature-Agent`.
+    pub agent: &'a str,
+}
+
+impl<'a> SignatureFields<'a> {
+    /// These fields, if they are a signature.
+    pub fn if_present(self) -> Option<SignatureFields<'a>> {
+        (!self.input.is_empty() && !self.signature.is_empty()).then_some(self)
+    }
+}
+
+/// The signature of a request (RFC 9421), if it has one. Each field is taken from one line.
+pub fn signature(headers: &HeaderMap) -> Option<SignatureFields<'_>> {
+    let field = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (input, signature, agent) = (field("signature-input"), field("signature"), field("signature-agent"));
+    SignatureFields { input, signature, agent }.if_present()
+}
+
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines
 /// that follow it.
 pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {

@@ -20,6 +20,7 @@
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
+//! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
 //! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
 //! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |
@@ -32,6 +33,7 @@
 //! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | -1 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
+//! | -1 | `bounded` | a table by hash that holds so much at the most; not part of the engine |
 //! | -1 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
@@ -70,6 +72,8 @@ pub mod yaml;
 pub mod admin;
 #[cfg(feature = "gate")]
 pub mod answers;
+#[cfg(feature = "gate")]
+mod bounded;
 #[cfg(feature = "proxy")]
 pub mod cli;
 #[cfg(feature = "gate")]
@@ -84,6 +88,8 @@ pub mod gateway;
 pub mod heads;
 #[cfg(feature = "html")]
 pub mod html;
+#[cfg(feature = "gate")]
+pub mod identity;
 #[cfg(feature = "gate")]
 pub mod judge;
 #[cfg(feature = "gate")]

@@ -3,7 +3,7 @@
 //!
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 
-use crawlgate::crawlers::{Claim, Registry, SiteMarkers};
+use crawlgate::crawlers::{Claim, Registry, SiteMarkers, read_list};
 use crawlgate::indexing::{Scope, octets, parse_lines};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
@@ -68,6 +68,17 @@ pub fn robots_file(data: &[u8]) {
             }
         }
     }
+}
+
+/// Any bytes as a published list of networks: what is read can be written in two shapes, and is read from both alike.
+pub fn network_list(data: &[u8]) {
+    let Ok(networks) = read_list(data) else { return };
+    assert!(!networks.is_empty());
+    assert!(networks.iter().all(|network| network.trunc() == *network), "a network with bits of a host");
+    let texts: Vec<String> = networks.iter().map(ToString::to_string).collect();
+    assert_eq!(read_list(texts.join("\n").as_bytes()).as_ref(), Ok(&networks), "as lines");
+    let strings: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    assert_eq!(read_list(format!("[{}]", strings.join(",")).as_bytes()).as_ref(), Ok(&networks), "as JSON");
 }
 
 /// Something that a pattern matches: wildcards stand for a letter, an anchor for the end.

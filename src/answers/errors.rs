@@ -35,6 +35,8 @@ pub enum Rejection {
     Busy,
 }
 
+/// The longest host that an answer repeats: a name has at most 253 octets.
+const MAX_HOST: usize = 256;
 /// The Retry-After of a server with too many connections.
 const BUSY_RETRY: u32 = 10;
 
@@ -101,11 +103,25 @@ pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteE
             failure_page(status).answer(form(asked.headers)).closing()
         }
     };
-    let answer = match judged {
+    tagged(answer, judged).in_reply_to(asked.method)
+}
+
+/// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the pages of a host that
+/// was forgotten.
+pub fn no_origin(host: &[u8], asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    let host = String::from_utf8_lossy(&host[..host.len().min(MAX_HOST)]);
+    let host: String = host.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
+    let message = format!("No origin is configured for the host {host}.");
+    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
+    let page = Page { own, reader: Reader::Person, ..Page::new(StatusCode::BAD_GATEWAY, "no_origin", message) };
+    tagged(page.answer(form(asked.headers)).closing(), judged).in_reply_to(asked.method)
+}
+
+fn tagged(answer: Answer, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    match judged {
         Some((decision, entry)) => with_tags(answer, entry, decision),
         None => answer,
-    };
-    answer.in_reply_to(asked.method)
+    }
 }
 
 /// The answer to a method other than GET and HEAD, for what can only be read.

@@ -18,7 +18,7 @@ mod tags;
 
 pub use answer::Answer;
 pub use challenge::challenge;
-pub use errors::{Rejection, failure, rejection};
+pub use errors::{Rejection, failure, no_origin, rejection};
 pub use field::Field;
 pub use prepared::Answers;
 pub use redirect::redirect;

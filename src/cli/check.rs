@@ -163,6 +163,13 @@ fn print(
 fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::Result<()> {
     writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
     writeln!(out, "  hosts       {}", hosts(site))?;
+    if let Some(first) = local_hosts(site).first() {
+        writeln!(
+            out,
+            "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of"
+        )?;
+        writeln!(out, "              the site. Write that name into `hosts`")?;
+    }
     writeln!(out, "  mode        {}", mode(site))?;
     if lets_unlisted_pass(site) {
         writeln!(
@@ -197,6 +204,12 @@ fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::
 fn hosts(site: &Site) -> String {
     let names: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
     if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
+}
+
+/// The hosts of a site, if all of them are addresses, this machine, or names with a port.
+fn local_hosts(site: &Site) -> Vec<String> {
+    let hosts: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+    if hosts.iter().all(|host| import::is_local(host)) { hosts } else { Vec::new() }
 }
 
 /// The site's mode, and the crawlers and purposes with another one.

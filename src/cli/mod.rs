@@ -6,6 +6,7 @@ mod certificates;
 mod check;
 mod completions;
 mod control;
+mod crawler_proof;
 mod crawlers;
 mod demo;
 mod explain;

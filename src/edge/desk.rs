@@ -182,6 +182,7 @@ impl Visit<'_> {
             user_agent: request.user_agent,
             client: self.client,
             address_may_accuse: self.address_may_accuse,
+            signature: request.signature.if_present(),
             has_license_token: request.has_license_token,
             arrived: self.arrival.arrived,
             lived: self.arrival.lived,

@@ -3,7 +3,7 @@
 
 use super::mistake::Mistake;
 use crate::forwarding::is_forwarding_field;
-use crate::heads::is_license_token;
+use crate::heads::{SignatureFields, is_license_token};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use httparse::Header;
@@ -45,6 +45,8 @@ pub struct Request<'b> {
     pub expects: bool,
     /// Whether it asks for another protocol.
     pub upgrades: bool,
+    /// Its signature; empty where it has none.
+    pub signature: SignatureFields<'b>,
     /// Whether it carries a licence token.
     pub has_license_token: bool,
     /// Whether it says that its peer speaks for another client.
@@ -121,6 +123,7 @@ impl<'b> Request<'b> {
             closes: is_http10,
             expects: false,
             upgrades: false,
+            signature: SignatureFields::default(),
             has_license_token: false,
             names_another_client: false,
         }
@@ -133,6 +136,9 @@ impl<'b> Request<'b> {
             2 if is("te") => {}
             4 if is("host") && seen.host.replace(value).is_some() => return Err(Mistake::BadHost),
             6 if is("expect") => self.expects = true,
+            9 if is("signature") => first(&mut self.signature.signature, value),
+            15 if is("signature-input") => first(&mut self.signature.input, value),
+            15 if is("signature-agent") => first(&mut self.signature.agent, value),
             7 if is("referer") => self.referer = self.referer.or(Some(value)),
             7 if is("upgrade") => self.upgrades = true,
             10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
@@ -182,6 +188,13 @@ impl<'b> Request<'b> {
     /// The path, without a query.
     pub fn path(&self) -> &'b [u8] {
         self.target.split(|octet| *octet == b'?').next().unwrap_or_default()
+    }
+}
+
+/// Keeps the first line of a field, if it is text.
+fn first<'b>(field: &mut &'b str, value: &'b [u8]) {
+    if field.is_empty() {
+        *field = std::str::from_utf8(value).unwrap_or_default();
     }
 }
 

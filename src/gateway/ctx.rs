@@ -29,6 +29,10 @@ pub struct RequestContext {
     /// The server that was last tried, and how many were.
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
+    /// Whether no origin of the settings is for the host.
+    pub(super) has_no_origin: bool,
+    /// Whether it was counted that this server did not answer.
+    pub(super) failure_counted: bool,
     /// Whether the page is rewritten on its way.
     pub(super) body: PageRewrite,
     /// Octets of the request body that came.
@@ -51,6 +55,8 @@ impl RequestContext {
             answered: false,
             origin: None,
             attempts: 0,
+            has_no_origin: false,
+            failure_counted: false,
             body: PageRewrite::No,
             body_octets: 0,
             asked_origin: None,

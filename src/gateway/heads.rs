@@ -28,6 +28,7 @@ pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> Req
         user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
         client: ctx.client,
         address_may_accuse: ctx.peer.is_trusted || !names_another_client(&request.headers),
+        signature: heads::signature(&request.headers),
         has_license_token: heads::has_license_token(&request.headers),
         arrived: ctx.arrival.arrived,
         lived: ctx.arrival.lived,

@@ -79,12 +79,12 @@ impl ProxyHttp for Gateway {
 
     fn fail_to_connect(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         _peer: &HttpPeer,
         ctx: &mut RequestContext,
         error: Box<Error>,
     ) -> Box<Error> {
-        peer::connect_failed(self, ctx, error)
+        peer::connect_failed(self, session, ctx, error)
     }
 
     async fn upstream_request_filter(

@@ -26,6 +26,9 @@ pub(super) fn filter(
     if let Some(asked) = ctx.asked_origin {
         gateway.metrics.upstream(response.status.as_u16(), asked.elapsed().as_secs_f64());
     }
+    if let Some(choice) = ctx.origin {
+        gateway.origins.answered(choice, response.status.as_u16(), ctx.arrival.lived);
+    }
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
     }

@@ -54,7 +54,10 @@ impl Background {
             |error| tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies"),
         );
         let operations = rooms.operations.clone();
-        let keep_time = move || operations.keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
+        let keep_time = move || {
+            operations.warn_of_setup();
+            operations.keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST))
+        };
         let scheduler = Repeated::start("scheduler", keep_time)
             .map_err(ServerError::io("cannot start the thread for planned changes"))?;
         let certificates = renewing(rooms.judge.clone(), certificates)?;

@@ -4,6 +4,7 @@
 
 mod background;
 mod descriptors;
+mod identity;
 mod origin_robots;
 mod proxy_server;
 mod rooms;

@@ -41,7 +41,7 @@ impl ProxyServer {
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
-        let origins = Arc::new(Origins::new(&settings.origins));
+        let origins = rooms.origins.clone();
         let answers = Arc::new(Answers::default());
         let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
         let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers)));

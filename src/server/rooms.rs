@@ -2,6 +2,7 @@
 //! in this order. The main type is [`Rooms`]. Must not know Pingora.
 
 use super::ServerError;
+use super::identity;
 use super::origin_robots::{self, OriginRobots};
 use super::signals;
 use super::stop::Stop;
@@ -11,6 +12,7 @@ use crate::crawlers::Registry;
 use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
+use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
@@ -23,6 +25,7 @@ use std::sync::Arc;
 /// The opened rooms. The judge holds the sites, the ledger, the clock and the logs.
 pub struct Rooms {
     pub judge: Arc<Judge>,
+    pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
     pub traps: Traps,
     store: StateStore,
@@ -58,18 +61,27 @@ impl Rooms {
         };
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
+        let (proofs, threads) = identity::open(&settings.identity, registry, &remembered.facts, &store);
         let judge = Arc::new(Judge {
             sites,
             registry,
             ledger: Arc::new(ledger),
+            proofs,
             behaviours: Arc::new(Behaviours::with(traps.clone())),
             clock,
             metrics: Metrics::new(),
+            traffic: Box::default(),
             access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
         });
-        Ok((Rooms { operations: Operations::new(judge.clone()), judge, traps, store }, robots))
+        let lists = threads.start(&judge.proofs, &judge.clock, &judge.metrics)?;
+        let origins = Arc::new(Origins::new(&settings.origins));
+        let operations = Operations::new(judge.clone(), origins.clone());
+        if let Some(lists) = lists {
+            operations.set_lists(lists);
+        }
+        Ok((Rooms { operations, judge, origins, traps, store }, robots))
     }
 
     /// Acts on signals from now on.

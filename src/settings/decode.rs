@@ -4,6 +4,7 @@ mod limits;
 mod listen;
 
 use super::address::{host_pattern, listen_address};
+use super::identity::identity;
 use super::{
     AccessDestination, AddressDetail, EventDestination, EventSettings, OriginSettings, OriginTimeouts, ServerAddress,
     SettingsFile,
@@ -32,7 +33,7 @@ pub fn read(source: &Source) -> (Option<SettingsFile>, Diagnostics) {
 
 fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
-    later(&mut fields, &["identity", "store"], decoder);
+    later(&mut fields, &["store"], decoder);
     let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
     let (access, events, addresses) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
     let said = SettingsFile {
@@ -43,6 +44,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         control: fields.take("control").and_then(|node| or_off(node, decoder, path)),
         state: fields.take("state").and_then(|node| or_off(node, decoder, path)),
         trusted_proxies: fields.take("trusted_proxies").map(|node| read_networks(node, decoder)),
+        identity: fields.take("identity").map(|node| identity(node, decoder)),
         acme_webroot: fields.take("acme_webroot").and_then(|node| path(node, decoder)),
         limits: fields.take("limits").map(|node| limits::limits(node, decoder)).unwrap_or_default(),
         access,

@@ -1,8 +1,8 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, ListenSettings, Logs, OriginSettings,
-    Settings,
+    AccessDestination, AddressDetail, EventDestination, EventSettings, IdentitySettings, Limits, ListenSettings, Logs,
+    OriginSettings, Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ pub struct SettingsFile {
     pub control: Option<Option<PathBuf>>,
     pub state: Option<Option<PathBuf>>,
     pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
+    pub identity: Option<IdentitySettings>,
     pub acme_webroot: Option<PathBuf>,
     pub limits: Limits,
     pub access: Option<AccessDestination>,
@@ -57,6 +58,9 @@ impl SettingsFile {
         for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
             place(path);
         }
+        if let Some(identity) = &mut self.identity {
+            identity.relative_to(directory);
+        }
         if let Some(AccessDestination::File(path)) = &mut self.access {
             place(path);
         }
@@ -76,6 +80,7 @@ impl SettingsFile {
             control: self.control.or(file.control),
             state: self.state.or(file.state),
             trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
+            identity: self.identity.or(file.identity),
             acme_webroot: self.acme_webroot.or(file.acme_webroot),
             limits: file.limits,
             access: self.access.or(file.access),
@@ -104,6 +109,7 @@ impl SettingsFile {
             control: self.control.unwrap_or(defaults.control),
             state: self.state.unwrap_or(defaults.state),
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            identity: self.identity.unwrap_or_default(),
             acme_webroot: self.acme_webroot,
             limits: self.limits,
             logs: Logs {

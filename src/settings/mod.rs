@@ -5,12 +5,14 @@
 mod address;
 mod decode;
 mod file;
+mod identity;
 mod limits;
 mod listen;
 
 pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
+pub use identity::{IdentitySettings, ListSettings};
 pub use limits::Limits;
 pub use listen::{CertificateFiles, Hsts, ListenSettings, TlsSettings};
 
@@ -41,6 +43,8 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Where proof of a claimed crawler comes from.
+    pub identity: IdentitySettings,
     /// Where clients of certificate authorities write their challenges; the origin answers when absent.
     pub acme_webroot: Option<PathBuf>,
     /// Bounds.

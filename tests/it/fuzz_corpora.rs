@@ -54,6 +54,11 @@ fn normal_targets_stay_as_they_are_and_within_bounds() {
 }
 
 #[test]
+fn lists_of_networks_are_read_alike_in_every_shape() {
+    over_seeds("network_list", checks::network_list);
+}
+
+#[test]
 fn policies_are_refused_in_their_place_or_judged_as_published() {
     over_seeds("policy", checks::policy);
 }
@@ -110,6 +115,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "head",
             "html",
             "import",
+            "network_list",
             "policy",
             "proxy_header",
             "robots_file",

@@ -351,7 +351,7 @@ fn the_access_log_says_what_was_decided_and_by_which_rule() {
     ] {
         assert_eq!(line[field], value, "{line}");
     }
-    assert!(line["rule"].as_str().is_some_and(|rule| rule.contains("shop.yaml:9:")), "{line}");
+    assert!(line["rule_source"].as_str().is_some_and(|place| place.contains("shop.yaml:9:")), "{line}");
     assert!(line["version"].as_str().is_some_and(|version| version.len() == 16), "{line}");
 }
 

@@ -35,7 +35,7 @@ static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
         "settings",
         settings::SCHEMA,
         |text| settings::read(&source(text)).1,
-        &["src/settings/decode.rs", "src/settings/decode"],
+        &["src/settings/decode.rs", "src/settings/decode", "src/settings/identity.rs"],
     )
 });
 
@@ -588,6 +588,11 @@ const RIGHT_SETTINGS: &[&str] = &[
     "origins: { hosts: '*.shop.example', servers: http://a, timeouts: { connect: 1ms, idle: 1h } }",
     "trusted_proxies: ['::1', 10.0.0.0/8]\nlogs: { access: '-', addresses: none }\npolicies: 2026",
     "trusted_proxies: 10.0.0.1\nlogs: { access: off }\norigins: []",
+    "identity: {}",
+    "identity: { signatures: No }",
+    "identity: { outgoing: YES, lists: lists/of/networks, resolvers: system }",
+    "identity: { outgoing: on, lists: off, resolvers: ['9.9.9.9', '[::1]:5353', '::1'] }",
+    "identity: { lists: 'https://mirror.example/lists/' }",
     "listen: [{ address: '[::]:443', tls: { certificates: { cert: a, key: b }, hsts: 52w } }, { address: 127.0.0.1:80, redirect: https }]",
     "listen: { address: 127.0.0.1:1, tls: { certificates: [{ cert: a, key: b }], min_version: 1.3, hsts: { max_age: 0 } } }",
     "listen: { address: 127.0.0.1:1, proxy_protocol: yes }\ntrusted_proxies: 10.0.0.1",
@@ -722,6 +727,11 @@ const WRONG_POLICIES: &[&str] = &[
 const WRONG_SETTINGS: &[&str] = &[
     "lissten: 0.0.0.0:80",
     "store: redis",
+    "identity: yes",
+    "identity: { outgoing: maybe }",
+    "identity: { lists: [a, b] }",
+    "identity: { resolvers: [dns.example] }",
+    "identity: { signatures: maybe }",
     "listen: 8080",
     "listen: localhost:80",
     "listen: { tls: yes }",

@@ -7,8 +7,8 @@ mod site;
 
 use super::{Failure, run};
 use crate::settings::{
-    AccessDestination, Limits, ListenSettings, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings,
-    TlsSettings,
+    AccessDestination, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, OriginTimeouts, ServerAddress,
+    Settings, TlsSettings,
 };
 use crate::telemetry::start_tracing;
 use std::fs;
@@ -56,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
         trusted_proxies: Vec::new(),
+        identity: IdentitySettings::default(),
         acme_webroot: None,
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },

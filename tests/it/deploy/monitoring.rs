@@ -53,7 +53,7 @@ fn expressions() -> Vec<String> {
 }
 
 fn filled_in(expression: &str) -> String {
-    let mut filled = expression.replace("$__rate_interval", "1m");
+    let mut filled = expression.replace("$__rate_interval", "1m").replace("$__range", "1h");
     for name in ["job", "instance", "site"] {
         filled = filled.replace(&format!("${name}"), ".+");
     }
@@ -232,6 +232,18 @@ fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
         assert!(word.as_str().is_some_and(|word| !word.is_empty()), "{number}");
     }
     assert!(panels.iter().any(|panel| asks(&panel, "crawlgate_origin_robots_last_success_timestamp_seconds{")));
+}
+
+/// A crawler comes a few times an hour: nobody reads that as requests a second.
+#[test]
+fn requests_of_crawlers_are_counted_in_the_dashboard_and_not_rated() {
+    let panels = panels(&json(DASHBOARD));
+    let expressions = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    for expression in expressions.map(|target| target["expr"].as_str().expect("an expression")) {
+        assert!(!expression.contains("rate(crawlgate_") || expression.contains("_bucket"), "{expression}");
+    }
+    let kept = panels.iter().find(|panel| panel["title"] == "Who kept to it").expect("the panel");
+    assert_eq!(kept["targets"].as_array().map(Vec::len), Some(3), "requests, violations, and the share");
 }
 
 #[test]

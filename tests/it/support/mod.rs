@@ -2,6 +2,7 @@
 //! client that says exactly what it is told to say.
 
 mod client;
+pub mod dns;
 pub mod http2;
 pub mod kinds;
 pub mod nginx;
@@ -56,6 +57,7 @@ pub struct Setup {
     arguments: Vec<String>,
     environment: Vec<(String, PathBuf)>,
     wrapper: Vec<String>,
+    is_policy_directory_named: bool,
 }
 
 impl Setup {
@@ -72,7 +74,15 @@ impl Setup {
             arguments: Vec::new(),
             environment: Vec::new(),
             wrapper: Vec::new(),
+            is_policy_directory_named: true,
         }
+    }
+
+    /// With the default policy directory, which is not there yet.
+    pub fn without_policy_directory(mut self) -> Setup {
+        fs::remove_dir(self.policies()).expect("an empty policy directory");
+        self.is_policy_directory_named = false;
+        self
     }
 
     /// With a policy file.
@@ -140,11 +150,14 @@ impl Setup {
     fn spawn(&self) -> Child {
         let directory = self.directory.path();
         let file = directory.join("crawlgate.yaml");
+        let policies = match self.is_policy_directory_named {
+            true => format!("policies: {}\n", self.policies().display()),
+            false => String::new(),
+        };
         let text = format!(
-            "listen: {}\n{}\npolicies: {}\nadmin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
+            "listen: {}\n{}\n{policies}admin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
             self.listen,
             self.origins,
-            self.policies().display(),
             directory.join("control.sock").display(),
             directory.join("state").display(),
             self.settings
@@ -152,7 +165,12 @@ impl Setup {
         fs::write(&file, text).expect("crawlgate.yaml");
         let binary = env!("CARGO_BIN_EXE_crawlgate").to_owned();
         let mut command = self.wrapper.iter().chain([&binary]);
-        Command::new(command.next().expect("a program"))
+        let mut process = Command::new(command.next().expect("a program"));
+        // The default policy directory is below the working directory.
+        if !self.is_policy_directory_named {
+            process.current_dir(directory);
+        }
+        process
             .args(command)
             .args(["run", "--config"])
             .arg(&file)

@@ -1,5 +1,5 @@
-//! A table by hash that holds so much at the most: what the ledger remembers of single crawlers and addresses. Where it
-//! is full, what is over goes, and where that is not enough, what is over the soonest.
+//! A table by hash that holds so much at the most: what is remembered of single crawlers and addresses. Where it is
+//! full, what is over goes, and where that is not enough, what is over the soonest.
 //!
 //! Knows hashes and when an entry is over; knows nothing of what the entries are.
 
@@ -95,6 +95,13 @@ impl<V: Ends> Bounded<V> {
         }
         shard.insert(hash, entry);
         Ok(())
+    }
+
+    /// Forgets an entry.
+    pub fn remove(&self, hash: u64) {
+        if self.shard(hash).remove(&hash).is_some() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Forgets what `keep` does not keep, and says how many entries that were. One shard is locked after the other.
