@@ -111,7 +111,6 @@ fn host_without_an_origin_is_a_502_that_names_it() {
     let body: Value = serde_json::from_slice(&answer.body).expect("JSON");
     assert_eq!(body["error"], "no_origin");
     assert!(body["message"].as_str().is_some_and(|said| said.contains("forgotten.example")), "{body}");
-    assert!(gate.get("<b>.example", "/", "Accept: text/html\r\n").text().contains("&lt;b&gt;.example"));
     let seconds = flood(&gate, 30, "forgotten.example", "/a", "");
     let logged = lines(&gate, "no origin is configured for this host");
     assert!((1..=seconds as usize + 2).contains(&logged.len()), "{seconds} seconds: {logged:#?}");
@@ -119,7 +118,7 @@ fn host_without_an_origin_is_a_502_that_names_it() {
     let found = wait_for_problem(&gate, "no_origin");
     assert_eq!(found["without_origin"]["hosts"][0], serde_json::json!(["forgotten.example", 31]));
     assert!(message(&found, "no_origin").contains("forgotten.example: 31"));
-    gate.wait_for_metric("crawlgate_upstream_failures_total{reason=\"no_origin\"}", 32.0);
+    gate.wait_for_metric("crawlgate_upstream_failures_total{reason=\"no_origin\"}", 31.0);
     assert_eq!(gate.get("shop.example", "/", "").status, 200);
 }
 

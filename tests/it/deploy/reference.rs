@@ -2,11 +2,13 @@
 
 use super::files::{says, text};
 use crate::support::dns::{Dns, Reply};
-use crate::support::{BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, eventually, read};
+use crate::support::{Authority, BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, TlsConnection, eventually, read};
+use rustls::version::TLS13;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
+use tempfile::TempDir;
 
 const PAGE: &str = "docs/logs-and-metrics.md";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
@@ -74,7 +76,7 @@ fn documented() -> BTreeMap<String, Metric> {
 }
 
 /// A host that was observed for a day and longer, with each thing that is counted or logged.
-fn busy() -> (Origin, Gate) {
+fn busy() -> ((Origin, TempDir), Gate) {
     let origin = Origin::start(|request, stream| {
         let media = if request.target() == "/robots.txt" { "text/plain" } else { "text/html" };
         let page = "<html><head></head></html>";
@@ -88,9 +90,15 @@ fn busy() -> (Origin, Gate) {
         origin.address
     );
     let logs = "trusted_proxies: [127.0.0.1]\nlogs: { access: access.log, events: { to: events.log, rate: 1 } }";
+    let (authority, directory) = (Authority::new(), tempfile::tempdir().expect("a directory"));
+    authority.certify(directory.path(), "site", &["site.test"], 2100);
+    let file = |end: &str| directory.path().join(format!("site.{end}")).display().to_string();
+    let tls = format!("tls: {{ certificates: [{{ cert: {}, key: {} }}] }}", file("pem"), file("key"));
+    let listeners = format!("[127.0.0.1:0, {{ address: 127.0.0.1:0, {tls} }}]");
     let dns = Dns::start(|_| Reply::NxDomain);
     let identity = format!("identity: {{ outgoing: yes, lists: lists, resolvers: ['{}'] }}", dns.address);
-    let setup = Setup::before("").with_origins(&origins).settings(logs).settings(&identity).with_clock();
+    let setup = Setup::before("").with_origins(&origins).listeners(&listeners).settings(logs).settings(&identity);
+    let setup = setup.with_clock();
     let list = setup.policies().with_file_name("lists").join("openai.com/gptbot.json");
     fs::create_dir_all(list.parent().expect("a directory")).expect("a directory");
     fs::write(&list, "192.0.2.0/24\n").expect("a list");
@@ -118,7 +126,12 @@ fn busy() -> (Origin, Gate) {
     ] {
         ask(&gate, host, target, agent);
     }
-    (origin, gate)
+    let config = authority.client(&["http/1.1"], &[&TLS13]);
+    drop(TlsConnection::open(gate.listening[1], "site.test", &config).expect("a handshake"));
+    let mut connection = gate.connect();
+    connection.send("GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(connection.response("GET").status, 400);
+    ((origin, directory), gate)
 }
 
 /// The fields of the lines of a log: all of them, and those that each line has. Lines that only count have no method.
