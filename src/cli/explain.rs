@@ -7,7 +7,7 @@ use crate::crawlers::Registry;
 use crate::policy::{ParsedVersion, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, Kind, ResponseFacts, explain_for,
+    Behaviour, CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind, ResponseFacts, explain_for,
     identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
@@ -108,25 +108,30 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             explain_for(&Case { registry, facts, claimant, cached_versions }, Behaviour::default(), &response)
         }
     };
+    print(arguments, &explanation, &snapshot)
+}
+
+/// Shows the answer, and what only the running crawlgate knows. A host without a site is a finding.
+fn print(arguments: &Arguments, explanation: &Explanation, snapshot: &Snapshot) -> Result<(), Failure> {
     let claimed = explanation.site.is_some();
     if arguments.json {
-        print_json(&explanation)?;
+        print_json(explanation)?;
         return if claimed { Ok(()) } else { Err(Failure::Findings) };
     }
     let mut out = std::io::stdout().lock();
     let colour = super::colour(&out);
-    out.write_all(explanation.to_text(&snapshot, colour).as_bytes())?;
+    out.write_all(explanation.to_text(snapshot, colour).as_bytes())?;
     if explanation.identity == Identity::Impostor {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
-    if claimed {
-        if explanation.kind == Kind::Unproven && arguments.held.is_none() {
-            writeln!(out, "\n{ASK_THE_RUNNING_ONE}")?;
-        }
-        return Ok(());
+    if !claimed {
+        let (policies, host) = (arguments.policies.display(), &arguments.host);
+        return Err(Failure::Found(format!("no policy in {policies} is for {host}")));
     }
-    let (policies, host) = (arguments.policies.display(), &arguments.host);
-    Err(Failure::Found(format!("no policy in {policies} is for {host}")))
+    if explanation.kind == Kind::Unproven && arguments.held.is_none() {
+        writeln!(out, "\n{ASK_THE_RUNNING_ONE}")?;
+    }
+    Ok(())
 }
 
 /// The earlier robots.txt that `--held` names, if it names a file.
