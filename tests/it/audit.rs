@@ -1,0 +1,3 @@
+//! `audit` on logs of several servers, as a process.
+
+use crate::support::Directory;
