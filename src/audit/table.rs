@@ -14,8 +14,8 @@ const SHOWN_OF_LISTS: usize = 10;
 pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
     crawlers(out, report)?;
-    list(out, "Rules against which was fetched", report.rules.iter().map(rule))?;
-    list(out, "Disallowed URLs that were fetched most (without their query)", report.urls.iter().map(top))?;
+    list(out, "Rules that disallowed most of it", report.rules.iter().map(rule))?;
+    list(out, "Disallowed URLs that were requested most, without their query", report.urls.iter().map(top))?;
     list(out, "Unlisted bots by what they call themselves", report.unlisted.iter().map(top))?;
     for damaged in &report.damaged {
         writeln!(out, "\n{} breaks off: {}; it was read up to there.", damaged.file, damaged.error)?;
@@ -23,8 +23,8 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.unreadable > 0 {
         writeln!(
             out,
-            "\n{} lines could not be read (--format describes other formats), like",
-            thousands(report.unreadable)
+            "\n{} could not be read (--format describes other formats), like",
+            plural(report.unreadable, "line")
         )?;
         for example in &report.examples {
             writeln!(out, "  {}:{}: {}", example.file, example.line, example.text)?;
@@ -34,25 +34,25 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    write!(out, "{} lines", thousands(report.lines))?;
+    write!(out, "{}", plural(report.lines, "line"))?;
     if let (Some(from), Some(to)) = (report.from, report.to) {
         write!(out, " from {from} to {to}")?;
     }
     writeln!(out)?;
-    for (number, text) in [
-        (report.no_request, "lines about connections without a request"),
-        (report.other_hosts, "requests to hosts that are not judged (or to no host: see --host)"),
-        (report.no_user_agent, "requests in lines without a user agent: the Common format does not tell crawlers"),
-        (report.people.requests, "requests of people"),
+    for (number, word, text) in [
+        (report.no_request, "line", "about connections without a request"),
+        (report.other_hosts, "request", "to hosts that are not judged (or to no host: see --host)"),
+        (report.no_user_agent, "request", "in lines without a user agent: the Common format does not tell crawlers"),
+        (report.people.requests, "request", "of people"),
     ] {
         if number > 0 {
-            writeln!(out, "{} {text}", thousands(number))?;
+            writeln!(out, "{} {text}", plural(number, word))?;
         }
     }
     writeln!(
         out,
-        "{} disallowed fetches, {} of them certain: no robots.txt that the crawler may have used allows them",
-        thousands(report.disallowed),
+        "{} of disallowed URLs, {} certain: no robots.txt that the crawler may have used allows them",
+        plural(report.disallowed, "request"),
         thousands(report.certain)
     )
 }
@@ -67,7 +67,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         for title in titles {
             write!(out, "  {title:>11}")?;
         }
-        writeln!(out, "  {:>9}  {:>9}", "sent", "of that disallowed")?;
+        writeln!(out, "  {:>9}  {:>9}", "sent", "disallowed")?;
         for crawler in judged.iter().take(SHOWN) {
             write!(out, "{:<width$}", crawler.id)?;
             let would = crawler.would.get("block").copied().unwrap_or(0);
@@ -95,8 +95,8 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let more = if others.len() > names.len() { ", ..." } else { "" };
         writeln!(
             out,
-            "\n{} requests of tools that robots.txt does not concern: {}{more}",
-            thousands(requests),
+            "\n{} of tools that robots.txt does not concern: {}{more}",
+            plural(requests, "request"),
             names.join(", ")
         )?;
     }
@@ -123,6 +123,10 @@ fn list(out: &mut impl Write, title: &str, entries: impl Iterator<Item = (u64, S
         writeln!(out, "{:>12}  {text}", thousands(count))?;
     }
     Ok(())
+}
+
+fn plural(number: u64, word: &str) -> String {
+    format!("{} {word}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
 /// A number with commas: `1,234,567`.

@@ -30,8 +30,8 @@ pub fn clf(text: &[u8]) -> Option<Timestamp> {
     let local = seconds([digits(&text[7..11])?, month, digits(&text[..2])?], &text[12..20])?;
     let zone = digits(&text[22..24])? * 3_600 + digits(&text[24..26])? * 60;
     match text[21] {
-        b'+' => Some(Timestamp(local - zone)),
-        b'-' => Some(Timestamp(local + zone)),
+        b'+' => Timestamp(local - zone).writable(),
+        b'-' => Timestamp(local + zone).writable(),
         _ => None,
     }
 }

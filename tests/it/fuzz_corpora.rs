@@ -59,6 +59,11 @@ fn policies_are_refused_in_their_place_or_judged_as_published() {
 }
 
 #[test]
+fn log_lines_are_read_or_refused_and_say_the_same_when_written_again() {
+    over_seeds("log_line", checks::log_line);
+}
+
+#[test]
 fn tags_that_are_sent_on_say_what_was_read() {
     over_seeds("tags", checks::tags);
 }
@@ -87,7 +92,17 @@ fn every_target_has_its_check_and_its_seeds() {
     };
     assert_eq!(
         names("fuzz_targets"),
-        ["html", "import", "policy", "robots_file", "robots_pattern", "robots_target", "tags", "user_agent"]
+        [
+            "html",
+            "import",
+            "log_line",
+            "policy",
+            "robots_file",
+            "robots_pattern",
+            "robots_target",
+            "tags",
+            "user_agent"
+        ]
     );
     assert_eq!(names("seeds"), names("fuzz_targets"));
 }
