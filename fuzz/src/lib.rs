@@ -5,7 +5,7 @@
 
 use crawlgate::crawlers::{Claim, Registry, SiteMarkers};
 use crawlgate::indexing::{Scope, octets, parse_lines};
-use crawlgate::logs::{Line, LineFormat, Pattern};
+use crawlgate::logs::{FormatString, Line, LineFormat};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
     Bound, Dialect, File, FileVerdict, Key, LITERAL_STAR, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch,
@@ -452,8 +452,8 @@ pub fn log_line(data: &[u8]) {
         Some(end) => (&data[..end], &data[end + 1..]),
         None => (b"".as_slice(), data),
     };
-    let pattern = std::str::from_utf8(format).ok().and_then(|format| Pattern::parse(format).ok());
-    for format in [Some(LineFormat::Detect), pattern.map(LineFormat::Pattern)].into_iter().flatten() {
+    let pattern = std::str::from_utf8(format).ok().and_then(|format| FormatString::parse(format).ok());
+    for format in [Some(LineFormat::Detect), pattern.map(LineFormat::FormatString)].into_iter().flatten() {
         let Some(Line::Request(record)) = format.read(line) else { continue };
         assert!(!record.target.is_empty() && record.time.writable().is_some());
         // Signs in place of octets that are no UTF-8 take three octets each.

@@ -2,7 +2,7 @@
 //! rules.
 
 use super::input::Input;
-use super::report::Report;
+use super::report::{Damaged, Report};
 use super::rules::Rules;
 use super::tally::Tally;
 use super::worker::{Chunk, Worker};
@@ -82,15 +82,12 @@ pub fn audit(
     Ok(Report::new(tally, rules, registry, &names, read?))
 }
 
-/// A log that breaks off, and why.
-pub type Damage = (String, String);
-
 struct Reading<'a> {
     sender: SyncSender<Chunk>,
     size: Option<u64>,
     taken: Arc<AtomicU64>,
     lines: u64,
-    damaged: Vec<Damage>,
+    damaged: Vec<Damaged>,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -110,12 +107,13 @@ impl Reading<'_> {
             let taken = self.taken.load(Ordering::Relaxed);
             (self.progress)(Progress { taken, size: self.size, lines: self.lines });
         }
-        self.damaged.extend(opened.damage.map(|error| (input.name(), error.to_string())));
+        let damaged = |error: io::Error| Damaged { file: input.name(), error: error.to_string() };
+        self.damaged.extend(opened.damage.map(damaged));
         Ok(())
     }
 
     /// No more chunks follow: the workers end.
-    fn end(self) -> Vec<Damage> {
+    fn end(self) -> Vec<Damaged> {
         self.damaged
     }
 }

@@ -1,6 +1,5 @@
 //! The result of an audit as data: [`Report`], which is also the JSON. Made once from the merged tally; prints nothing.
 
-use super::pool::Damage;
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
 use super::tally::{Row, RuleKey, Tally};
@@ -130,7 +129,7 @@ impl Report {
         rules: &Rules,
         registry: &Registry,
         names: &[String],
-        damaged: Vec<Damage>,
+        damaged: Vec<Damaged>,
     ) -> Report {
         let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
         let all = rule_counts(tally.rows.values().flat_map(|row| &row.rules), &sites);
@@ -154,7 +153,7 @@ impl Report {
             lines: tally.lines,
             unreadable: tally.unreadable,
             examples: examples.collect(),
-            damaged: damaged.into_iter().map(|(file, error)| Damaged { file, error }).collect(),
+            damaged,
             no_request: tally.no_request,
             no_user_agent: tally.no_user_agent,
             other_hosts: tally.other_hosts,

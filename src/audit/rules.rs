@@ -61,8 +61,6 @@ pub struct Found<'a> {
     pub index: usize,
     /// The site.
     pub entry: &'a SiteEntry,
-    /// What a crawler may have cached.
-    pub cached: CachedVersions<'a>,
 }
 
 impl Rules {
@@ -111,23 +109,26 @@ impl Rules {
     pub(super) fn find(&self, host: Option<&[u8]>, time: Timestamp) -> Option<Found<'_>> {
         match (&self.snapshot, host) {
             (None, _) => self.at(time),
-            (Some(_), None) if self.entries.len() == 1 => self.whole(0),
+            (Some(_), None) if self.entries.len() == 1 => self.entry(0),
             (Some(_), None) => None,
-            (Some(snapshot), Some(host)) => self.whole(snapshot.site_for_host(host)?),
+            (Some(snapshot), Some(host)) => self.entry(snapshot.site_for_host(host)?),
         }
     }
 
-    fn whole(&self, index: usize) -> Option<Found<'_>> {
-        let cached = CachedVersions { basis: HistoryBasis::Declared, was_served: true, ..CachedVersions::default() };
-        Some(Found { index, entry: &self.entries.get(index)?.entry, cached })
+    fn entry(&self, index: usize) -> Option<Found<'_>> {
+        Some(Found { index, entry: &self.entries.get(index)?.entry })
     }
 
     /// Before the first known file that file is taken to have been in force, and proves nothing.
     fn at(&self, time: Timestamp) -> Option<Found<'_>> {
         let after = self.entries.partition_point(|in_force| in_force.since.is_none_or(|since| since <= time));
-        let index = after.saturating_sub(1);
-        let in_force = self.entries.get(index)?;
-        let cached_since = Timestamp(time.0.saturating_sub_unsigned(self.grace.as_secs()));
+        self.entry(after.saturating_sub(1))
+    }
+
+    /// What a crawler may have cached that is documented to keep a robots.txt for `kept`.
+    pub(super) fn cached(&self, index: usize, time: Timestamp, kept: Duration) -> CachedVersions<'_> {
+        let Some(in_force) = self.entries.get(index) else { return CachedVersions::default() };
+        let cached_since = Timestamp(time.0.saturating_sub_unsigned(self.grace.max(kept).as_secs()));
         let mut cached = 0;
         for (place, version) in in_force.superseded.iter().enumerate() {
             cached |= u64::from(version.superseded_at >= cached_since) << place;
@@ -137,8 +138,7 @@ impl Rules {
         let is_whole = begins.is_none_or(|begins| begins < cached_since) && cached.count_ones() < u64::BITS;
         let basis = if is_whole { HistoryBasis::Declared } else { HistoryBasis::Unknown };
         let versions = in_force.superseded.as_slice();
-        let cached = CachedVersions { versions, cached, basis, was_served: true, ..CachedVersions::default() };
-        Some(Found { index, entry: &in_force.entry, cached })
+        CachedVersions { versions, cached, basis, was_served: true, ..CachedVersions::default() }
     }
 }
 

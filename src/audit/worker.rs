@@ -9,6 +9,7 @@ use crate::policy::HostHistory;
 use crate::policy::site::name_and_port;
 use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Scratch, claim_label, decide_for};
 use ahash::AHashMap;
+use std::time::Duration;
 
 /// User agents whose claim is remembered, of all entries together; then all are forgotten.
 const REMEMBERED: usize = 20_000;
@@ -132,7 +133,12 @@ impl<'a> Worker<'a> {
         };
         let history = HostHistory::none();
         let claimant = Claimant { site: found.index, entry: found.entry, history, claim };
-        let case = Case { registry: self.registry, facts, claimant, cached_versions: found.cached };
+        let kept = match claim {
+            Claim::Known(crawler) => self.registry.robots_cache(crawler).1,
+            Claim::Nobody | Claim::Token(_) | Claim::Other | Claim::Tool => Duration::ZERO,
+        };
+        let cached_versions = self.rules.cached(found.index, record.time, kept);
+        let case = Case { registry: self.registry, facts, claimant, cached_versions };
         let decision = decide_for(&case, Behaviour::default(), &mut self.scratch);
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;

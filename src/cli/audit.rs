@@ -4,7 +4,7 @@ use super::origin_copy::OriginFrom;
 use super::{Failure, policies, print_json, tester};
 use crate::audit::{self, Input, Options, Progress, PublishedFile, Report, Rules, thousands};
 use crate::crawlers::Registry;
-use crate::logs::{LineFormat, Pattern};
+use crate::logs::{FormatString, LineFormat};
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use clap::ValueEnum;
@@ -110,8 +110,8 @@ fn input(log: &std::path::Path) -> Input {
 fn format(format: Option<&str>) -> Result<LineFormat, Failure> {
     match format {
         None => Ok(LineFormat::Detect),
-        Some(format) => match Pattern::parse(format) {
-            Ok(pattern) => Ok(LineFormat::Pattern(pattern)),
+        Some(format) => match FormatString::parse(format) {
+            Ok(pattern) => Ok(LineFormat::FormatString(pattern)),
             Err(error) => Err(Failure::Usage(format!("--format: {error}"))),
         },
     }

@@ -1,4 +1,4 @@
-//! Formats as nginx's `log_format` writes them: [`Pattern`] is a list of literals and variables. A variable ends where the
+//! Formats as nginx's `log_format` writes them: [`FormatString`] is a list of literals and variables. A variable ends where the
 //! literal behind it begins, which nginx's escapes make safe. Variables that say nothing of the request are passed over.
 
 use super::{Line, Record, moment, number, or_empty, owned_request_line, unescape};
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// A format, ready to read lines.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct FormatString {
     /// What lines begin with.
     start: Box<[u8]>,
     /// Each variable with the literal behind it; the last one may have none.
@@ -41,12 +41,12 @@ pub enum FormatError {
     Missing(&'static str),
 }
 
-impl Pattern {
+impl FormatString {
     /// Reads a format, like `$remote_addr [$time_local] "$request" $status "$http_user_agent"`.
     ///
     /// # Errors
     /// It has no time, no request or no user agent, or two variables stand side by side.
-    pub fn parse(format: &str) -> Result<Pattern, FormatError> {
+    pub fn parse(format: &str) -> Result<FormatString, FormatError> {
         let mut pieces = format.split('$');
         let start = pieces.next().unwrap_or_default().as_bytes().into();
         let mut variables: Vec<(Variable, memmem::Finder<'static>)> = Vec::new();
@@ -74,7 +74,7 @@ impl Pattern {
         if !has(&[Variable::UserAgent]) {
             return Err(FormatError::Missing("user agent: add `\"$http_user_agent\"`"));
         }
-        Ok(Pattern { start, variables })
+        Ok(FormatString { start, variables })
     }
 
     /// Reads a line.

@@ -8,7 +8,7 @@ mod format;
 mod json;
 mod moment;
 
-pub use format::{FormatError, Pattern};
+pub use format::{FormatError, FormatString};
 
 use crate::time::Timestamp;
 use std::borrow::Cow;
@@ -48,7 +48,7 @@ pub enum LineFormat {
     #[default]
     Detect,
     /// As a pattern says.
-    Pattern(Pattern),
+    FormatString(FormatString),
 }
 
 impl LineFormat {
@@ -62,7 +62,7 @@ impl LineFormat {
     /// ```
     pub fn read<'a>(&self, line: &'a [u8]) -> Option<Line<'a>> {
         match self {
-            LineFormat::Pattern(pattern) => pattern.read(line),
+            LineFormat::FormatString(pattern) => pattern.read(line),
             LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => json::read(line),
             LineFormat::Detect => clf::read(line),
         }

@@ -1,4 +1,4 @@
-use super::{FormatError, Line, LineFormat, Pattern, Record, moment};
+use super::{FormatError, FormatString, Line, LineFormat, Record, moment};
 use crate::time::Timestamp;
 
 const AT: Timestamp = Timestamp(1_795_341_600); // 2026-11-22T10:00:00Z
@@ -64,8 +64,8 @@ fn json_lines_of_four_servers_are_read() {
 #[test]
 fn a_format_string_names_the_fields() {
     let read = |format: &str, line: &str| {
-        let pattern = Pattern::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
-        match LineFormat::Pattern(pattern).read(line.as_bytes()) {
+        let pattern = FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));
+        match LineFormat::FormatString(pattern).read(line.as_bytes()) {
             Some(Line::Request(record)) => shown(&record),
             other => format!("{other:?}"),
         }
@@ -81,9 +81,9 @@ fn a_format_string_names_the_fields() {
         read("$msec ${request_method} $uri?$args $http_user_agent", "1795341600.9 GET /a?- GPTBot/1.2 (x)"),
         "none GET /a 0 0 GPTBot/1.2 (x)"
     );
-    assert_eq!(Pattern::parse("$msec$status x").err(), Some(FormatError::NoSeparator("msec".into())));
+    assert_eq!(FormatString::parse("$msec$status x").err(), Some(FormatError::NoSeparator("msec".into())));
     for format in ["$request $http_user_agent", "$msec $http_user_agent", "$msec $request"] {
-        assert!(matches!(Pattern::parse(format), Err(FormatError::Missing(_))), "{format}");
+        assert!(matches!(FormatString::parse(format), Err(FormatError::Missing(_))), "{format}");
     }
 }
 

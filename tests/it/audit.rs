@@ -9,6 +9,7 @@ use tempfile::TempDir;
 const GPTBOT: &str =
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const AHREFS: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
 const BROWSER: &str =
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /cart/\nAllow: /cart/help\n";
@@ -119,6 +120,10 @@ fn every_request_is_judged_by_the_files_of_its_time() {
     assert_eq!(crawler(&case.json(&files), "bingbot")["would"], json!({"block": 1}));
     let no_grace = [files.as_slice(), &["--grace", "10m"]].concat();
     assert_eq!(numbers(&case.json(&no_grace), "bingbot"), [4, 2, 2, 0, 0]);
+    // AhrefsBot is documented to keep a robots.txt for a week.
+    case.write("kept.log", lines.concat().replace(BINGBOT, AHREFS).as_bytes());
+    let kept = [&files[..4], &["kept.log"]].concat();
+    assert_eq!(numbers(&case.json(&kept), "ahrefsbot"), [4, 2, 0, 2, 0]);
     // Before the first known file, and as long as crawlers may have used an unknown one, nothing is proven.
     let late = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "access.log"];
     assert_eq!(numbers(&case.json(&late), "bingbot"), [4, 4, 1, 0, 3]);
