@@ -40,15 +40,43 @@ pub fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
     Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
 }
 
-/// Whether a request carries a licence token: `Authorization: License TOKEN`, the scheme in any case (RFC 9110 section
-/// 11.1). The token is not looked into.
+/// Whether a request carries a licence token. The token is not looked into.
 pub fn has_license_token(headers: &HeaderMap) -> bool {
-    headers.get_all(header::AUTHORIZATION).iter().any(|line| {
-        let line = line.as_bytes().trim_ascii();
-        let scheme = line.iter().position(|octet| *octet == b' ').unwrap_or(line.len());
-        let (scheme, token) = line.split_at(scheme);
-        scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
-    })
+    headers.get_all(header::AUTHORIZATION).iter().any(|line| is_license_token(line.as_bytes()))
+}
+
+/// Whether this value of Authorization is a licence token: `License TOKEN`, the scheme in any case (RFC 9110 section
+/// 11.1).
+pub fn is_license_token(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let scheme = value.iter().position(|octet| *octet == b' ').unwrap_or(value.len());
+    let (scheme, token) = value.split_at(scheme);
+    scheme.eq_ignore_ascii_case(b"License") && !token.trim_ascii().is_empty()
+}
+
+/// The fields of a signature, as they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignatureFields<'a> {
+    /// `Signature-Input`.
+    pub input: &'a str,
+    /// `Signature`.
+    pub signature: &'a str,
+    /// `Signature-Agent`.
+    pub agent: &'a str,
+}
+
+impl<'a> SignatureFields<'a> {
+    /// These fields, if they are a signature.
+    pub fn if_present(self) -> Option<SignatureFields<'a>> {
+        (!self.input.is_empty() && !self.signature.is_empty()).then_some(self)
+    }
+}
+
+/// The signature of a request (RFC 9421), if it has one. Each field is taken from one line.
+pub fn signature(headers: &HeaderMap) -> Option<SignatureFields<'_>> {
+    let field = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (input, signature, agent) = (field("signature-input"), field("signature"), field("signature-agent"));
+    SignatureFields { input, signature, agent }.if_present()
 }
 
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines

@@ -11,6 +11,7 @@
 //! | floor | room | what lives there |
 //! |---|---|---|
 //! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
+//! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
@@ -20,6 +21,7 @@
 //! | 4 | [`origin`] | upstreams: addresses, background resolution, balancing; the origin's own robots.txt |
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
+//! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
 //! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
 //! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |
@@ -33,11 +35,13 @@
 //! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | -1 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
+//! | -1 | `bounded` | a table by hash that holds so much at the most; not part of the engine |
 //! | -1 | [`clock`] | what time it is, and how much was lived through; not part of the engine |
 //! | -2 | [`time`] | a moment and its spellings: the ground that every floor stands on |
 //!
-//! A request, in order: `gateway::early` checks it and finds the client's address; `gateway::request` hands
-//! [`judge::RequestFacts`] to [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
+//! A request, in order: over HTTP/1 `edge::head` checks it and `edge::desk` finds the client's address; over HTTP/2
+//! `gateway::early` does both. `edge::desk` or `gateway::request` hands [`judge::RequestFacts`] to
+//! [`judge::Judge::judge`], which asks the ledger and [`verdict::decide`]. A request that
 //! does not pass gets its answer from [`answers::Answers`]. For one that passes `gateway::peer` takes a prepared address
 //! from [`origin`], and `gateway::forward`, `gateway::response` and `gateway::body` have [`forwarding`] write heads and
 //! pages. `gateway::logging` hands the [`judge::Outcome`] to
@@ -73,10 +77,14 @@ pub mod admin;
 pub mod answers;
 #[cfg(feature = "proxy")]
 pub mod audit;
+#[cfg(feature = "gate")]
+mod bounded;
 #[cfg(feature = "proxy")]
 pub mod cli;
 #[cfg(feature = "gate")]
 pub mod clock;
+#[cfg(feature = "proxy")]
+pub mod edge;
 #[cfg(feature = "gate")]
 pub mod forwarding;
 #[cfg(feature = "proxy")]
@@ -85,6 +93,8 @@ pub mod gateway;
 pub mod heads;
 #[cfg(feature = "html")]
 pub mod html;
+#[cfg(feature = "gate")]
+pub mod identity;
 #[cfg(feature = "gate")]
 pub mod judge;
 #[cfg(feature = "gate")]

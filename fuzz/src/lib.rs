@@ -3,7 +3,7 @@
 //!
 //! Each check compares the engine with something written apart from it: a naive search, a second reading, the input.
 
-use crawlgate::crawlers::{Claim, Registry, SiteMarkers};
+use crawlgate::crawlers::{Claim, Registry, SiteMarkers, read_list};
 use crawlgate::indexing::{Scope, octets, parse_lines};
 use crawlgate::logs::{FormatString, Line, LineFormat};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
@@ -69,6 +69,17 @@ pub fn robots_file(data: &[u8]) {
             }
         }
     }
+}
+
+/// Any bytes as a published list of networks: what is read can be written in two shapes, and is read from both alike.
+pub fn network_list(data: &[u8]) {
+    let Ok(networks) = read_list(data) else { return };
+    assert!(!networks.is_empty());
+    assert!(networks.iter().all(|network| network.trunc() == *network), "a network with bits of a host");
+    let texts: Vec<String> = networks.iter().map(ToString::to_string).collect();
+    assert_eq!(read_list(texts.join("\n").as_bytes()).as_ref(), Ok(&networks), "as lines");
+    let strings: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    assert_eq!(read_list(format!("[{}]", strings.join(",")).as_bytes()).as_ref(), Ok(&networks), "as JSON");
 }
 
 /// Something that a pattern matches: wildcards stand for a letter, an anchor for the end.
@@ -476,5 +487,111 @@ pub fn log_line(data: &[u8]) {
         if record.user_agent.as_deref() != Some(b"-") {
             assert_eq!(again.user_agent.unwrap_or_default(), record.user_agent.unwrap_or_default());
         }
+    }
+}
+
+/// Any octets as what a client sends: a head that is taken is one that a plain reader of lines understands in the same way,
+/// and where it ends does not depend on the pieces that it comes in.
+#[cfg(feature = "proxy")]
+pub fn head(data: &[u8]) {
+    use crawlgate::edge::{Framing, MOST_FIELDS, Request, Scanner};
+    use crawlgate::settings::Limits;
+    let limits = Limits { target: 256, headers: 1_024, fields: 16, ..Limits::DEFAULT };
+    let whole = Scanner::new(&limits).scan(data);
+    let mut scanner = Scanner::new(&limits);
+    let singly = (0..=data.len()).find_map(|end| scanner.scan(&data[..end]).transpose()).transpose();
+    assert_eq!(singly, whole);
+    let Ok(Some(place)) = whole else { return };
+    let head = &data[place];
+    let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let Ok((request, fields)) = Request::read(head, &mut room, &limits) else { return };
+    assert!(head.ends_with(b"\r\n\r\n") && !head.contains(&0));
+    let lines: Vec<&[u8]> =
+        head[..head.len() - 4].split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end()).collect();
+    let (line, rest) = lines.split_first().expect("a request line");
+    let words: Vec<&[u8]> = line.split(|octet| *octet == b' ').collect();
+    let version: &[u8] = if request.is_http10 { b"HTTP/1.0" } else { b"HTTP/1.1" };
+    assert_eq!(words, [request.method, request.target, version]);
+    assert_eq!(fields.len(), rest.len());
+    let of = |name: &str| -> Vec<&[u8]> {
+        let pairs = rest.iter().filter_map(|line| {
+            let colon = line.iter().position(|octet| *octet == b':')?;
+            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+        });
+        pairs.collect()
+    };
+    let hosts = of("host");
+    assert!(hosts.len() <= 1 && (request.is_http10 || hosts.len() == 1));
+    assert_eq!(hosts.first().copied().unwrap_or_default(), request.host);
+    assert!(!request.host.iter().any(|octet| octet.is_ascii_whitespace() || b"/@,?#\\".contains(octet)));
+    match (of("content-length").as_slice(), of("transfer-encoding").as_slice()) {
+        ([], []) => assert_eq!(request.framing, Framing::None),
+        ([length], []) => {
+            let length: u64 = std::str::from_utf8(length).expect("digits").parse().expect("a number");
+            assert_eq!(request.framing, if length == 0 { Framing::None } else { Framing::Length(length) });
+        }
+        ([], [coding]) => {
+            assert!(coding.eq_ignore_ascii_case(b"chunked") && !request.is_http10);
+            assert_eq!(request.framing, Framing::Chunked);
+        }
+        framing => panic!("two framings were taken: {framing:?}"),
+    }
+}
+
+/// Any octets as a body in chunks: it ends in the same place in whatever pieces, and is what a plain reader reads.
+#[cfg(feature = "proxy")]
+pub fn chunks(data: &[u8]) {
+    use crawlgate::edge::Chunks;
+    let mut together = Chunks::default();
+    let whole = together.read(data).map(|count| (count, together.is_over()));
+    let mut chunks = Chunks::default();
+    let mut count = 0;
+    let singly = data.iter().try_for_each(|octet| chunks.read(&[*octet]).map(|read| count += read));
+    assert_eq!(singly.map(|()| (count, chunks.is_over())), whole);
+    let Ok((count, true)) = whole else { return };
+    // A reader of lines: sizes in hexadecimal, data, and an empty line after the last chunk.
+    let mut rest = &data[..count];
+    let line = |rest: &mut &[u8]| -> Vec<u8> {
+        let end = rest.windows(2).position(|window| window == b"\r\n").expect("a line");
+        let line = rest[..end].to_vec();
+        *rest = &rest[end + 2..];
+        line
+    };
+    loop {
+        let size = line(&mut rest);
+        let digits = size.split(|octet| *octet == b';').next().expect("a size");
+        let size = usize::from_str_radix(std::str::from_utf8(digits).expect("digits"), 16).expect("a size");
+        if size == 0 {
+            while !line(&mut rest).is_empty() {}
+            assert!(rest.is_empty(), "octets after the body");
+            return;
+        }
+        assert_eq!(&rest[size..size + 2], b"\r\n");
+        rest = &rest[size + 2..];
+    }
+}
+
+/// Any octets as headers of the PROXY protocol: one that is taken says what was written.
+#[cfg(feature = "proxy")]
+pub fn proxy_header(data: &[u8]) {
+    use crawlgate::edge::{parse_binary, parse_line};
+    if let Ok(Some(client)) = parse_line(data) {
+        let text = std::str::from_utf8(data).expect("text");
+        let words: Vec<&str> = text.trim_end().split(' ').collect();
+        assert_eq!((words.len(), words[0]), (6, "PROXY"));
+        assert_eq!(words[2].parse(), Ok(client.ip()));
+        assert_eq!(words[4].parse(), Ok(client.port()));
+        assert_eq!(words[1] == "TCP4", client.is_ipv4());
+    }
+    if let [command, family, rest @ ..] = data
+        && let Ok(Some(client)) = parse_binary(*command, *family, rest)
+    {
+        assert_eq!(*command, 0x21);
+        let (address, port) = match client.ip() {
+            std::net::IpAddr::V4(address) => (address.octets().to_vec(), 8),
+            std::net::IpAddr::V6(address) => (address.octets().to_vec(), 32),
+        };
+        assert!(rest.starts_with(&address));
+        assert_eq!(rest[port..port + 2], client.port().to_be_bytes());
     }
 }

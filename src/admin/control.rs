@@ -1,8 +1,10 @@
 //! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
-use super::{LiveAnswer, LiveQuestion, Operations};
+use super::{InstanceStatus, LiveAnswer, LiveQuestion, Operations};
+use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
-use crate::sites::{PauseRequest, ReloadReport, Status};
+use crate::sites::{PauseRequest, ReloadReport};
+use crate::state::{Locking, ProcessLock};
 use crate::time::Timestamp;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,9 @@ const CLIENT_TIME: Duration = Duration::from_secs(5);
 /// For the server to answer: a reload of thousands of sites takes seconds.
 const SERVER_TIME: Duration = Duration::from_secs(120);
 
+const NO_UPDATE: &str = "the running crawlgate did not update lists: its settings have no `identity.outgoing: yes` and no \
+                         directory in `identity.lists`, or the servers took too long";
+
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -34,6 +39,7 @@ pub enum Request {
     Traps,
     Release { address: IpAddr, prefix_length: u8 },
     Explain(LiveQuestion),
+    UpdateLists,
 }
 
 /// What is answered.
@@ -41,7 +47,7 @@ pub enum Request {
 #[serde(tag = "answer", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Response {
-    Status(Status),
+    Status(InstanceStatus),
     Reloaded(ReloadReport),
     Paused {
         until: Timestamp,
@@ -62,6 +68,10 @@ pub enum Response {
         marks: Vec<Mark>,
     },
     Explained(LiveAnswer),
+    /// What became of each published list.
+    ListsUpdated {
+        lists: Vec<ListUpdate>,
+    },
     /// The request makes no sense here: no such site, too long a pause.
     Refused {
         error: String,
@@ -81,9 +91,18 @@ pub enum ControlError {
         /// What the system says.
         error: std::io::Error,
     },
-    /// Another process listens already.
-    #[error("another crawlgate is running at {0}; stop it, or name another socket with --control")]
-    AlreadyRunning(String),
+    /// Another process serves the socket already.
+    #[error(
+        "another crawlgate serves the control socket {path}{}; this one does not start. Stop the other one, or name \
+         another socket with --control",
+        .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    AlreadyRunning {
+        /// The socket.
+        path: String,
+        /// Its process id, where it is known.
+        pid: Option<u32>,
+    },
     /// The socket cannot be made or used.
     #[error("the control socket {path}: {error}")]
     Io {
@@ -94,10 +113,16 @@ pub enum ControlError {
     },
 }
 
-/// A listening socket, removed when dropped.
+/// What follows the name of a socket in the name of the file that its owner locks.
+const LOCK_SUFFIX: &str = ".lock";
+
+/// A listening socket, removed when dropped. A file beside it is locked as long as the process runs: by the lock two
+/// crawlgates notice each other even if both start at once or the socket was removed.
 pub struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Absent on a file system without locks.
+    lock: Option<ProcessLock>,
     /// Which file it is: another process may have taken the name since.
     identity: Option<(u64, u64)>,
 }
@@ -110,9 +135,6 @@ impl ControlSocket {
     pub fn bind(path: &Path) -> Result<ControlSocket, ControlError> {
         let name = path.display().to_string();
         let failed = |error: std::io::Error| ControlError::Io { path: name.clone(), error };
-        if UnixStream::connect(path).is_ok() {
-            return Err(ControlError::AlreadyRunning(name));
-        }
         // A name that was mistyped: a policy is not to be replaced by a socket.
         if std::fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.file_type().is_socket()) {
             let error =
@@ -121,6 +143,10 @@ impl ControlSocket {
         }
         let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory).map_err(failed)?;
+        let lock = own(path)?;
+        if UnixStream::connect(path).is_ok() {
+            return Err(ControlError::AlreadyRunning { path: name, pid: None });
+        }
         // Between bind and chmod every user could connect. So the socket is bound in a directory that only the owner can
         // enter, and moved to its place afterwards.
         let private = tempfile::Builder::new()
@@ -133,7 +159,7 @@ impl ControlSocket {
         std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         let identity = identity(&hidden);
         std::fs::rename(&hidden, path).map_err(failed)?;
-        Ok(ControlSocket { listener, path: path.to_owned(), identity })
+        Ok(ControlSocket { listener, path: path.to_owned(), lock, identity })
     }
 
     /// Answers until the process ends, in threads of its own: neither a slow client nor a reload makes a request
@@ -168,6 +194,22 @@ impl ControlSocket {
     pub fn remove(&self) {
         if self.identity.is_some() && identity(&self.path) == self.identity {
             let _ = std::fs::remove_file(&self.path);
+        }
+        // The file stays: if it were removed, two processes could lock two files of its name.
+        let _ = self.lock.as_ref().map(ProcessLock::release);
+    }
+}
+
+/// Locks the file beside a socket.
+fn own(path: &Path) -> Result<Option<ProcessLock>, ControlError> {
+    let mut file = path.as_os_str().to_owned();
+    file.push(LOCK_SUFFIX);
+    match ProcessLock::acquire(Path::new(&file)) {
+        Ok(Locking::Owned { lock, .. }) => Ok(Some(lock)),
+        Ok(Locking::Held { pid }) => Err(ControlError::AlreadyRunning { path: path.display().to_string(), pid }),
+        Err(error) => {
+            tracing::debug!(%error, "cannot lock the control socket; another crawlgate is noticed only if it answers");
+            Ok(None)
         }
     }
 }
@@ -239,6 +281,10 @@ fn perform(request: &Request, operations: &Operations) -> Response {
             Err(error) => Response::Refused { error: error.to_string() },
         },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
+        Request::UpdateLists => match operations.update_lists() {
+            Some(lists) => Response::ListsUpdated { lists },
+            None => Response::Refused { error: NO_UPDATE.to_owned() },
+        },
         Request::Resume { site } => {
             let resumed = operations.resume(site.as_deref());
             resumed.map_or_else(refused, |sites| Response::Resumed { sites, warnings: warnings() })

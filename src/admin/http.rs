@@ -4,8 +4,7 @@
 //! rebinding): only addresses and the names of this machine are answered.
 
 use super::query::{Query, QueryError};
-use super::{Operations, crawlers};
-use crate::sites::Status;
+use super::{InstanceStatus, Operations, crawlers};
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
 use async_trait::async_trait;
@@ -25,7 +24,7 @@ struct Instance {
     version: &'static str,
     uptime_seconds: u64,
     #[serde(flatten)]
-    status: Status,
+    status: InstanceStatus,
 }
 
 /// The application behind the admin listener, for Pingora's `ServerApp`.

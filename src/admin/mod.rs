@@ -9,9 +9,11 @@ mod http;
 mod names;
 mod operations;
 mod query;
+mod status;
 
 pub use self::http::AdminApp;
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
+pub use status::{InstanceStatus, Problem, ProblemKind};
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,14 @@
 //! What an operator can do, with its traces in metrics and logs.
 
+use super::status::{self, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
+use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::judge::{Judge, RequestFacts};
-use crate::ledger::{ListHealth, Mark};
+use crate::ledger::{EVERY_SITE, ListHealth, Mark};
+use crate::origin::Origins;
 use crate::policy::retire::RetireStage;
 use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
-use crate::telemetry::SiteGauges;
+use crate::telemetry::{ListGauges, SiteGauges};
 use crate::time::Timestamp;
 use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
@@ -13,32 +16,40 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
     /// The sites, the ledger, the metrics and logs that requests go by.
     pub judge: Arc<Judge>,
+    origins: Arc<Origins>,
     ready: AtomicBool,
     started: Instant,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
     told: Mutex<BTreeMap<String, Vec<String>>>,
     /// One reload at a time, with all that follows from it.
     reloading: Mutex<()>,
+    /// Updates the published lists, where this crawlgate does.
+    lists: OnceLock<UpdateHandle>,
+    /// What was said of the setup: once is enough.
+    warned: Mutex<Vec<ProblemKind>>,
 }
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(judge: Arc<Judge>) -> Arc<Operations> {
+    pub fn new(judge: Arc<Judge>, origins: Arc<Origins>) -> Arc<Operations> {
         let operations = Operations {
             judge,
+            origins,
             ready: AtomicBool::new(false),
             started: Instant::now(),
             told: Mutex::default(),
             reloading: Mutex::default(),
+            lists: OnceLock::new(),
+            warned: Mutex::default(),
         };
-        for site in operations.status().sites {
+        for site in operations.sites().sites {
             // What is refused was said by the start itself.
             if site.reload_ok && !site.findings.is_empty() {
                 tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
@@ -47,6 +58,18 @@ impl Operations {
         }
         operations.refresh();
         Arc::new(operations)
+    }
+
+    /// Says how published lists are updated. Once.
+    pub fn set_lists(&self, lists: UpdateHandle) {
+        let _ = self.lists.set(lists);
+    }
+
+    /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
+    pub fn update_lists(&self) -> Option<Vec<ListUpdate>> {
+        let updates = self.lists.get()?.update();
+        self.refresh();
+        updates
     }
 
     /// Says whether requests are welcome: after the start until a stop begins.
@@ -144,12 +167,34 @@ impl Operations {
         self.started.elapsed()
     }
 
-    /// How things stand.
-    pub fn status(&self) -> Status {
+    /// How the running crawlgate does.
+    pub fn status(&self) -> InstanceStatus {
+        let lived = self.moment().lived;
+        InstanceStatus::new(self.sites(), self.origins.status(lived), self.judge.traffic.status(lived))
+    }
+
+    /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
+    pub fn warn_of_setup(&self) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        for found in status::of_setup(&self.judge.traffic.status(self.moment().lived)) {
+            if !warned.contains(&found.problem) {
+                tracing::warn!(problem = found.problem.name(), "{}", found.message);
+                warned.push(found.problem);
+            }
+        }
+    }
+
+    fn sites(&self) -> Status {
         let mut status = self.judge.sites.status(self.now());
         status.warnings.extend(self.judge.events.problem());
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
-            if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
+            if list.site == EVERY_SITE {
+                status.warnings.push(format!(
+                    "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
+                     request an impostor's by it",
+                    list.crawler
+                ));
+            } else if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
                 site.suspended.push(list.crawler);
             }
         }
@@ -192,6 +237,7 @@ impl Operations {
             user_agent: Some(question.user_agent.as_bytes()),
             client: question.ip.map(|address| address.to_canonical()),
             address_may_accuse: true,
+            signature: None,
             has_license_token: false,
             arrived,
             lived,
@@ -207,10 +253,13 @@ impl Operations {
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn refresh(&self) {
-        let status = self.status();
-        self.judge.metrics.warnings(status.warnings.len());
+        let InstanceStatus { policies: status, problems, .. } = self.status();
+        for kind in ProblemKind::ALL {
+            self.judge.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
+        }
         self.judge.metrics.trapped(self.judge.behaviours.traps.in_force(self.moment().lived));
         self.judge.metrics.events(self.judge.events.left_out(), self.judge.events.dropped());
+        self.refresh_proofs();
         let list_health = self.list_health().into_iter();
         let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
         self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
@@ -233,6 +282,19 @@ impl Operations {
             })
             .collect();
         self.judge.metrics.set_sites(&sites, status.last_reload.0);
+    }
+}
+
+impl Operations {
+    fn refresh_proofs(&self) {
+        let (metrics, proofs) = (&self.judge.metrics, &self.judge.proofs);
+        let lists = proofs.lists.all().filter_map(|(list, url)| {
+            let known = proofs.lists.get(list)?;
+            let networks = known.entries();
+            Some(ListGauges { list: file_name(url).to_owned(), networks, checked: known.checked.0 })
+        });
+        metrics.set_lists(&lists.collect::<Vec<_>>());
+        metrics.set_reverse_dns(proofs.names.len(), proofs.left_out());
     }
 }
 

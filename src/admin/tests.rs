@@ -3,6 +3,7 @@ use super::*;
 use crate::crawlers::Registry;
 use crate::judge::Judge;
 use crate::ledger::Ledger;
+use crate::origin::Origins;
 use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::state::StateStore;
@@ -27,17 +28,20 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
-    Operations::new(Arc::new(Judge {
+    let judge = Arc::new(Judge {
         sites: live,
         registry: Registry::builtin(),
         ledger,
+        proofs: Arc::new(crate::identity::Proofs::none(Registry::builtin())),
         behaviours: Arc::default(),
         clock,
         metrics: Metrics::new(),
+        traffic: Box::default(),
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,
-    }))
+    });
+    Operations::new(judge, Arc::new(Origins::new(&[])))
 }
 
 #[test]
@@ -107,10 +111,10 @@ fn the_control_socket_serves_its_owner_alone() {
     socket.clone().serve(operations).expect("served");
     let mode = std::fs::metadata(&path).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::AlreadyRunning(_))));
+    assert!(matches!(ControlSocket::bind(&path), Err(ControlError::AlreadyRunning { pid: Some(_), .. })));
 
     let Ok(Response::Status(status)) = call(&path, &Request::Status) else { panic!("a status") };
-    assert_eq!(status.sites[0].site, "shop");
+    assert_eq!(status.policies.sites[0].site, "shop");
     std::fs::write(directory.path().join("shop.yaml"), "robots: { origin: both }\n").expect("a policy");
     let Ok(Response::Reloaded(report)) = call(&path, &Request::Reload) else { panic!("a report") };
     assert_eq!(report.sites[0].outcome, Outcome::Kept);
@@ -153,10 +157,11 @@ fn a_socket_removes_its_own_name_alone() {
     let path = directory.path().join("control.sock");
     let first = ControlSocket::bind(&path).expect("bound");
     std::fs::remove_file(&path).expect("removed");
-    let second = ControlSocket::bind(&path).expect("bound by another process");
+    let _other = std::os::unix::net::UnixListener::bind(&path).expect("bound by another process");
     drop(first);
     assert!(path.exists(), "it is the other's");
-    drop(second);
+    std::fs::remove_file(&path).expect("removed");
+    drop(ControlSocket::bind(&path).expect("bound"));
     assert!(!path.exists());
 }
 

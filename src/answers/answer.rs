@@ -45,7 +45,7 @@ impl Answer {
     }
 
     /// With a line more.
-    pub(super) fn with(mut self, field: Field, value: HeaderValue) -> Answer {
+    pub fn with(mut self, field: Field, value: HeaderValue) -> Answer {
         self.own.push((field, value));
         self
     }

@@ -17,13 +17,26 @@ use std::sync::LazyLock;
 pub enum Rejection {
     /// RFC 9112 section 3.2: a server must answer 400.
     NoHost,
-    /// TRACE shows a client the fields that proxies added to its request.
-    Trace,
+    /// TRACE shows a client the fields that proxies added to its request; CONNECT is for other proxies.
+    Method,
     /// The target is longer than the settings let it be.
     TargetTooLong,
     /// The header fields are larger than the settings let them be.
     HeadersTooLarge,
+    /// The request is malformed, or two readers could understand it differently.
+    Malformed,
+    /// The request did not arrive in time.
+    Timeout,
+    /// The body is larger than the settings let it be.
+    BodyTooLarge,
+    /// There are more connections than the settings let be.
+    Busy,
 }
+
+/// The longest host that an answer repeats: a name has at most 253 octets.
+const MAX_HOST: usize = 256;
+/// The Retry-After of a server with too many connections.
+const BUSY_RETRY: u32 = 10;
 
 /// One answer in each form, in the order of [`Form::ALL`].
 type Forms = [Answer; 3];
@@ -36,7 +49,17 @@ static HEADERS_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     rejected(status, "headers_too_large", "The header fields are too large.")
 });
-static TRACE: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
+static TIMEOUT: LazyLock<Forms> =
+    LazyLock::new(|| rejected(StatusCode::REQUEST_TIMEOUT, "request_timeout", "The request did not arrive in time."));
+static BODY_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
+    rejected(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "The body of the request is too large.")
+});
+static BUSY: LazyLock<Forms> = LazyLock::new(|| {
+    let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "There are too many connections. Try again soon.");
+    let page = Page { retry_after: Some(BUSY_RETRY), ..page };
+    Form::ALL.map(|form| page.answer(form).closing())
+});
+static METHOD: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
 static NOT_TO_BE_WRITTEN: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD"));
 static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_REQUEST));
 static BAD_GATEWAY: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_GATEWAY));
@@ -48,7 +71,11 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
         Rejection::NoHost => &NO_HOST,
         Rejection::TargetTooLong => &TARGET_TOO_LONG,
         Rejection::HeadersTooLarge => &HEADERS_TOO_LARGE,
-        Rejection::Trace => &TRACE,
+        Rejection::Method => &METHOD,
+        Rejection::Malformed => &BAD_REQUEST,
+        Rejection::Timeout => &TIMEOUT,
+        Rejection::BodyTooLarge => &BODY_TOO_LARGE,
+        Rejection::Busy => &BUSY,
     };
     choose(forms, asked.headers).in_reply_to(asked.method)
 }
@@ -62,6 +89,8 @@ pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteE
             let status = if status == 502 { StatusCode::BAD_GATEWAY } else { StatusCode::GATEWAY_TIMEOUT };
             Page { own, ..failure_page(status) }.answer(Form::Html).closing()
         }
+        408 => choose(&TIMEOUT, asked.headers),
+        413 => choose(&BODY_TOO_LARGE, asked.headers),
         502 => choose(&BAD_GATEWAY, asked.headers),
         504 => choose(&GATEWAY_TIMEOUT, asked.headers),
         other => {
@@ -69,11 +98,25 @@ pub fn failure(status: u16, asked: &Asked<'_>, judged: Option<(&Decision, &SiteE
             failure_page(status).answer(form(asked.headers)).closing()
         }
     };
-    let answer = match judged {
+    tagged(answer, judged).in_reply_to(asked.method)
+}
+
+/// The answer to a request for a host that no origin is for. Not 4xx: search engines would drop the pages of a host that
+/// was forgotten.
+pub fn no_origin(host: &[u8], asked: &Asked<'_>, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    let host = String::from_utf8_lossy(&host[..host.len().min(MAX_HOST)]);
+    let host: String = host.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
+    let message = format!("No origin is configured for the host {host}.");
+    let own = judged.and_then(|(_, entry)| entry.site.pages.failure.as_deref());
+    let page = Page { own, reader: Reader::Person, ..Page::new(StatusCode::BAD_GATEWAY, "no_origin", message) };
+    tagged(page.answer(form(asked.headers)).closing(), judged).in_reply_to(asked.method)
+}
+
+fn tagged(answer: Answer, judged: Option<(&Decision, &SiteEntry)>) -> Answer {
+    match judged {
         Some((decision, entry)) => with_tags(answer, entry, decision),
         None => answer,
-    };
-    answer.in_reply_to(asked.method)
+    }
 }
 
 /// The answer to a method other than GET and HEAD, for what can only be read.

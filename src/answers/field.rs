@@ -14,8 +14,10 @@ pub enum Field {
     ETag,
     LastModified,
     Link,
+    Location,
     RetryAfter,
     Server,
+    StrictTransportSecurity,
     WwwAuthenticate,
     XRobotsTag,
 }
@@ -31,8 +33,10 @@ impl Field {
             Field::ETag => "ETag",
             Field::LastModified => "Last-Modified",
             Field::Link => "Link",
+            Field::Location => "Location",
             Field::RetryAfter => "Retry-After",
             Field::Server => "Server",
+            Field::StrictTransportSecurity => "Strict-Transport-Security",
             Field::WwwAuthenticate => "WWW-Authenticate",
             Field::XRobotsTag => "X-Robots-Tag",
         }
@@ -48,8 +52,10 @@ impl Field {
             Field::ETag => header::ETAG,
             Field::LastModified => header::LAST_MODIFIED,
             Field::Link => header::LINK,
+            Field::Location => header::LOCATION,
             Field::RetryAfter => header::RETRY_AFTER,
             Field::Server => header::SERVER,
+            Field::StrictTransportSecurity => header::STRICT_TRANSPORT_SECURITY,
             Field::WwwAuthenticate => header::WWW_AUTHENTICATE,
             Field::XRobotsTag => X_ROBOTS_TAG,
         }

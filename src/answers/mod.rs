@@ -3,21 +3,25 @@
 //! know how a decision is made, nor through which door the answer leaves.
 
 mod answer;
+mod challenge;
 mod conditional;
 mod errors;
 mod field;
 mod negotiate;
 mod page;
 mod prepared;
+mod redirect;
 mod refusal;
 mod ruling;
 mod served_file;
 mod tags;
 
 pub use answer::Answer;
-pub use errors::{Rejection, failure, rejection};
+pub use challenge::challenge;
+pub use errors::{Rejection, failure, no_origin, rejection};
 pub use field::Field;
 pub use prepared::Answers;
+pub use redirect::redirect;
 pub use ruling::{Asked, Ruling};
 
 #[cfg(test)]

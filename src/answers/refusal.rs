@@ -76,7 +76,10 @@ impl Reason {
                 "From this address a URL was asked for that robots.txt closes to every crawler. Try again later."
                     .to_owned(),
             ),
-            Kind::Unverified => ("unverified", format!("This site only answers {crawler} where it proves who it is.")),
+            Kind::Unverified => {
+                let again = retry_after.map(|seconds| format!(" Try again in {seconds} seconds.")).unwrap_or_default();
+                ("unverified", format!("This site only answers {crawler} where it proves who it is.{again}"))
+            }
             _ => ("disallowed_by_robots_txt", format!("The rules of this site do not let {crawler} fetch this URL.")),
         }
     }

@@ -1,6 +1,7 @@
 //! What an answer is made of: the decision about a request, and what it was made with.
 
 use crate::crawlers::Registry;
+use crate::judge::Judged;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::Decision;
@@ -22,6 +23,20 @@ pub struct Ruling<'a> {
     pub now: Timestamp,
     /// Whether a date alone may say that the client's copy is good: see [`crate::judge::Judged::may_confirm_by_date`].
     pub may_confirm_by_date: bool,
+}
+
+impl<'a> Ruling<'a> {
+    /// What the judge found about a request that arrived then.
+    pub fn new(judged: &'a Judged, registry: &'a Registry, now: Timestamp) -> Ruling<'a> {
+        Ruling {
+            registry,
+            snapshot: judged.snapshot(),
+            entry: judged.entry(),
+            decision: &judged.decision,
+            now,
+            may_confirm_by_date: judged.may_confirm_by_date,
+        }
+    }
 }
 
 /// The parts of a request that shape an answer to it.

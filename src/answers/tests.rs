@@ -219,7 +219,7 @@ fn other_methods_are_told_the_right_ones() {
     let answer = world.answer_to(&world.decision("/robots.txt"), &Method::POST, &HeaderMap::new());
     assert_eq!((answer.status(), value(&answer, Field::Allow)), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
     let asked = Asked { method: &Method::TRACE, headers: &HeaderMap::new() };
-    let trace = rejection(Rejection::Trace, &asked);
+    let trace = rejection(Rejection::Method, &asked);
     assert_eq!(trace.status(), 405);
     assert!(value(&trace, Field::Allow).contains("GET") && !value(&trace, Field::Allow).contains("TRACE"));
 }

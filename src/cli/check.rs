@@ -3,7 +3,7 @@
 use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, read};
-use super::{Failure, import, print_json};
+use super::{Failure, certificates, import, print_json};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Site;
 use crate::policy::lint::{FileLints, lint_file};
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Show notes, too: findings that need nothing to be done
     #[arg(long)]
     notes: bool,
+    /// The settings file: check it and its certificates, too
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(flatten)]
     origin: origin_copy::OriginFrom,
     /// Print JSON
@@ -43,10 +46,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>, Failure>>()?;
     let origins = arguments.origin.read()?;
     let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
-    let counts = Counts::of(files(&found, &loaded).flat_map(|(_, diagnostics)| &diagnostics.items));
+    let certificates = arguments.config.as_deref().map(certificates::problems).transpose()?.unwrap_or_default();
+    let unusable = certificates.iter().filter(|problem| problem.is_error).count();
+    let mut counts = Counts::of(files(&found, &loaded).flat_map(|(_, diagnostics)| &diagnostics.items));
+    counts.errors += unusable;
+    counts.warnings += certificates.len() - unusable;
     if arguments.json {
-        print_json(&report(&found, &loaded, &origins, &counts))?;
+        let certificates = certificates.iter().map(|problem| problem.text.as_str()).collect();
+        print_json(&Report { certificates, ..report(&found, &loaded, &origins, &counts) })?;
     } else {
+        certificates::print(&certificates)?;
         print(&found, &loaded, &origins, &counts, arguments.notes)?;
     }
     let refused = loaded.iter().any(|file| file.site.is_none());
@@ -154,6 +163,13 @@ fn print(
 fn print_site(out: &mut impl Write, site: &Site, origins: &OriginCopies) -> io::Result<()> {
     writeln!(out, "{} ({})", site.name, site.policy.source.name)?;
     writeln!(out, "  hosts       {}", hosts(site))?;
+    if let Some(first) = local_hosts(site).first() {
+        writeln!(
+            out,
+            "  WARNING     {first} is an address, localhost, or has a port: clients ask for the public name of"
+        )?;
+        writeln!(out, "              the site. Write that name into `hosts`")?;
+    }
     writeln!(out, "  mode        {}", mode(site))?;
     if lets_unlisted_pass(site) {
         writeln!(
@@ -190,6 +206,12 @@ fn hosts(site: &Site) -> String {
     if names.is_empty() { "every host that no other policy claims".into() } else { names.join(", ") }
 }
 
+/// The hosts of a site, if all of them are addresses, this machine, or names with a port.
+fn local_hosts(site: &Site) -> Vec<String> {
+    let hosts: Vec<String> = site.policy.hosts.iter().map(|host| host.value.to_string()).collect();
+    if hosts.iter().all(|host| import::is_local(host)) { hosts } else { Vec::new() }
+}
+
 /// The site's mode, and the crawlers and purposes with another one.
 fn mode(site: &Site) -> String {
     let enforcement = &site.policy.enforcement;
@@ -220,6 +242,9 @@ struct Report<'a> {
     errors: usize,
     warnings: usize,
     notes: usize,
+    /// What is wrong with the certificates of the settings file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    certificates: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -260,6 +285,7 @@ fn report<'a>(found: &'a [FileLints], loaded: &'a [Loaded], origins: &OriginCopi
         errors: counts.errors,
         warnings: counts.warnings,
         notes: counts.notes(),
+        certificates: Vec::new(),
     }
 }
 

@@ -1,11 +1,13 @@
 //! `crawlers`: the registry, one record of it, or the crawler that a user agent claims to be.
 
-use super::{Failure, now, print_json};
-use crate::crawlers::{Binds, Claim, Crawler, Purpose, Registry};
+use super::{Failure, control, crawler_proof, now, print_json};
+use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry};
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// List the known crawlers, show one, or identify a user agent
@@ -29,6 +31,20 @@ pub struct Arguments {
         conflicts_with_all = ["name", "identify"]
     )]
     stale: Option<u32>,
+    /// Look up whether this address is that of the crawler in --as, and show each step
+    #[arg(long, value_name = "ADDRESS", requires = "as_crawler", conflicts_with_all = ["name", "identify", "purpose", "stale"])]
+    verify: Option<IpAddr>,
+    /// The id, name or token of the crawler for --verify
+    #[arg(long = "as", id = "as_crawler", value_name = "TOKEN", requires = "verify")]
+    claimed: Option<String>,
+    /// The settings file whose `identity` says where --verify looks [default: published lists, and the system's name servers]
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    config: Option<PathBuf>,
+    /// Have the running crawlgate fetch the published lists now, and say what changed
+    #[arg(long, conflicts_with_all = ["name", "identify", "purpose", "stale", "verify"])]
+    update: bool,
+    #[command(flatten)]
+    control: control::Socket,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,17 +59,19 @@ fn purposes() -> impl TypedValueParser<Value = Purpose> {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
+    if arguments.update {
+        return crawler_proof::update(&arguments.control, arguments.json);
+    }
+    if let (Some(address), Some(name)) = (arguments.verify, &arguments.claimed) {
+        let crawler = named(registry, name)?;
+        let identity = crawler_proof::settings(arguments.config.as_deref())?;
+        return crawler_proof::verify(registry, crawler, address.to_canonical(), &identity, arguments.json);
+    }
     if let Some(user_agent) = &arguments.identify {
         return identify(registry, user_agent, arguments.json);
     }
     if let Some(name) = &arguments.name {
-        let Some(index) = registry.find(name) else {
-            let known = registry.crawlers().iter().flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
-            let near = crate::yaml::nearest(name, known);
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(Failure::Found(format!("there is no crawler `{name}` in the registry{hint}")));
-        };
-        let crawler = registry.get(index);
+        let crawler = registry.get(named(registry, name)?);
         return if arguments.json { print_json(crawler) } else { Ok(record(&mut io::stdout().lock(), crawler)?) };
     }
     let listed: Vec<&Crawler> = registry
@@ -66,6 +84,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return stale(&listed, limit, now(), arguments.json);
     }
     if arguments.json { print_json(&listed) } else { Ok(table(&mut io::stdout().lock(), &listed)?) }
+}
+
+/// The crawler with this id, name or token.
+fn named(registry: &Registry, name: &str) -> Result<CrawlerIndex, Failure> {
+    registry.find(name).ok_or_else(|| {
+        let known = registry.crawlers().iter().flat_map(|crawler| [crawler.id.as_str(), crawler.name.as_str()]);
+        let near = crate::yaml::nearest(name, known);
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Failure::Found(format!("there is no crawler `{name}` in the registry{hint}"))
+    })
 }
 
 /// A record whose facts are to be read again.

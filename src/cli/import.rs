@@ -3,9 +3,11 @@
 use super::tester::{Source, read};
 use super::{Failure, say};
 use crate::crawlers::Registry;
+use crate::policy::decode::parse_host;
 use crate::policy::import::{ImportOptions, import};
 use crate::robots::File;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Write a policy with the rules and comments of an existing robots.txt
@@ -17,7 +19,7 @@ pub struct Arguments {
     /// Write the policy to this file, which must not exist yet, instead of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The host of the policy [default: the host of the URL]
+    /// The host by which clients ask for the site [default: the host of the URL; needed for an address, localhost or a port]
     #[arg(long)]
     host: Option<String>,
     /// Write `purposes` where the file closes the site to every known crawler of a purpose
@@ -27,13 +29,13 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let host = host(arguments)?;
     let (name, bytes) = match read(&arguments.file)? {
         Source::File { name, bytes, .. } => (name, bytes),
         Source::Status { status, .. } => {
             return Err(Failure::CouldNot(format!("{} answered {status}; there is no file to import", arguments.file)));
         }
     };
-    let host = arguments.host.clone().or_else(|| host_of(&arguments.file));
     let options = ImportOptions { host: host.as_deref(), purposes: arguments.purposes };
     let imported = import(&File::parse(bytes), &options, Registry::builtin());
     match &arguments.output {
@@ -51,6 +53,31 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         say(&format!("{name}:{line}: {note}"));
     }
     Ok(())
+}
+
+/// The host of the policy. The URL of an origin does not say by which name clients ask for the site.
+fn host(arguments: &Arguments) -> Result<Option<String>, Failure> {
+    let Some(host) = &arguments.host else {
+        return match host_of(&arguments.file) {
+            Some(host) if is_local(&host) => Err(Failure::Usage(format!(
+                "{host} is not the name that clients ask for, so that the policy would be for no request of theirs; give \
+                 the name: --host shop.example"
+            ))),
+            host => Ok(host),
+        };
+    };
+    match parse_host(host) {
+        Ok(_) => Ok(Some(host.clone())),
+        Err(error) => Err(Failure::Usage(format!("--host: {}; {}", error.message, error.help))),
+    }
+}
+
+/// Whether a host is how one machine asks another, and not the public name of a site: an address, this machine, or a name
+/// with a port.
+pub(super) fn is_local(host: &str) -> bool {
+    let Ok(pattern) = parse_host(host) else { return false };
+    let is_this_machine = pattern.name == "localhost" || pattern.name.ends_with(".localhost");
+    pattern.port.is_some() || is_this_machine || pattern.name.parse::<IpAddr>().is_ok()
 }
 
 pub(super) fn host_of(url: &str) -> Option<String> {

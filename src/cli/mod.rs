@@ -3,9 +3,11 @@
 //! Results go to standard output, messages to standard error.
 
 mod audit;
+mod certificates;
 mod check;
 mod completions;
 mod control;
+mod crawler_proof;
 mod crawlers;
 mod demo;
 mod explain;

@@ -4,7 +4,8 @@ use super::{Failure, places, policies, say};
 use crate::crawlers::read_network;
 use crate::server::{self, Bound, ServerError};
 use crate::settings::{
-    self, AccessDestination, Defaults, OriginSettings, OriginTimeouts, ServerAddress, Settings, SettingsFile,
+    self, AccessDestination, Defaults, ListenSettings, OriginSettings, OriginTimeouts, ServerAddress, Settings,
+    SettingsFile,
 };
 use crate::sites::StartError;
 use crate::telemetry::start_tracing;
@@ -108,11 +109,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failure> {
     let outcome = server::run(settings, |bound| {
         // A closed standard output is no reason not to serve.
-        let addresses = bound.listen.iter().map(|address| ("listening", address));
-        let lines: String = addresses
-            .chain(bound.admin.iter().map(|address| ("admin", address)))
-            .map(|(what, address)| format!("{what} on http://{address}\n"))
-            .collect();
+        let admin = bound.admin.iter().map(|address| format!("admin on http://{address}\n"));
+        let lines: String = bound.urls().map(|url| format!("listening on {url}\n")).chain(admin).collect();
         // In one piece, so that no line of the log stands between these.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());
@@ -125,7 +123,7 @@ pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failur
     })
 }
 
-fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
+pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
     let (source, mut diagnostics) = policies::read_source(path)?;
     let mut file = None;
     if !diagnostics.has_errors() {
@@ -148,7 +146,7 @@ fn said(arguments: &Arguments) -> SettingsFile {
         }
     };
     SettingsFile {
-        listen: arguments.listen.clone(),
+        listen: arguments.listen.iter().copied().map(ListenSettings::from).collect(),
         origins,
         policies: arguments.policies.clone(),
         admin: arguments.admin.clone().map(|said| said.0),

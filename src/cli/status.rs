@@ -1,14 +1,21 @@
-//! `status`: the sites, policies and warnings of the running crawlgate.
+//! `status`: the sites, origins and problems of the running crawlgate.
 
 use super::{Failure, control, print_json};
+use crate::admin::InstanceStatus;
 use crate::admin::control::{Request, Response};
+use crate::origin::OriginStatus;
 use crate::policy::origin::OriginCopyState;
-use crate::sites::{OriginRobotsStatus, Served, SiteStatus, Status};
+use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
+use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
 
-/// Show the sites, policies and warnings of the running crawlgate
+/// Show the sites, origins and problems of the running crawlgate
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Exit codes: 0 fine, 1 something needs a person, 3 no crawlgate answers.")]
 pub struct Arguments {
+    /// Only whether crawlgate answers: exit with 0 whatever its problems, for health checks
+    #[arg(long)]
+    alive: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -22,19 +29,37 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Response::Status(status) => status,
         _ => return Err(control::unexpected()),
     };
-    if arguments.json { print_json(&status) } else { Ok(print(&status)?) }
+    if arguments.json {
+        print_json(&status)?
+    } else {
+        print(&status)?
+    }
+    if status.problems.is_empty() || arguments.alive { Ok(()) } else { Err(Failure::Findings) }
 }
 
-fn print(status: &Status) -> io::Result<()> {
+fn print(status: &InstanceStatus) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "policies last read {} (generation {})", status.last_reload, status.generation)?;
-    for warning in &status.warnings {
-        writeln!(out, "warning: {warning}")?;
+    let (generation, read) = (status.policies.generation, status.policies.last_reload);
+    writeln!(out, "policies last read {read} (generation {generation})")?;
+    for found in &status.problems {
+        writeln!(out, "\nproblem ({}): {}", found.problem.name(), found.message)?;
     }
-    for site in &status.sites {
+    print_sites(&mut out, &status.policies.sites)?;
+    writeln!(out, "\norigins, in the last five minutes")?;
+    for origin in &status.origins {
+        print_origin(&mut out, origin)?;
+    }
+    for (host, requests) in &status.without_origin.hosts {
+        writeln!(out, "  no origin for {host}\n    requests: {requests}")?;
+    }
+    Ok(())
+}
+
+fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {
+    for site in sites {
         writeln!(out, "\n{}", site.site)?;
         if site.in_force {
-            print_policy(&mut out, site)?;
+            print_policy(out, site)?;
         } else {
             writeln!(out, "  no policy is in force")?;
         }
@@ -53,11 +78,36 @@ fn print(status: &Status) -> io::Result<()> {
     Ok(())
 }
 
+/// What requests to a server of an origin came to.
+fn print_origin(out: &mut impl Write, origin: &OriginStatus) -> io::Result<()> {
+    let OriginStatus { origin: server, requests, failures, server_errors, .. } = origin;
+    let hosts = if origin.hosts.is_empty() { "every other host".into() } else { origin.hosts.join(", ") };
+    writeln!(out, "  {server} for {hosts}")?;
+    if origin.addresses == 0 {
+        writeln!(out, "    its name cannot be resolved")?;
+    }
+    writeln!(out, "    requests: {requests}, without an answer: {failures}, answered with 5xx: {server_errors}")?;
+    if let Some(last) = &origin.last_failure {
+        writeln!(out, "    last without an answer: {} {}{} ({})", last.at, last.host, last.target, last.reason)?;
+    }
+    Ok(())
+}
+
 /// The policy in force.
 fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     let hosts = if site.hosts.is_empty() { "every other host".into() } else { site.hosts.join(", ") };
     writeln!(out, "  hosts       {hosts}")?;
     writeln!(out, "  mode        {}", site.mode)?;
+    for other in &site.modes {
+        let name = if other.name == "other" { "bots that no list knows" } else { &other.name };
+        writeln!(out, "              {} for {name}", other.mode)?;
+        if other.name == "other" && other.mode == "observe" {
+            writeln!(out, "              (to refuse these as well, write `{LINE_FOR_ALL}`)")?;
+        }
+    }
+    if !site.exempt.is_empty() {
+        writeln!(out, "              never refused: {}", site.exempt.join(", "))?;
+    }
     writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
     if site.held_versions > 0 {
         writeln!(out, "  cached      {} superseded versions may still be cached", site.held_versions)?;

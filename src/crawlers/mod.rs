@@ -7,6 +7,7 @@ mod crawler;
 mod declared;
 mod identify;
 mod network;
+mod network_list;
 mod octets;
 mod records;
 mod registry;
@@ -18,6 +19,7 @@ pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
 pub use declared::calls_itself;
 pub use identify::SiteMarkers;
 pub use network::{read_network, read_networks};
+pub use network_list::{ListError, MAX_LIST_BYTES, read_list};
 pub use registry::Registry;
 
 /// Whom a user agent claims to be.

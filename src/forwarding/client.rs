@@ -14,6 +14,11 @@ pub fn names_another_client(headers: &HeaderMap) -> bool {
     FORWARDING.iter().any(|name| headers.contains_key(*name))
 }
 
+/// Whether a field with this name says that its peer speaks for another client.
+pub fn is_forwarding_field(name: &str) -> bool {
+    FORWARDING.iter().any(|forwarding| name.eq_ignore_ascii_case(forwarding))
+}
+
 /// Whether the forwarding headers of this peer are believed.
 pub fn is_trusted(address: IpAddr, trusted: &[IpNet]) -> bool {
     trusted.iter().any(|network| network.contains(&address))

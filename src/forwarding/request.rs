@@ -9,8 +9,8 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-/// The listener speaks no TLS.
 const HTTP: HeaderValue = HeaderValue::from_static("http");
+const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
 /// The conditions by which an origin may answer 304.
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
@@ -22,6 +22,8 @@ pub struct Peer {
     pub address: Option<IpAddr>,
     /// Whether its forwarding fields are believed.
     pub is_trusted: bool,
+    /// Whether the connection is encrypted.
+    pub is_tls: bool,
 }
 
 /// What is known of a request that is forwarded.
@@ -77,7 +79,7 @@ fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>)
         head.remove(&REAL_IP);
     }
     if !peer.is_trusted || !original.contains_key(FORWARDED_PROTO) {
-        head.set("X-Forwarded-Proto", HTTP);
+        head.set("X-Forwarded-Proto", if peer.is_tls { HTTPS } else { HTTP });
     }
     if !peer.is_trusted || !original.contains_key(FORWARDED_HOST) {
         match HeaderValue::from_bytes(host) {
@@ -125,7 +127,7 @@ mod tests {
         let request = ForwardedRequest {
             original,
             host: b"shop.example",
-            peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted },
+            peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted, is_tls: false },
             is_http2: false,
             default_host: None,
             needs_whole_page: false,
@@ -177,7 +179,7 @@ mod tests {
         let request = ForwardedRequest {
             original: &original,
             host: b"",
-            peer: Peer { address: None, is_trusted: false },
+            peer: Peer { address: None, is_trusted: false, is_tls: false },
             is_http2: false,
             default_host: Some("10.0.0.1:80"),
             needs_whole_page: false,
@@ -195,7 +197,7 @@ mod tests {
             let request = ForwardedRequest {
                 original: &original,
                 host: b"shop.example",
-                peer: Peer { address: None, is_trusted: false },
+                peer: Peer { address: None, is_trusted: false, is_tls: false },
                 is_http2: false,
                 default_host: None,
                 needs_whole_page,

@@ -2,27 +2,22 @@
 
 use crate::answers::Rejection;
 use crate::clock::Clock;
-use crate::forwarding::PageRewrite;
+use crate::forwarding::{Arrival, PageRewrite, Peer};
 use crate::judge::Judgement;
 use crate::origin::Choice;
 use crate::policy::SiteEntry;
-use crate::telemetry::Metrics;
+use crate::telemetry::{InFlight, Metrics};
 use crate::time::Timestamp;
 use crate::verdict::Decision;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 /// One request. It is judged once: every phase goes by the same judgement.
 pub struct RequestContext {
-    pub(super) arrived: SystemTime,
-    pub(super) started: Instant,
-    /// The time that the clock had lived through until then.
-    pub(super) lived: Duration,
+    pub(super) arrival: Arrival,
     /// The other end of the connection.
-    pub(super) peer: Option<IpAddr>,
-    /// Whether the peer's forwarding headers are believed.
-    pub(super) peer_trusted: bool,
+    pub(super) peer: Peer,
     /// The address of the client, behind trusted proxies.
     pub(super) client: Option<IpAddr>,
     /// Why the request is answered before anything is judged.
@@ -34,8 +29,14 @@ pub struct RequestContext {
     /// The server that was last tried, and how many were.
     pub(super) origin: Option<Choice>,
     pub(super) attempts: u8,
+    /// Whether no origin of the settings is for the host.
+    pub(super) has_no_origin: bool,
+    /// Whether it was counted that this server did not answer.
+    pub(super) failure_counted: bool,
     /// Whether the page is rewritten on its way.
     pub(super) body: PageRewrite,
+    /// Octets of the request body that came.
+    pub(super) body_octets: u64,
     /// When the origin was first asked.
     pub(super) asked_origin: Option<Instant>,
     _in_flight: InFlight,
@@ -46,46 +47,30 @@ impl RequestContext {
         let started = Instant::now();
         let (arrived, lived) = clock.read(started);
         RequestContext {
-            arrived,
-            started,
-            lived,
-            peer: None,
-            peer_trusted: false,
+            arrival: Arrival { arrived, started, lived },
+            peer: Peer { address: None, is_trusted: false, is_tls: false },
             client: None,
             rejection: None,
             judgement: None,
             answered: false,
             origin: None,
             attempts: 0,
+            has_no_origin: false,
+            failure_counted: false,
             body: PageRewrite::No,
+            body_octets: 0,
             asked_origin: None,
-            _in_flight: InFlight::new(metrics),
+            _in_flight: InFlight::begin(metrics),
         }
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from(self.arrived)
+        Timestamp::from(self.arrival.arrived)
     }
 
     /// The decision and the site it is about; `None` before the judgement and for hosts that no site claims.
     pub(super) fn judged(&self) -> Option<(&Decision, &SiteEntry)> {
         let judged = self.judgement.as_ref()?.judged()?;
         Some((&judged.decision, judged.entry()))
-    }
-}
-
-/// Counts a request while it lives, however it ends.
-struct InFlight(Arc<Metrics>);
-
-impl InFlight {
-    fn new(metrics: Arc<Metrics>) -> InFlight {
-        metrics.in_flight(1);
-        InFlight(metrics)
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.in_flight(-1);
     }
 }

@@ -3,41 +3,81 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use crate::answers::Rejection;
-use crate::forwarding::{client_address, is_trusted};
+use crate::forwarding::{ClientConnection, JudgedRequest, client_address};
 use http::{Method, Version, header};
 use pingora_proxy::Session;
-use std::time::Duration;
-
-/// How long a client may refuse to take what is written to it. Pingora sets no limit; its limit on reads is 60 s too.
-const WRITE_LIMIT: Duration = Duration::from_secs(60);
+use std::sync::Arc;
 
 pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
     settle_connection(gateway, session);
     settle_client(gateway, session, ctx);
-    ctx.rejection = rejection(gateway, session);
+    match connection(session).and_then(|connection| connection.take_over()) {
+        Some(JudgedRequest { arrival, client, judgement }) => {
+            (ctx.arrival, ctx.client, ctx.judgement) = (arrival, client, Some(judgement));
+        }
+        None => ctx.rejection = rejection(gateway, session),
+    }
+    if let Some(rejection) = ctx.rejection {
+        gateway.metrics.request_rejected(reason(rejection));
+    }
+    if ctx.rejection.is_none() && is_too_long(gateway, session) {
+        gateway.metrics.request_rejected("body_too_large");
+        ctx.rejection = Some(Rejection::BodyTooLarge);
+    }
 }
 
 fn settle_connection(gateway: &Gateway, session: &mut Session) {
-    session.set_write_timeout(Some(WRITE_LIMIT));
+    if session.is_http2() {
+        // Of a stream. The edge watches whether a connection takes what is written.
+        session.set_write_timeout(Some(gateway.limits.stall));
+    }
+    // Of HTTP/1. Over HTTP/2 the origin's time is the limit: Pingora has none there (Pingora 0.9.1).
+    session.set_read_timeout(Some(gateway.limits.stall));
     if session.req_header().version == Version::HTTP_10 {
         // A body of unknown length must end with the connection: chunked coding is not for HTTP/1.0 (Pingora 0.9.1).
         session.set_keepalive(None);
     } else if session.get_keepalive().is_some() {
         // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
         // would switch it on for clients that asked to close (Pingora 0.9.1).
-        session.set_keepalive(Some(gateway.limits.keepalive.as_secs().max(1)));
+        session.set_keepalive(Some(gateway.limits.idle.as_secs().max(1)));
     }
 }
 
 fn settle_client(gateway: &Gateway, session: &Session, ctx: &mut RequestContext) {
-    ctx.peer = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip().to_canonical());
-    if let Some(peer) = ctx.peer {
-        ctx.peer_trusted = is_trusted(peer, &gateway.trusted_proxies);
+    if let Some(connection) = connection(session) {
+        ctx.peer = connection.peer;
+    }
+    if let Some(peer) = ctx.peer.address {
         let lines = session.req_header().headers.get_all("x-forwarded-for");
         ctx.client = Some(client_address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
     }
 }
 
+/// The connection as the edge knows it.
+pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
+    let digest = session.digest()?.proxy_digest.as_ref()?;
+    digest.user_data.as_ref()?.downcast_ref::<Arc<ClientConnection>>().map(Arc::as_ref)
+}
+
+/// Whether the client says that its body is longer than the settings let it be.
+fn is_too_long(gateway: &Gateway, session: &Session) -> bool {
+    let length = session.req_header().headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()).and_then(|length| length.trim().parse::<u64>().ok());
+    gateway.limits.body.zip(length).is_some_and(|(most, length)| length > most)
+}
+
+/// The word that the edge has for it.
+fn reason(rejection: Rejection) -> &'static str {
+    match rejection {
+        Rejection::NoHost => "no_host",
+        Rejection::Method => "method",
+        Rejection::TargetTooLong => "target_too_long",
+        Rejection::HeadersTooLarge => "headers_too_large",
+        _ => "malformed",
+    }
+}
+
+/// What is wrong with a request over HTTP/2. The edge has looked at one over HTTP/1.
 fn rejection(gateway: &Gateway, session: &Session) -> Option<Rejection> {
     let request = session.req_header();
     if request.raw_path().len() > gateway.limits.target {
@@ -56,5 +96,5 @@ fn rejection(gateway: &Gateway, session: &Session) -> Option<Rejection> {
     if !named {
         return Some(Rejection::NoHost);
     }
-    (request.method == Method::TRACE).then_some(Rejection::Trace)
+    (request.method == Method::TRACE).then_some(Rejection::Method)
 }

@@ -4,10 +4,12 @@
 use super::Gateway;
 use super::body;
 use super::ctx::RequestContext;
-use super::heads::asked;
+use super::heads::{asked, host};
 use super::send::head;
-use crate::answers::failure;
+use crate::answers::{failure, no_origin};
+use crate::origin::FailedRequest;
 use pingora_core::{Error, ErrorSource, ErrorType};
+use pingora_http::RequestHeader;
 use pingora_proxy::{FailToProxy, Session};
 
 pub(super) async fn answer(
@@ -18,7 +20,7 @@ pub(super) async fn answer(
 ) -> FailToProxy {
     if *error.esource() == ErrorSource::Upstream {
         gateway.metrics.upstream_failure(reason(error.etype()));
-        tracing::warn!(%error, "an origin does not answer as it should");
+        count_failure(gateway, session.req_header(), ctx, reason(error.etype()), error);
     }
     let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
@@ -31,7 +33,11 @@ pub(super) async fn answer(
     let status = status(error);
     // Nothing can be written to a dead connection, nor after a first answer.
     if status > 0 && session.response_written().is_none_or(|written| written.status.is_informational()) {
-        let answer = failure(status, &asked(session.req_header()), ctx.judged());
+        let request = session.req_header();
+        let answer = match ctx.has_no_origin {
+            true => no_origin(host(request), &asked(request), ctx.judged()),
+            false => failure(status, &asked(request), ctx.judged()),
+        };
         let written = match head(&answer) {
             Ok(head) => session.as_downstream_mut().write_error_response(head, answer.body().clone()).await,
             Err(error) => Err(error),
@@ -44,12 +50,27 @@ pub(super) async fn answer(
     FailToProxy { error_code: status, can_reuse_downstream: false }
 }
 
+/// Counts and logs, once for each server that was tried, that it did not answer the request.
+pub(super) fn count_failure(
+    gateway: &Gateway,
+    request: &RequestHeader,
+    ctx: &mut RequestContext,
+    reason: &'static str,
+    error: &dyn std::fmt::Display,
+) {
+    let Some(choice) = ctx.origin.filter(|_| !ctx.failure_counted) else { return };
+    ctx.failure_counted = true;
+    let (host, target, at) = (host(request), request.raw_path(), gateway.judge.clock.moment());
+    gateway.origins.failed(choice, &FailedRequest { host, target, reason, error, at });
+}
+
 /// Pingora's mapping, with 504 for an origin that is too slow.
 fn status(error: &Error) -> u16 {
     match (error.etype(), error.esource()) {
         (ErrorType::HTTPStatus(status), _) => *status,
         (kind, ErrorSource::Upstream) if is_timeout(kind) => 504,
         (_, ErrorSource::Upstream) => 502,
+        (ErrorType::ReadTimedout, ErrorSource::Downstream) => 408,
         (ErrorType::WriteError | ErrorType::ReadError | ErrorType::ConnectionClosed, ErrorSource::Downstream) => 0,
         (_, ErrorSource::Downstream) => 400,
         (_, ErrorSource::Internal | ErrorSource::Unset) => 500,
@@ -66,8 +87,8 @@ fn is_timeout(kind: &ErrorType) -> bool {
     )
 }
 
-/// A fixed word for the metric.
-fn reason(kind: &ErrorType) -> &'static str {
+/// A fixed word for metric, log and status.
+pub(super) fn reason(kind: &ErrorType) -> &'static str {
     match kind {
         ErrorType::ConnectTimedout => "connect_timeout",
         ErrorType::ConnectRefused => "connect_refused",

@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::heads::host;
-use crate::forwarding::{ForwardedRequest, Peer, has_condition, write_request};
+use crate::forwarding::{ForwardedRequest, has_condition, write_request};
 use crate::heads::origin_form;
 use bytes::Bytes;
 use pingora_core::Result;
@@ -25,7 +25,7 @@ pub(super) fn request_header(
     let forwarded = ForwardedRequest {
         original: &original.headers,
         host,
-        peer: Peer { address: ctx.peer, is_trusted: ctx.peer_trusted },
+        peer: ctx.peer,
         is_http2: session.is_http2(),
         default_host: ctx.origin.and_then(|choice| gateway.origins.authority(choice)),
         needs_whole_page: has_condition(&original.headers)
@@ -37,7 +37,7 @@ pub(super) fn request_header(
 
 /// Pingora issue 935: an empty last chunk from HTTP/2 becomes a second end of the body in HTTP/1, and what follows on
 /// the connection is taken for another response.
-pub(super) fn request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
+pub(super) fn end_request_body(body: &mut Option<Bytes>, end_of_stream: bool) {
     if end_of_stream && body.as_ref().is_some_and(Bytes::is_empty) {
         *body = None;
     }
@@ -50,13 +50,13 @@ mod tests {
     #[test]
     fn empty_last_chunk_is_no_chunk() {
         let mut body = Some(Bytes::new());
-        request_body(&mut body, true);
+        end_request_body(&mut body, true);
         assert_eq!(body, None);
         let mut body = Some(Bytes::from_static(b"x"));
-        request_body(&mut body, true);
+        end_request_body(&mut body, true);
         assert_eq!(body.as_deref(), Some(b"x".as_slice()));
         let mut body = Some(Bytes::new());
-        request_body(&mut body, false);
+        end_request_body(&mut body, false);
         assert!(body.is_some());
     }
 }

@@ -27,10 +27,11 @@ pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> Req
         method: request.method.as_str().as_bytes(),
         user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
         client: ctx.client,
-        address_may_accuse: ctx.peer_trusted || !names_another_client(&request.headers),
+        address_may_accuse: ctx.peer.is_trusted || !names_another_client(&request.headers),
+        signature: heads::signature(&request.headers),
         has_license_token: heads::has_license_token(&request.headers),
-        arrived: ctx.arrived,
-        lived: ctx.lived,
+        arrived: ctx.arrival.arrived,
+        lived: ctx.arrival.lived,
     }
 }
 

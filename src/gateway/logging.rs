@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::heads::facts;
-use crate::judge::Outcome;
+use crate::judge::{Outcome, Unjudged};
 use http::{HeaderValue, Version, header};
 use pingora_core::Error;
 use pingora_proxy::Session;
@@ -17,7 +17,7 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
         answered_whole: ctx.answered,
         x_robots_tag: tags.map(HeaderValue::as_bytes).collect(),
         body_octets: session.body_bytes_sent() as u64,
-        elapsed: ctx.started.elapsed(),
+        elapsed: ctx.arrival.started.elapsed(),
         http: http_version(request.version),
         referer: request.headers.get(header::REFERER).map(HeaderValue::as_bytes),
         error: error.map(|error| error.etype().as_str()),
@@ -25,7 +25,7 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
     let facts = facts(request, ctx);
     match &ctx.judgement {
         Some(judgement) => gateway.judge.record(&facts, judgement, &outcome),
-        None => gateway.judge.record_refused(&facts, &outcome),
+        None => gateway.judge.record_unjudged(&facts, Unjudged::Refused, &outcome),
     }
 }
 

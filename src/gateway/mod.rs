@@ -2,8 +2,9 @@
 //!
 //! The order of a request: `early` checks it and finds the client's address, `request` asks the judge and answers or
 //! lets pass, `peer` takes a prepared address, `forward` hands the request to the origin, `response` the
-//! response to the client, `body` the pages that are rewritten, `errors` answers for an origin that does not, `logging`
-//! tells the judge what was sent. `heads` and `send` are for all of them.
+//! response to the client, `body` the pages that are rewritten, `upload` watches the body of the request, `errors` answers
+//! for an origin that does not, `logging` tells the judge what was sent. `heads` and `send` are for all of them.
+//! A request over HTTP/1 comes checked and judged from the edge; the gateway itself does that for HTTP/2.
 //! Must not know how a policy is written, loaded or judged.
 
 mod body;
@@ -17,6 +18,7 @@ mod peer;
 mod request;
 mod response;
 mod send;
+mod upload;
 
 pub use ctx::RequestContext;
 
@@ -40,7 +42,7 @@ pub struct Gateway {
     /// Judges requests, and records what became of them.
     pub judge: Arc<Judge>,
     /// The answers that crawlgate makes itself.
-    pub answers: Answers,
+    pub answers: Arc<Answers>,
     /// Where requests go.
     pub origins: Arc<Origins>,
     /// Counters of what the gateway itself does.
@@ -77,12 +79,12 @@ impl ProxyHttp for Gateway {
 
     fn fail_to_connect(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         _peer: &HttpPeer,
         ctx: &mut RequestContext,
         error: Box<Error>,
     ) -> Box<Error> {
-        peer::connect_failed(self, ctx, error)
+        peer::connect_failed(self, session, ctx, error)
     }
 
     async fn upstream_request_filter(
@@ -101,9 +103,10 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         body: &mut Option<Bytes>,
         end_of_stream: bool,
-        _ctx: &mut RequestContext,
+        ctx: &mut RequestContext,
     ) -> Result<()> {
-        forward::request_body(body, end_of_stream);
+        upload::check(self, body.as_ref(), ctx)?;
+        forward::end_request_body(body, end_of_stream);
         Ok(())
     }
 

@@ -2,9 +2,10 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
+use super::early::connection;
 use super::heads::{asked, facts};
 use super::send::send;
-use crate::answers::{Answer, Ruling, rejection};
+use crate::answers::{Answer, Field, Ruling, rejection};
 use crate::verdict::Scratch;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -23,10 +24,17 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
         ctx.answered = send(session, answer).await?;
         return Ok(true);
     }
-    let judgement = SCRATCH.with_borrow_mut(|scratch| gateway.judge.judge(&facts(session.req_header(), ctx), scratch));
-    ctx.judgement = Some(judgement);
+    if ctx.judgement.is_none() {
+        let facts = facts(session.req_header(), ctx);
+        ctx.judgement = Some(SCRATCH.with_borrow_mut(|scratch| gateway.judge.judge(&facts, scratch)));
+    }
     match answer(gateway, session.req_header(), ctx) {
         Some(answer) => {
+            let hsts = connection(session).and_then(|connection| connection.hsts.clone());
+            let answer = match hsts {
+                Some(hsts) => answer.with(Field::StrictTransportSecurity, hsts),
+                None => answer,
+            };
             ctx.answered = send(session, answer).await?;
             Ok(true)
         }
@@ -36,13 +44,6 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
 
 fn answer(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Option<Answer> {
     let judged = ctx.judgement.as_ref()?.judged()?;
-    let ruling = Ruling {
-        registry: gateway.judge.registry,
-        snapshot: judged.snapshot(),
-        entry: judged.entry(),
-        decision: &judged.decision,
-        now: ctx.now(),
-        may_confirm_by_date: judged.may_confirm_by_date,
-    };
+    let ruling = Ruling::new(judged, gateway.judge.registry, ctx.now());
     gateway.answers.answer(&ruling, &asked(request))
 }

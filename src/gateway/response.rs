@@ -2,8 +2,9 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use crate::forwarding::write_response;
-use http::{Version, header};
+use super::early::connection;
+use crate::forwarding::{Head, write_response};
+use http::{StatusCode, Version, header};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
@@ -15,10 +16,18 @@ pub(super) fn filter(
 ) {
     // Early hints and the like are no answer (Pingora shows them here too); a switch of protocols has no page to tag.
     if response.status.is_informational() {
+        if response.status == StatusCode::SWITCHING_PROTOCOLS
+            && let Some(connection) = connection(session)
+        {
+            connection.switch_protocol();
+        }
         return;
     }
     if let Some(asked) = ctx.asked_origin {
         gateway.metrics.upstream(response.status.as_u16(), asked.elapsed().as_secs_f64());
+    }
+    if let Some(choice) = ctx.origin {
+        gateway.origins.answered(choice, response.status.as_u16(), ctx.arrival.lived);
     }
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
@@ -30,6 +39,11 @@ pub(super) fn filter(
     }
     if session.req_header().version == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
+    }
+    if let Some(hsts) = connection(session).and_then(|connection| connection.hsts.as_ref())
+        && !response.headers.contains_key(header::STRICT_TRANSPORT_SECURITY)
+    {
+        response.set("Strict-Transport-Security", hsts.clone());
     }
     // A host that no site claims is forwarded untouched.
     if let Some((decision, entry)) = ctx.judged() {

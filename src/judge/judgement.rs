@@ -4,7 +4,7 @@
 use crate::crawlers::Claim;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Decision, HistoryBasis, Identity, chosen};
+use crate::verdict::{Decision, HistoryBasis, Identity, Proof, chosen};
 use std::sync::Arc;
 
 /// A request that was judged.
@@ -31,6 +31,10 @@ pub struct Judged {
     pub decision: Decision,
     /// What is proven about the claimed crawler.
     pub identity: Identity,
+    /// What that rests on.
+    pub proof: Proof,
+    /// Why the signature of the request proves nothing, if it has one.
+    pub signature: Option<&'static str>,
     /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
     /// What it rests on that the crawler has cached nothing else.

@@ -9,18 +9,19 @@ mod record;
 mod request;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Unjudged};
 pub use request::RequestFacts;
 
 use crate::clock::Clock;
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
+use crate::identity::{Claimed, Finding, Proofs, Signed};
 use crate::ledger::{Behaviours, Ledger};
 use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, ResponseFacts, Scratch,
+    Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, Proof, ResponseFacts, Scratch,
     decide_for, identity_by_policy, report, report_unclaimed,
 };
 use std::sync::Arc;
@@ -34,12 +35,16 @@ pub struct Judge {
     pub registry: &'static Registry,
     /// Which robots.txt was served to which crawler.
     pub ledger: Arc<Ledger>,
+    /// What proves crawlers, beside the networks of policies.
+    pub proofs: Arc<Proofs>,
     /// What clients did recently.
     pub behaviours: Arc<Behaviours>,
     /// The time.
     pub clock: Clock,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
+    pub traffic: Box<Traffic>,
     /// A line for each request.
     pub access: AccessLog,
     /// A record of each request against the rules.
@@ -72,12 +77,12 @@ impl Judge {
             let claim = self.registry.identify(facts.user_agent);
             return Judgement::Unclaimed(Unclaimed { claim, snapshot });
         };
-        let case = self.case(request, claimant, facts, Traces::Left);
+        let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, Traces::Left);
         let decision = self.decision(request, &case, Traces::Left, scratch);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
-        Judgement::Judged(Judged { decision, identity, cached, basis, may_confirm_by_date, snapshot })
+        Judgement::Judged(Judged { decision, identity, proof, signature, cached, basis, may_confirm_by_date, snapshot })
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or
@@ -89,43 +94,72 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let case = self.case(request, claimant, facts, Traces::None);
+        let (case, Finding { proof, .. }) = self.case(request, claimant, facts, Traces::None);
         let decision = self.decision(request, &case, Traces::None, &mut Scratch::default());
-        report(&case, &decision, response)
+        let mut explanation = report(&case, &decision, response);
+        explanation.proof = proof.name();
+        if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
+            explanation.evidence = self.proofs.evidence(crawler, address, case.facts.now);
+        }
+        explanation
     }
 
-    /// The first half of the sequence: identity and cached versions of a claimant.
+    /// The first half of the sequence: identity, with what it rests on, and cached versions of a claimant.
     fn case<'a>(
         &self,
         request: &RequestFacts<'_>,
         claimant: Claimant<'a>,
         mut facts: Facts<'a>,
         traces: Traces,
-    ) -> Case<'a> {
+    ) -> (Case<'a>, Finding) {
         let Claimant { entry, claim, .. } = claimant;
-        if claim != Claim::Nobody && entry.site.lists_addresses() {
-            facts.identity = self.identity(request, claimant, &facts, traces);
+        let mut finding = Finding::default();
+        if claim != Claim::Nobody && (entry.site.lists_addresses() || self.proofs.can_prove(claim)) {
+            finding = self.identity(request, claimant, &facts, traces);
+            facts.identity = finding.identity;
         }
         let cached_versions = match traces {
             Traces::Left => self.ledger.check(self.registry, claimant, facts.host, request.moment()),
             Traces::None => self.ledger.peek(self.registry, claimant, facts.host, request.moment()),
         };
-        Case { registry: self.registry, facts, claimant, cached_versions }
+        (Case { registry: self.registry, facts, claimant, cached_versions }, finding)
     }
 
+    /// What is proven of a claim: by the networks of the policy, by what operators publish, and by how well either has
+    /// described the crawler so far.
     fn identity(
         &self,
         request: &RequestFacts<'_>,
         claimant: Claimant<'_>,
         facts: &Facts<'_>,
         traces: Traces,
-    ) -> Identity {
+    ) -> Finding {
         let Claimant { entry, claim, .. } = claimant;
-        let identity = identity_by_policy(&entry.site, facts, claim, request.address_may_accuse);
-        match traces {
-            Traces::Left => self.ledger.check_identity(self.registry, entry, claim, identity, facts.now),
-            Traces::None => self.ledger.peek_identity(self.registry, entry, claim, identity, facts.now),
-        }
+        let may_accuse = request.address_may_accuse;
+        let by_policy = identity_by_policy(&entry.site, facts, claim, may_accuse);
+        let signed = request.signature.map(|fields| Signed {
+            host: facts.host,
+            target: facts.target,
+            method: facts.method,
+            user_agent: facts.user_agent,
+            fields,
+        });
+        let claimed = Claimed { claim, address: facts.client, may_accuse, by_policy, signed };
+        let (registry, ledger, now) = (self.registry, &self.ledger, facts.now);
+        let found = match traces {
+            Traces::Left => self.proofs.check(&claimed, now),
+            Traces::None => self.proofs.peek(&claimed, now),
+        };
+        let identity = match (found.proof, traces) {
+            // A signature proves one request, and says nothing about lists.
+            (Proof::None | Proof::Signature, _) => found.identity,
+            (Proof::Networks, Traces::Left) => ledger.check_identity(registry, entry, claim, found.identity, now),
+            (Proof::Networks, Traces::None) => ledger.peek_identity(registry, entry, claim, found.identity, now),
+            (_, Traces::Left) => ledger.check_published(registry, claim, found.identity, now),
+            (_, Traces::None) => ledger.peek_published(registry, claim, found.identity, now),
+        };
+        let proof = if identity == Identity::Suspended { Proof::None } else { found.proof };
+        Finding { identity, proof, ..found }
     }
 
     /// The second half: behaviour and decision.

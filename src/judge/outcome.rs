@@ -23,3 +23,25 @@ pub struct Outcome<'a> {
     /// The error that ended the request.
     pub error: Option<&'a str>,
 }
+
+/// Why a request was answered before it was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unjudged {
+    /// It is no proper request.
+    Refused,
+    /// An authority asks for the proof that a host is the operator's.
+    Challenged,
+    /// The listener leads every request to another one.
+    Redirected,
+}
+
+impl Unjudged {
+    /// Its name in metrics and logs.
+    pub fn action(self) -> &'static str {
+        match self {
+            Unjudged::Refused => "refuse",
+            Unjudged::Challenged => "challenge",
+            Unjudged::Redirected => "redirect",
+        }
+    }
+}

@@ -1,30 +1,34 @@
 //! What became of a request, written down: the ledger first, then metrics, event log and access log. So whoever sees
 //! the count may rely on the rest.
 
-use super::{Judge, Judged, Judgement, Outcome, RequestFacts, origin_form};
+use super::{Judge, Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
-use crate::policy::SiteEntry;
+use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Facts, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
 /// The crawler's label for a person.
 const NOBODY: &str = "none";
-/// The action of a request that was answered before it was judged.
-const REFUSE: &str = "refuse";
 /// Octets of a log field that come from outside: a log does not grow with its input.
 const FIELD_LIMIT: usize = 2048;
 
 impl Judge {
     /// Records the outcome of a request that was judged.
     pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
+        self.traffic.request(request.lived);
+        if let Some(peer) = request.client.filter(|_| !request.address_may_accuse) {
+            self.traffic.undeclared_proxy(peer, request.lived);
+            self.metrics.undeclared_proxy();
+        }
         match judgement {
             Judgement::Unclaimed(unclaimed) => {
+                self.traffic.unclaimed(request.host, request.lived);
                 let crawler = claim_label(unclaimed.claim, self.registry, None).unwrap_or(NOBODY);
                 self.metrics.request(UNCLAIMED, crawler, Kind::NotACrawler.name(), Action::Pass.name());
             }
@@ -34,13 +38,13 @@ impl Judge {
                 self.count(request, judged, outcome);
             }
         }
-        self.log(request, Some(judgement), outcome);
+        self.log(request, Ok(judgement), outcome);
     }
 
-    /// Records a request that was answered before it was judged, because it is no proper request.
-    pub fn record_refused(&self, request: &RequestFacts<'_>, outcome: &Outcome<'_>) {
-        self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), REFUSE);
-        self.log(request, None, outcome);
+    /// Records a request that was answered before it was judged.
+    pub fn record_unjudged(&self, request: &RequestFacts<'_>, why: Unjudged, outcome: &Outcome<'_>) {
+        self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), why.action());
+        self.log(request, Err(why), outcome);
     }
 
     /// Notes which crawler got which robots.txt: a copy that was written whole, or word that its own copy is good. HEAD
@@ -84,13 +88,7 @@ impl Judge {
     fn event(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) -> Event {
         let Judged { decision, identity, .. } = judged;
         let (entry, site) = (judged.entry(), &judged.entry().site);
-        let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
-        let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
-        let retry_after = match (decision.action, decision.would) {
-            (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
-            _ => None,
-        };
-        let delay = group.filter(|_| retry_after.is_some()).and_then(|group| group.crawl_delay);
+        let (rule, rule_source) = rule(decision, site);
         Event {
             time: request.arrived,
             site: site.name.clone(),
@@ -100,7 +98,8 @@ impl Judge {
                 Claim::Known(_) | Claim::Token(_) | Claim::Nobody => None,
             },
             identity: identity.name(),
-            proof: if matches!(identity, Identity::Verified | Identity::Impostor) { "networks" } else { "none" },
+            proof: judged.proof.name(),
+            signature: judged.signature,
             client: request.client.and_then(|address| self.addresses.apply(address)),
             method: bounded(request.method).into_owned(),
             host: bounded(request.host).into_owned(),
@@ -109,20 +108,20 @@ impl Judge {
             verdict: decision.verdict.name(),
             kind: decision.kind.name(),
             never_fetched: decision.never_fetched,
-            rule: delay.map(|delay| format!("Crawl-delay: {}", seconds(delay))).or_else(|| rule.map(rule_line)),
-            rule_source: if delay.is_some() { group_place(decision, site) } else { rule_place(decision, site) },
+            rule,
+            rule_source,
             version: site.robots_txt.version.to_string(),
             history: judged.basis.name(),
             held: judged.cached_versions(request.host).map(|version| version.to_string()).collect(),
             action: decision.action.name(),
             would: decision.would.map(Action::name),
             status: outcome.status,
-            retry_after,
+            retry_after: slowed_for(decision),
             left_out: 0,
         }
     }
 
-    fn log(&self, request: &RequestFacts<'_>, judgement: Option<&Judgement>, outcome: &Outcome<'_>) {
+    fn log(&self, request: &RequestFacts<'_>, judgement: Result<&Judgement, Unjudged>, outcome: &Outcome<'_>) {
         if self.access.enabled() {
             self.access.write(&self.access_record(request, judgement, outcome));
         }
@@ -131,12 +130,13 @@ impl Judge {
     fn access_record<'a, 'o: 'a>(
         &'a self,
         request: &'a RequestFacts<'a>,
-        judgement: Option<&'a Judgement>,
+        judgement: Result<&'a Judgement, Unjudged>,
         outcome: &'a Outcome<'o>,
     ) -> AccessRecord<'a> {
-        let judged = judgement.and_then(Judgement::judged);
+        let judged = judgement.ok().and_then(Judgement::judged);
         let decision = judged.map(|judged| &judged.decision);
         let site = judged.map(|judged| &*judged.entry().site);
+        let (rule, rule_source) = decision.zip(site).map(|(decision, site)| rule(decision, site)).unwrap_or_default();
         AccessRecord {
             time: request.arrived,
             client: request.client.and_then(|address| self.addresses.apply(address)),
@@ -150,23 +150,42 @@ impl Judge {
             user_agent: request.user_agent.map(bounded),
             referer: outcome.referer.map(bounded),
             site: site.map(|site| site.name.as_str()),
-            crawler: judgement.and_then(|judgement| match judgement {
+            crawler: judgement.ok().and_then(|judgement| match judgement {
                 Judgement::Unclaimed(unclaimed) => claim_label(unclaimed.claim, self.registry, None),
                 Judgement::Judged(judged) => claim_label(judged.decision.claim, self.registry, site),
             }),
             verdict: decision.map(|decision| decision.verdict.name()),
             kind: decision.map(Decision::recorded_kind),
             never_fetched: decision.is_some_and(|decision| decision.never_fetched && decision.recorded),
-            rule: decision.zip(site).and_then(|(decision, site)| rule_place(decision, site)),
+            rule,
+            rule_source,
             action: match judgement {
-                Some(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
-                None => REFUSE,
+                Ok(_) => decision.map_or(Action::Pass, |decision| decision.action).name(),
+                Err(why) => why.action(),
             },
             would: decision.and_then(|decision| decision.would.map(Action::name)),
             observed: decision.zip(site).and_then(|(decision, site)| Some(Observed::of(decision, site)?.name())),
             version: site.map(|site| site.robots_txt.version),
             error: outcome.error,
         }
+    }
+}
+
+/// The line of robots.txt that decided, and its place in the policy: the crawl delay of what is too fast, else the rule.
+fn rule(decision: &Decision, site: &Site) -> (Option<String>, Option<String>) {
+    let group = decision.rule.and_then(|rule| site.document.groups.get(usize::from(rule.group)));
+    if let Some(delay) = group.filter(|_| slowed_for(decision).is_some()).and_then(|group| group.crawl_delay) {
+        return (Some(format!("Crawl-delay: {}", seconds(delay))), group_place(decision, site));
+    }
+    let rule = decision.rule.and_then(|rule| group?.rules.get(usize::try_from(rule.rule?).ok()?));
+    (rule.map(rule_line), rule_place(decision, site))
+}
+
+/// For how many seconds a request that came too soon is told to wait, or would be.
+fn slowed_for(decision: &Decision) -> Option<u32> {
+    match (decision.action, decision.would) {
+        (Action::Slow { retry_after, .. }, _) | (_, Some(Action::Slow { retry_after, .. })) => Some(retry_after),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`RequestFacts`]: what a door knows of a request before it is judged.
 
 use crate::clock::Moment;
+use crate::heads::SignatureFields;
 use crate::time::Timestamp;
 use crate::verdict::{Facts, Identity};
 use std::net::IpAddr;
@@ -22,6 +23,8 @@ pub struct RequestFacts<'a> {
     /// Whether the address may prove an impostor. It may not where the address may be that of a proxy that nobody
     /// declared.
     pub address_may_accuse: bool,
+    /// Its signature, if it has one.
+    pub signature: Option<SignatureFields<'a>>,
     /// Whether the request carries a licence token.
     pub has_license_token: bool,
     /// When it arrived, by the wall clock.

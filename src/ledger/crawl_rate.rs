@@ -3,9 +3,9 @@
 //!
 //! Knows hashes and moments; knows no request.
 
-use super::bounded::{Bounded, Ends};
 use super::observations::Key;
 use super::traps::network;
+use crate::bounded::{Bounded, Ends};
 use crate::verdict::Identity;
 use std::net::IpAddr;
 use std::time::Duration;

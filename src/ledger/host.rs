@@ -1,7 +1,7 @@
 //! What the ledger knows of one host: since when crawlgate observes it, and which versions it served there to which
 //! crawler. The main types are [`Host`], [`Served`] and [`Visit`]. This file must not know the table of all hosts.
 
-use super::bounded::Prehashed;
+use crate::bounded::Prehashed;
 use crate::policy::{HostHistory, Version};
 use crate::time::Timestamp;
 use smallvec::SmallVec;

@@ -5,7 +5,7 @@
 use super::cached_versions::{RobotsCache, cached_versions};
 use super::clock_steps::ClockSteps;
 use super::host::{ANYONE, Host, Owner, Visit};
-use super::network_list_health::{ListHealth, NetworkListHealth};
+use super::network_list_health::{EVERY_SITE, ListHealth, NetworkListHealth};
 use super::observations::{Bounds, Observations, key};
 use super::stored::hosts_from;
 use crate::clock::Moment;
@@ -199,7 +199,7 @@ impl Ledger {
         now: Timestamp,
     ) -> Identity {
         match claim_label(claim, registry, Some(&entry.site)) {
-            Some(crawler) => self.list_health.check(&entry.site, crawler, identity, now),
+            Some(crawler) => self.list_health.check(&entry.site.name, crawler, identity, now),
             None => identity,
         }
     }
@@ -214,7 +214,19 @@ impl Ledger {
         now: Timestamp,
     ) -> Identity {
         let crawler = claim_label(claim, registry, Some(&entry.site)).unwrap_or_default();
-        self.list_health.peek(&entry.site, crawler, identity, now)
+        self.list_health.peek(&entry.site.name, crawler, identity, now)
+    }
+
+    /// What is proven of a request, given what the crawler's operator publishes. Neither locks nor waits.
+    pub fn check_published(&self, registry: &Registry, claim: Claim, identity: Identity, now: Timestamp) -> Identity {
+        let crawler = claim_label(claim, registry, None).unwrap_or_default();
+        self.list_health.check(EVERY_SITE, crawler, identity, now)
+    }
+
+    /// The same for explanations: changes nothing.
+    pub fn peek_published(&self, registry: &Registry, claim: Claim, identity: Identity, now: Timestamp) -> Identity {
+        let crawler = claim_label(claim, registry, None).unwrap_or_default();
+        self.list_health.peek(EVERY_SITE, crawler, identity, now)
     }
 
     /// The lists of networks that proved or accused anything.

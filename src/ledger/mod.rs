@@ -10,7 +10,6 @@
 //! The room knows sites, claims and addresses; it must not know how a request came, nor read a clock.
 
 mod behaviour;
-mod bounded;
 mod cached_versions;
 mod clock_steps;
 mod crawl_rate;
@@ -27,7 +26,7 @@ pub use behaviour::Behaviours;
 pub use crawl_rate::{CrawlRate, RateKey, gcra};
 pub use host::Visit;
 pub use ledger::{CrawlerVisits, Ledger};
-pub use network_list_health::ListHealth;
+pub use network_list_health::{EVERY_SITE, ListHealth};
 pub use traps::{Mark, Traps};
 
 #[cfg(test)]

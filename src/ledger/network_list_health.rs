@@ -1,11 +1,11 @@
 //! How well the lists of networks describe their crawlers: [`NetworkListHealth`]. A list that verified no visit for a
 //! week proves nothing, and no request is called an impostor's by it. For each site and crawler with networks the table
-//! has the time of the last visit that the list verified, and of the last one that it did not. A request reads and writes
-//! numbers in a table that is replaced whole when policies change: it takes no lock.
+//! has the time of the last visit that the list verified, and of the last one that it did not. What operators publish,
+//! lists and names of hosts, counts across sites: [`EVERY_SITE`]. A request reads and writes numbers in a table that is
+//! replaced whole when policies change: it takes no lock.
 
 use crate::crawlers::Registry;
 use crate::policy::Snapshot;
-use crate::policy::site::Site;
 use crate::state::{Fact, ListProof, StateStore};
 use crate::time::Timestamp;
 use crate::verdict::{Identity, claim_label};
@@ -22,6 +22,10 @@ const PROVEN_FOR: Duration = Duration::from_secs(7 * 86_400);
 /// The moment of the last visit is not noted at each of them.
 const COARSE: i64 = 60;
 const NEVER: i64 = i64::MIN;
+/// In the place of a site: what operators publish, which holds for all sites. No policy file has this name.
+pub const EVERY_SITE: &str = "*";
+/// In the place of a digest: what operators publish may change every day and stays theirs.
+const PUBLISHED: &str = "published";
 
 /// What is known of one list.
 #[derive(Debug)]
@@ -42,7 +46,7 @@ type Table = HashMap<String, HashMap<String, Arc<Proof>>>;
 /// How it stands with the list of one crawler on one site: for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListHealth {
-    /// The site.
+    /// The site, or [`EVERY_SITE`].
     pub site: String,
     /// The registry's id, or the policy's token.
     pub crawler: String,
@@ -96,6 +100,7 @@ impl NetworkListHealth {
             });
             table.insert(site.name.clone(), proofs.collect());
         }
+        table.insert(EVERY_SITE.to_owned(), published(registry, before.get(EVERY_SITE)));
         let has = |site: &str, crawler: &str| table.get(site).is_some_and(|proofs| proofs.contains_key(crawler));
         let mut gone = Vec::new();
         self.each(|site, crawler, proof| {
@@ -113,13 +118,13 @@ impl NetworkListHealth {
         }
     }
 
-    /// What is proven of a request, given what the policy's networks say of its address.
-    pub fn check(&self, site: &Site, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
+    /// What is proven of a request, given what the networks say of its address. `site` may be [`EVERY_SITE`].
+    pub fn check(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
         self.with(site, crawler, |proof| {
             let last = match identity {
                 Identity::Verified => proof.map(|proof| &proof.verified),
                 Identity::Impostor => proof.map(|proof| &proof.accused),
-                Identity::Unverified | Identity::Suspended => None,
+                Identity::Unverified | Identity::Suspended | Identity::Pending => None,
             };
             if let Some(proof) = proof.filter(|_| last.is_some_and(|last| note(last, now))) {
                 proof.is_unstored.store(true, Ordering::Release);
@@ -129,13 +134,13 @@ impl NetworkListHealth {
     }
 
     /// The same for explanations: changes nothing.
-    pub fn peek(&self, site: &Site, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
+    pub fn peek(&self, site: &str, crawler: &str, identity: Identity, now: Timestamp) -> Identity {
         self.with(site, crawler, |proof| as_proven(identity, proof, now))
     }
 
-    fn with<T>(&self, site: &Site, crawler: &str, look: impl FnOnce(Option<&Proof>) -> T) -> T {
+    fn with<T>(&self, site: &str, crawler: &str, look: impl FnOnce(Option<&Proof>) -> T) -> T {
         let table = self.table.load();
-        look(table.get(&site.name).and_then(|proofs| proofs.get(crawler)).map(|proof| &**proof))
+        look(table.get(site).and_then(|proofs| proofs.get(crawler)).map(|proof| &**proof))
     }
 
     /// Those of which something is known, by site and crawler.
@@ -165,6 +170,15 @@ impl NetworkListHealth {
             }
             let suspended = proof.is_suspended(now);
             match (suspended, proof.told.swap(suspended, Ordering::Relaxed)) {
+                (true, false) if site == EVERY_SITE => tracing::warn!(
+                    crawler,
+                    "no visit of this crawler was verified by its operator's networks or host names within seven days, and \
+                     one came from elsewhere; crawlgate calls no request an impostor's by them. `crawlgate crawlers \
+                     --verify` shows what they say about an address."
+                ),
+                (false, true) if site == EVERY_SITE && proof.stands(now) => {
+                    tracing::info!(crawler, "a visit was verified by the operator's word: impostors are called so");
+                }
                 (true, false) => tracing::warn!(
                     site,
                     crawler,
@@ -205,6 +219,16 @@ impl Proof {
     fn is_suspended(&self, now: Timestamp) -> bool {
         within(&self.accused, now) && !self.stands(now)
     }
+}
+
+/// The crawlers that their operators say how to prove.
+fn published(registry: &Registry, before: Option<&HashMap<String, Arc<Proof>>>) -> HashMap<String, Arc<Proof>> {
+    let provable = registry.crawlers().iter().filter(|crawler| !(crawler.ips.is_empty() && crawler.rdns.is_empty()));
+    let proof = |id: &String| before.and_then(|before| before.get(id)).cloned();
+    let proofs = provable
+        .map(|crawler| &crawler.id)
+        .map(|id| (id.clone(), proof(id).unwrap_or_else(|| Arc::new(Proof::new(PUBLISHED.to_owned())))));
+    proofs.collect()
 }
 
 fn record(site: &str, crawler: &str, proof: &Proof) -> ListProof {

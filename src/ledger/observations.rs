@@ -5,9 +5,9 @@
 //! A host is at first known to the table alone. It becomes known to the store when a crawler comes again after a minute,
 //! or at the end: clients can make up any number of hosts.
 
-use super::bounded::{Prehashed, SHARDS};
 use super::host::{Host, Owner};
 use super::stored::{facts_of, observation, removal_of, visit_facts};
+use crate::bounded::{Prehashed, SHARDS};
 use crate::policy::Version;
 use crate::state::{Fact, StateStore};
 use crate::time::Timestamp;

@@ -2,8 +2,8 @@
 //! for the crawler at every address, any other for its address alone: another client may have fetched under the name.
 //! Knows hashes and moments. Forgotten at a restart: a client without a proven fetch is held to less.
 
-use super::bounded::{Bounded, Ends};
 use super::traps::network;
+use crate::bounded::{Bounded, Ends};
 use crate::policy::Version;
 use crate::time::Timestamp;
 use crate::verdict::Identity;

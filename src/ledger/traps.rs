@@ -2,8 +2,8 @@
 //! a clock that is set ends no mark sooner and brings none back. The main types are [`Traps`] and [`Mark`]. This file
 //! knows sites, names and addresses; it must not know rules, nor how marks are stored.
 
-use super::bounded::{Bounded, Ends};
 use super::clock_steps::{ClockSteps, TOLERANCE};
+use crate::bounded::{Bounded, Ends};
 use crate::clock::Moment;
 use crate::state::{AsWritten, Fact, MarkedClient, StateStore};
 use crate::time::{Timestamp, rfc3339};

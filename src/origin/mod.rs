@@ -1,10 +1,12 @@
 //! Where requests go: upstream groups by host ([`Origins`]), their addresses resolved in the background ([`Resolver`]), and
-//! the origins' own robots.txt ([`robots`]). Must not know a request beyond its host, policies or metrics.
+//! the origins' own robots.txt ([`robots`]). What requests came to lately is in `health`. Must not know a request beyond its
+//! head, policies or metrics.
 //!
 //! Nothing here blocks a request: requests get prepared [`HttpPeer`]s. (`HttpPeer::new` with a name resolves it and blocks,
 //! and panics if that fails: pingora issues 570 and 921.)
 
 mod fetch;
+mod health;
 mod hosts;
 mod resolve;
 pub mod robots;
@@ -14,10 +16,12 @@ mod trust;
 mod tests;
 
 pub use fetch::{FetchError, Fetched, fetch};
+pub use health::{FailedRequest, LastFailure, OriginStatus, WithoutOriginStatus};
 pub use resolve::Resolver;
 
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use arc_swap::ArcSwap;
+use health::{Health, WithoutOrigin};
 use hosts::Hosts;
 use pingora_core::protocols::TcpKeepalive;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -31,10 +35,13 @@ use std::time::Duration;
 pub struct Origins {
     hosts: Hosts,
     groups: Vec<Group>,
+    without_origin: WithoutOrigin,
 }
 
 #[derive(Debug)]
 struct Group {
+    /// As the settings write them; none for every other host.
+    hosts: Vec<String>,
     servers: Vec<Server>,
     next: AtomicUsize,
 }
@@ -49,6 +56,17 @@ struct Server {
     peers: ArcSwap<Vec<HttpPeer>>,
     /// The address in use. If it does not accept connections, the next one is used.
     preferred: AtomicUsize,
+    /// Apart from the rest, which requests only read: each request writes it.
+    health: Box<Health>,
+}
+
+/// Why a request can be sent to no server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPeer {
+    /// No origin of the settings is for its host.
+    NoOrigin,
+    /// No server of its origin has an address. The first of them stands for all.
+    NoAddress(Choice),
 }
 
 /// The server that a request was sent to.
@@ -59,6 +77,13 @@ pub struct Choice {
     address: usize,
 }
 
+impl Choice {
+    /// Whether another choice is the same server, at the same or another address.
+    pub fn is_same_server(self, other: Choice) -> bool {
+        (self.group, self.server) == (other.group, other.server)
+    }
+}
+
 impl Origins {
     /// Prepares groups. A server that is given as an address is ready at once, a name after the first round of a
     /// [`Resolver`].
@@ -66,42 +91,79 @@ impl Origins {
         let groups = settings
             .iter()
             .map(|origin| Group {
+                hosts: origin.hosts.clone(),
                 servers: origin.servers.iter().map(|address| Server::new(address, origin.timeouts)).collect(),
                 next: AtomicUsize::new(0),
             })
             .collect();
-        Origins { hosts: Hosts::new(settings.iter().map(|origin| origin.hosts.as_slice())), groups }
+        let hosts = Hosts::new(settings.iter().map(|origin| origin.hosts.as_slice()));
+        Origins { hosts, groups, without_origin: WithoutOrigin::default() }
     }
 
-    /// A prepared peer for a Host field value. Servers take turns; one without an address is skipped. `None` if no group
-    /// is for this host, or none of its servers has an address.
-    pub fn peer(&self, host: &[u8]) -> Option<(Box<HttpPeer>, Choice)> {
-        let index = self.hosts.find(host)?;
-        let group = self.groups.get(index)?;
+    /// A prepared peer for a Host field value. Servers take turns; one without an address is skipped.
+    ///
+    /// # Errors
+    /// No group is for this host, or none of its servers has an address.
+    pub fn peer(&self, host: &[u8]) -> Result<(Box<HttpPeer>, Choice), NoPeer> {
+        let index = self.hosts.find(host).ok_or(NoPeer::NoOrigin)?;
+        let group = &self.groups[index];
         let turn = group.next.fetch_add(1, Ordering::Relaxed);
-        (0..group.servers.len()).find_map(|step| {
+        let peer = (0..group.servers.len()).find_map(|step| {
             let server = turn.wrapping_add(step) % group.servers.len();
             let peers = group.servers[server].peers.load();
             let address = group.servers[server].preferred.load(Ordering::Relaxed) % peers.len().max(1);
             let peer = peers.get(address)?;
             Some((Box::new(peer.clone()), Choice { group: index, server, address }))
-        })
+        });
+        peer.ok_or(NoPeer::NoAddress(Choice { group: index, server: 0, address: 0 }))
     }
 
     /// The name and port of a server, for a request that names no host.
     pub fn authority(&self, choice: Choice) -> Option<&str> {
-        Some(self.groups.get(choice.group)?.servers.get(choice.server)?.authority.as_str())
+        Some(self.server(choice)?.authority.as_str())
     }
 
     /// Notes that an address did not accept a connection. The server's next address is used from now on: an IPv6 address
     /// without a listener must not cost every second request.
     pub fn connect_failed(&self, choice: Choice) {
-        if let Some(server) = self.groups.get(choice.group).and_then(|group| group.servers.get(choice.server)) {
+        if let Some(server) = self.server(choice) {
             let addresses = server.peers.load().len().max(1);
             let next = (choice.address + 1) % addresses;
             // Many requests fail on one address together. Only the first of them selects the next address.
             let _ = server.preferred.compare_exchange(choice.address, next, Ordering::Relaxed, Ordering::Relaxed);
         }
+    }
+
+    /// Counts an answer of a server.
+    pub fn answered(&self, choice: Choice, status: u16, lived: Duration) {
+        if let Some(server) = self.server(choice) {
+            server.health.answered(status, lived);
+        }
+    }
+
+    /// Counts and logs a request that a server did not answer.
+    pub fn failed(&self, choice: Choice, request: &FailedRequest<'_>) {
+        if let Some(server) = self.server(choice) {
+            server.health.failed(&server.url(), request);
+        }
+    }
+
+    /// Counts and logs a request for a host that no origin is for.
+    pub fn has_no_origin(&self, host: &[u8], target: &[u8], lived: Duration) {
+        self.without_origin.asked(host, target, lived);
+    }
+
+    /// What requests came to lately: each server in the order of the settings, and hosts that no origin is for.
+    pub fn status(&self, lived: Duration) -> (Vec<OriginStatus>, WithoutOriginStatus) {
+        let servers = self.groups.iter().flat_map(|group| group.servers.iter().map(|server| (server, &group.hosts)));
+        let status = |(server, hosts): (&Server, &Vec<String>)| {
+            server.health.status(server.url(), hosts, server.peers.load().len(), lived)
+        };
+        (servers.map(status).collect(), self.without_origin.status(lived))
+    }
+
+    fn server(&self, choice: Choice) -> Option<&Server> {
+        self.groups.get(choice.group)?.servers.get(choice.server)
     }
 
     fn servers(&self) -> impl Iterator<Item = &Server> {
@@ -129,11 +191,17 @@ impl Server {
             timeouts,
             peers: ArcSwap::default(),
             preferred: AtomicUsize::new(0),
+            health: Box::default(),
         };
         if let Some(ip) = server.ip() {
             server.use_addresses(&[SocketAddr::new(ip, address.port)]);
         }
         server
+    }
+
+    /// The server as the settings write it.
+    fn url(&self) -> String {
+        format!("{}://{}", if self.address.tls { "https" } else { "http" }, self.authority)
     }
 
     /// The address, if the settings give one instead of a name.

@@ -13,12 +13,19 @@ pub struct OriginFile {
     pub location: String,
     /// The file.
     pub file: File,
+    /// When the origin says that it was changed last.
+    pub last_modified: Option<Timestamp>,
 }
 
 impl OriginFile {
     /// Reads a copy.
     pub fn new(location: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> OriginFile {
-        OriginFile { location: location.into(), file: File::parse(bytes) }
+        OriginFile { location: location.into(), file: File::parse(bytes), last_modified: None }
+    }
+
+    /// With the value of Last-Modified.
+    pub fn modified(self, last_modified: Option<&str>) -> OriginFile {
+        OriginFile { last_modified: last_modified.and_then(Timestamp::from_http_date), ..self }
     }
 
     /// Where a line stands: `https://origin/robots.txt:12`.

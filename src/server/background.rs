@@ -1,13 +1,16 @@
 //! The threads that work beside the requests: [`Background`]. They store the ledger and the marks of traps, watch the
-//! policy directory, and put planned changes of policies into force. Must not know listeners or Pingora.
+//! policy directory, take renewed certificates, and put planned changes of policies into force. Must not know listeners or Pingora.
 
 use super::ServerError;
 use super::rooms::Rooms;
+use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::ledger::Traps;
 use crate::settings::Settings;
 use crate::sites::WatchGuard;
+use crate::time::Timestamp;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,6 +21,8 @@ const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_secs(1);
 /// The longest wait for a planned change. The clock may be set and policies may change meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
+/// How often the files of certificates are looked at.
+const RENEWAL: Duration = Duration::from_secs(10);
 /// The shortest wait, so that a change that fails is not retried without a pause.
 const SHORTEST: Duration = Duration::from_millis(50);
 
@@ -26,11 +31,16 @@ pub struct Background {
     ledger: Repeated,
     _watch: Option<WatchGuard>,
     _scheduler: Repeated,
+    _certificates: Option<Repeated>,
 }
 
 impl Background {
     /// Starts them.
-    pub fn start(settings: &Settings, rooms: &Rooms) -> Result<Background, ServerError> {
+    pub fn start(
+        settings: &Settings,
+        rooms: &Rooms,
+        certificates: Arc<Certificates>,
+    ) -> Result<Background, ServerError> {
         let (judge, traps) = (rooms.judge.clone(), rooms.traps.clone());
         // At once, so that the next start knows of this run even if it is killed within the first second.
         let store = move || {
@@ -44,10 +54,14 @@ impl Background {
             |error| tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies"),
         );
         let operations = rooms.operations.clone();
-        let keep_time = move || operations.keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
+        let keep_time = move || {
+            operations.warn_of_setup();
+            operations.keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST))
+        };
         let scheduler = Repeated::start("scheduler", keep_time)
             .map_err(ServerError::io("cannot start the thread for planned changes"))?;
-        Ok(Background { ledger, _watch: watch.ok(), _scheduler: scheduler })
+        let certificates = renewing(rooms.judge.clone(), certificates)?;
+        Ok(Background { ledger, _watch: watch.ok(), _scheduler: scheduler, _certificates: certificates })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
@@ -57,6 +71,20 @@ impl Background {
         rooms.traps.keep(now);
         rooms.judge.ledger.close(now.now);
     }
+}
+
+/// Takes renewed certificates, if there are any to renew.
+fn renewing(judge: Arc<Judge>, certificates: Arc<Certificates>) -> Result<Option<Repeated>, ServerError> {
+    if certificates.is_empty() {
+        return Ok(None);
+    }
+    let renew = move || {
+        certificates.renew(Timestamp::from(judge.clock.now()), &judge.metrics);
+        RENEWAL
+    };
+    Repeated::start("certificates", renew)
+        .map(Some)
+        .map_err(ServerError::io("cannot start the thread for certificates"))
 }
 
 /// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.

@@ -3,9 +3,7 @@
 //! of them is given only what it needs.
 
 mod background;
-mod connection;
-mod http2;
-mod listening;
+mod identity;
 mod origin_robots;
 mod proxy_server;
 mod rooms;
@@ -14,15 +12,16 @@ mod stop;
 
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::clock::ClockError;
+use crate::edge::{self, Certificates, TlsError};
 use crate::settings::Settings;
 use crate::sites::StartError;
 use crate::state::StateError;
+use crate::time::Timestamp;
 use background::Background;
-use listening::bind;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use proxy_server::ProxyServer;
 use rooms::Rooms;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use stop::Stop;
 
@@ -33,10 +32,21 @@ pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error
 /// The addresses that the server listens on, with the ports that the system chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// In the order of the settings.
-    pub listen: Vec<SocketAddr>,
+    /// In the order of the settings: whether it speaks TLS, and its address.
+    pub listen: Vec<(bool, SocketAddr)>,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
+}
+
+impl Bound {
+    /// The listeners as URLs.
+    pub fn urls(&self) -> impl Iterator<Item = String> {
+        self.listen.iter().map(|(is_tls, address)| format!("{}://{address}", if *is_tls { "https" } else { "http" }))
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    edge::bind(address).map_err(|source| ServerError::Bind { address, source })
 }
 
 /// Why the server does not run.
@@ -65,6 +75,9 @@ pub enum ServerError {
         /// The address.
         address: SocketAddr,
     },
+    /// A certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The state directory belongs to another process.
     #[error(transparent)]
     State(#[from] StateError),
@@ -97,8 +110,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let stop = Arc::new(Stop::new());
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
-    let bound: Vec<_> = settings.listen.iter().map(|address| bind(*address)).collect::<Result<_, _>>()?;
+    let (certificates, tls) = Certificates::open(&settings.listen)?;
+    let bound: Vec<_> = settings.listen.iter().map(|listener| bind(listener.address)).collect::<Result<_, _>>()?;
     let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
+    let listen = settings.listen.iter().zip(listen).map(|(said, address)| (said.tls.is_some(), address)).collect();
     let (admin, admin_address) = settings.admin.map(bind).transpose()?.unzip();
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
     let bound = Bound { listen, admin: admin_address };
@@ -106,17 +121,22 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     origin_robots::start(robots, rooms.judge.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
+    let listeners = listeners.into_iter().zip(tls).collect();
     let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
         let served = control.clone().serve(rooms.operations.clone());
         served.map_err(ServerError::io("cannot serve the control socket"))?;
     }
-    let background = Background::start(&settings, &rooms)?;
-    rooms.serve_signals(signals, stop)?;
+    let certificates = Arc::new(certificates);
+    for problem in certificates.problems(Timestamp::from(rooms.judge.clock.now())) {
+        tracing::warn!("{}", problem.text);
+    }
+    let background = Background::start(&settings, &rooms, certificates.clone())?;
+    rooms.serve_signals(signals, stop, certificates)?;
 
-    for address in &bound.listen {
-        tracing::info!("listening on http://{address}");
+    for url in bound.urls() {
+        tracing::info!("listening on {url}");
     }
     announce(&bound);
     server.run();

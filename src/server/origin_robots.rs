@@ -15,7 +15,7 @@ pub use fetch_job::{FetchJob, FinishedJob};
 pub use thread::start;
 
 use crate::clock::Moment;
-use crate::origin::robots::{FetchResult, StoredCopies, StoredCopy, Targets};
+use crate::origin::robots::{FetchResult, FetchedCopy, StoredCopies, StoredCopy, Targets};
 use crate::policy::origin::{Origin, OriginCopyState, OriginFile};
 use crate::settings::OriginSettings;
 use crate::sites::{DefaultSite, KnownOrigins, PATIENCE, SiteManager, asked_by, awaited_since};
@@ -48,6 +48,10 @@ pub struct OriginRobots {
     ahead: Option<i64>,
 }
 
+fn origin_file(copy: &FetchedCopy) -> Arc<OriginFile> {
+    Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()).modified(copy.last_modified.as_deref()))
+}
+
 /// What the stored copies say about sites before their origins are asked.
 pub fn known(copies: &StoredCopies) -> KnownOrigins {
     let mut origins = KnownOrigins::default();
@@ -56,7 +60,7 @@ pub fn known(copies: &StoredCopies) -> KnownOrigins {
             origins.held_back.insert(name.clone(), fetch.problem().unwrap_or_default());
         }
         let known = match fetch.copy() {
-            Some(copy) => Origin::Read(Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()))),
+            Some(copy) => Origin::Read(origin_file(copy)),
             None => awaited_since(fetch.wanted_since()),
         };
         origins.copies.insert(name.clone(), known);
@@ -136,7 +140,7 @@ impl OriginRobots {
             false => job.result,
         };
         if let Some(copy) = site.fetch.take_result(result, now, jitter) {
-            let file = Arc::new(OriginFile::new(copy.url.clone(), copy.bytes.clone()));
+            let file = origin_file(&copy);
             match self.manager.origin_says(&job.site, file, now) {
                 Ok(()) => site.fetch.accept(copy, now),
                 Err(findings) => {

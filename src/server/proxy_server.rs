@@ -1,15 +1,14 @@
 //! Pingora's server: the gateway on its listeners, the admin listener, and the resolver of upstream names. The main type
 //! is [`ProxyServer`]. Must not know where its parts come from.
 
-use super::http2::Http;
-use super::listening::Listening;
 use super::rooms::Rooms;
-use super::stop::{Drain, Open, Stop};
+use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::answers::Answers;
+use crate::edge::{Challenges, Desk, Door, Edge, Listening, Open, Plain, Redirect, Serve, TlsListener};
 use crate::gateway::Gateway;
 use crate::origin::{Origins, Resolver};
-use crate::settings::Settings;
+use crate::settings::{ListenSettings, Settings};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::GenBackgroundService;
@@ -31,14 +30,21 @@ pub struct ProxyServer {
 }
 
 impl ProxyServer {
-    /// Puts the gateway on its listeners.
-    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Vec<TcpListener>, stop: Arc<Stop>) -> ProxyServer {
+    /// Puts the edge and the gateway on their listeners, which are in the order of the settings.
+    pub fn new(
+        settings: &Settings,
+        rooms: &Rooms,
+        listeners: Vec<(TcpListener, Option<TlsListener>)>,
+        stop: Arc<Stop>,
+    ) -> ProxyServer {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
         server.bootstrap();
-        let origins = Arc::new(Origins::new(&settings.origins));
-        let proxy = proxy(settings, rooms, origins.clone(), &server);
+        let origins = rooms.origins.clone();
+        let answers = Arc::new(Answers::default());
+        let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
+        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers)));
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
         let metrics = rooms.judge.metrics.clone();
@@ -46,13 +52,11 @@ impl ProxyServer {
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         let serving = server.add_service(Listening {
             name: "proxy",
-            listeners,
-            app: Arc::new(Http::new(proxy.clone(), &settings.limits)),
+            listeners: doors(settings, listeners, &edge),
             threads,
             stop: Some(closed),
             open: open.clone(),
-            ready: Some(rooms.operations.clone()),
-            metrics: Some(rooms.judge.metrics.clone()),
+            ready: Some(ready(rooms)),
         });
         // The first request finds an upstream address, unless resolving it took too long.
         serving.add_dependency(&resolver);
@@ -72,15 +76,14 @@ impl ProxyServer {
     /// Puts the admin interface on its listener, if there is one.
     pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<TcpListener>) {
         let Some(listener) = listener else { return };
+        let app = AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone());
         self.server.add_service(Listening {
             name: "admin",
-            listeners: vec![listener],
-            app: Arc::new(AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone())),
+            listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],
             threads: 1,
             stop: None,
             open: Arc::default(),
             ready: None,
-            metrics: None,
         });
     }
 
@@ -90,10 +93,49 @@ impl ProxyServer {
     }
 }
 
-fn proxy(settings: &Settings, rooms: &Rooms, origins: Arc<Origins>, server: &Server) -> Arc<HttpProxy<Gateway>> {
+/// What is behind each listener.
+fn doors(
+    settings: &Settings,
+    listeners: Vec<(TcpListener, Option<TlsListener>)>,
+    edge: &Arc<Edge<HttpProxy<Gateway>>>,
+) -> Vec<(TcpListener, Arc<dyn Serve>)> {
+    let with_tls = listeners.iter().filter(|(_, tls)| tls.is_some());
+    let ports: Vec<u16> = with_tls.filter_map(|(listener, _)| Some(listener.local_addr().ok()?.port())).collect();
+    // Without a listener of its own for https, a proxy in front has one.
+    let port = if ports.contains(&443) { None } else { ports.first().copied() };
+    let door = |(said, (listener, tls)): (&ListenSettings, (TcpListener, Option<TlsListener>))| {
+        let redirect = said.redirects.then_some(Redirect { port });
+        let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };
+        (listener, Arc::new(door) as Arc<dyn Serve>)
+    };
+    settings.listen.iter().zip(listeners).map(door).collect()
+}
+
+fn ready(rooms: &Rooms) -> Box<dyn Fn() + Send + Sync> {
+    let operations = rooms.operations.clone();
+    Box::new(move || operations.set_ready(true))
+}
+
+fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
+    Desk {
+        judge: rooms.judge.clone(),
+        answers,
+        trusted_proxies: settings.trusted_proxies.clone(),
+        challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
+        limits: settings.limits,
+    }
+}
+
+fn proxy(
+    settings: &Settings,
+    rooms: &Rooms,
+    origins: Arc<Origins>,
+    answers: Arc<Answers>,
+    server: &Server,
+) -> Arc<HttpProxy<Gateway>> {
     let gateway = Gateway {
         judge: rooms.judge.clone(),
-        answers: Answers::default(),
+        answers,
         origins,
         metrics: rooms.judge.metrics.clone(),
         limits: settings.limits,

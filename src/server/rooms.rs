@@ -2,25 +2,30 @@
 //! in this order. The main type is [`Rooms`]. Must not know Pingora.
 
 use super::ServerError;
+use super::identity;
 use super::origin_robots::{self, OriginRobots};
 use super::signals;
 use super::stop::Stop;
 use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
+use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
+use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
 use crate::settings::Settings;
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::time::Timestamp;
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
 /// The opened rooms. The judge holds the sites, the ledger, the clock and the logs.
 pub struct Rooms {
     pub judge: Arc<Judge>,
+    pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
     pub traps: Traps,
     store: StateStore,
@@ -56,28 +61,44 @@ impl Rooms {
         };
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
+        let (proofs, threads) = identity::open(&settings.identity, registry, &remembered.facts, &store);
         let judge = Arc::new(Judge {
             sites,
             registry,
             ledger: Arc::new(ledger),
+            proofs,
             behaviours: Arc::new(Behaviours::with(traps.clone())),
             clock,
             metrics: Metrics::new(),
+            traffic: Box::default(),
             access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
         });
-        Ok((Rooms { operations: Operations::new(judge.clone()), judge, traps, store }, robots))
+        let lists = threads.start(&judge.proofs, &judge.clock, &judge.metrics)?;
+        let origins = Arc::new(Origins::new(&settings.origins));
+        let operations = Operations::new(judge.clone(), origins.clone());
+        if let Some(lists) = lists {
+            operations.set_lists(lists);
+        }
+        Ok((Rooms { operations, judge, origins, traps, store }, robots))
     }
 
     /// Acts on signals from now on.
-    pub fn serve_signals(&self, signals: Signals, stop: Arc<Stop>) -> Result<(), ServerError> {
+    pub fn serve_signals(
+        &self,
+        signals: Signals,
+        stop: Arc<Stop>,
+        certificates: Arc<Certificates>,
+    ) -> Result<(), ServerError> {
+        let judge = self.judge.clone();
         let (access, events) = (self.judge.access.clone(), self.judge.events.clone());
         let operations = self.operations.clone();
         let hang_up = move || {
-            tracing::info!("SIGHUP: reopening the logs and reading the policies again");
+            tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
             access.reopen();
             events.reopen();
+            certificates.renew(Timestamp::from(judge.clock.now()), &judge.metrics);
             operations.reload();
         };
         signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
@@ -94,7 +115,12 @@ impl Rooms {
 /// The machine's clock, or one that a file shifts. A server that other machines can reach must not follow a file.
 fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     let Some(file) = &settings.clock else { return Ok(Clock::default()) };
-    let public = settings.listen.iter().chain(&settings.admin).find(|address| !address.ip().is_loopback());
+    let public = settings
+        .listen
+        .iter()
+        .map(|listener| &listener.address)
+        .chain(&settings.admin)
+        .find(|address| !address.ip().is_loopback());
     match public {
         Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
         None => Ok(Clock::following(file)?),

@@ -1,4 +1,4 @@
-//! A graceful stop that ends with the last request: [`Stop`] is the wish, [`Open`] counts connections, [`Drain`] waits.
+//! A graceful stop that ends with the last request: [`Stop`] is the wish, [`Drain`] waits.
 //! Pingora's own stop sleeps for its whole grace period, even when idle, and does not wait for requests after it (Pingora
 //! 0.9.1). Must not know signals.
 //!
@@ -6,6 +6,7 @@
 //! [`Stop::now`] to `Now`.
 
 use crate::admin::Operations;
+use crate::edge::Open;
 use crate::gateway::Gateway;
 use crate::telemetry::{AccessLog, Events};
 use async_trait::async_trait;
@@ -52,33 +53,6 @@ impl Stop {
         let mut request = self.request.subscribe();
         // Waiting cannot fail while `self` holds the sender. If it did, stopping would be safe.
         request.wait_for(|request| *request >= wanted).await.map_or(Request::Now, |request| *request)
-    }
-}
-
-/// Counts open connections and accept loops: each has a receiver of a channel that nothing is sent on.
-pub(super) struct Open(watch::Sender<()>);
-
-/// An open connection or accept loop, until it is dropped.
-pub(super) type Counted = watch::Receiver<()>;
-
-impl Default for Open {
-    fn default() -> Open {
-        Open(watch::Sender::new(()))
-    }
-}
-
-impl Open {
-    /// Counts one more.
-    pub(super) fn count(&self) -> Counted {
-        self.0.subscribe()
-    }
-
-    fn now(&self) -> usize {
-        self.0.receiver_count()
-    }
-
-    async fn none(&self) {
-        self.0.closed().await;
     }
 }
 
@@ -145,20 +119,5 @@ mod tests {
         assert_eq!(stop.at_least(Request::Graceful).await, Request::Graceful);
         stop.graceful();
         assert_eq!(stop.at_least(Request::Now).await, Request::Now);
-    }
-
-    #[tokio::test]
-    async fn wait_ends_when_the_last_guard_is_dropped() {
-        let open = Arc::new(Open::default());
-        let (one, other) = (open.count(), open.count());
-        let waiting = tokio::spawn({
-            let open = open.clone();
-            async move { open.none().await }
-        });
-        drop(one);
-        assert_eq!(open.now(), 1);
-        assert!(!waiting.is_finished());
-        drop(other);
-        waiting.await.unwrap();
     }
 }

@@ -1,9 +1,13 @@
 //! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
 
+mod limits;
+mod listen;
+
 use super::address::{host_pattern, listen_address};
+use super::identity::identity;
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, OriginSettings, OriginTimeouts,
-    ServerAddress, SettingsFile,
+    AccessDestination, AddressDetail, EventDestination, EventSettings, OriginSettings, OriginTimeouts, ServerAddress,
+    SettingsFile,
 };
 use crate::crawlers::read_networks;
 use crate::yaml::{Decoder, Diagnostics, Document, Fields, Node, Source, Value};
@@ -29,18 +33,20 @@ pub fn read(source: &Source) -> (Option<SettingsFile>, Diagnostics) {
 
 fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
-    later(&mut fields, &["identity", "store"], decoder);
+    later(&mut fields, &["store"], decoder);
     let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
     let (access, events, addresses) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
     let said = SettingsFile {
-        listen: fields.take("listen").map(|node| listen(node, decoder)).unwrap_or_default(),
+        listen: fields.take("listen").map(|node| listen::listen(node, decoder)).unwrap_or_default(),
         origins: fields.take("origins").map(|node| origins(node, decoder)).unwrap_or_default(),
         policies: fields.take("policies").and_then(|node| path(node, decoder)),
         admin: fields.take("admin").and_then(|node| or_off(node, decoder, address)),
         control: fields.take("control").and_then(|node| or_off(node, decoder, path)),
         state: fields.take("state").and_then(|node| or_off(node, decoder, path)),
         trusted_proxies: fields.take("trusted_proxies").map(|node| read_networks(node, decoder)),
-        limits: fields.take("limits").map(|node| limits(node, decoder)).unwrap_or_default(),
+        identity: fields.take("identity").map(|node| identity(node, decoder)),
+        acme_webroot: fields.take("acme_webroot").and_then(|node| path(node, decoder)),
+        limits: fields.take("limits").map(|node| limits::limits(node, decoder)).unwrap_or_default(),
         access,
         events,
         addresses,
@@ -48,6 +54,9 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
     };
     fields.finish(decoder);
+    if said.listen.iter().any(|listener| listener.proxy_protocol) && said.trusted_proxies.is_none() {
+        decoder.error("missing-field", root.span, "`proxy_protocol` needs `trusted_proxies`: the proxies to believe");
+    }
     Some(said)
 }
 
@@ -83,35 +92,6 @@ fn path(node: &Node, decoder: &mut Decoder<'_>) -> Option<PathBuf> {
 fn address(node: &Node, decoder: &mut Decoder<'_>) -> Option<SocketAddr> {
     let text = decoder.text(node, "an address and port, like 127.0.0.1:9090")?;
     listen_address(text).map_err(|error| decoder.error("bad-address", node.span, error.to_string())).ok()
-}
-
-/// An address, a list of them, or maps with `address` (whose `tls` and `proxy_protocol` are still to come).
-fn listen(node: &Node, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
-    let mut found = Vec::new();
-    for item in list(node, decoder, "an address and port, like 0.0.0.0:80") {
-        let value = match &item.value {
-            Value::Mapping(_) => decoder.fields(item, "a listener").and_then(|mut fields| {
-                later(&mut fields, &["tls", "proxy_protocol"], decoder);
-                let value = match fields.take("address") {
-                    Some(node) => address(node, decoder),
-                    None => {
-                        decoder.error("missing-field", item.span, "a listener needs an `address`");
-                        None
-                    }
-                };
-                fields.finish(decoder);
-                value
-            }),
-            _ => address(item, decoder),
-        };
-        let Some(value) = value else { continue };
-        if found.contains(&value) && value.port() != 0 {
-            decoder.error("duplicate-address", item.span, format!("`{value}` is listed twice"));
-            continue;
-        }
-        found.push(value);
-    }
-    found
 }
 
 /// A list; a single value or map is a list of one.
@@ -212,25 +192,6 @@ fn server(node: &Node, decoder: &mut Decoder<'_>) -> Option<ServerAddress> {
     ServerAddress::parse(text).map_err(|error| decoder.error("bad-origin", node.span, error.to_string())).ok()
 }
 
-fn limits(node: &Node, decoder: &mut Decoder<'_>) -> Limits {
-    let mut limits = Limits::default();
-    let Some(mut fields) = decoder.fields(node, "a map: target, headers, keepalive, drain") else { return limits };
-    if let Some(node) = fields.take("target") {
-        size(node, 256..=65_536, &mut limits.target, decoder);
-    }
-    if let Some(node) = fields.take("headers") {
-        size(node, 1_024..=1_048_576, &mut limits.headers, decoder);
-    }
-    if let Some(node) = fields.take("keepalive") {
-        duration(node, SECOND..=HOUR, &mut limits.keepalive, decoder);
-    }
-    if let Some(node) = fields.take("drain") {
-        duration(node, SECOND..=HOUR, &mut limits.drain, decoder);
-    }
-    fields.finish(decoder);
-    limits
-}
-
 fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, decoder: &mut Decoder<'_>) {
     match decoder.duration(node) {
         Some(duration) if bounds.contains(&duration) => *into = duration,
@@ -239,39 +200,6 @@ fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, 
                 Some(format!("from {:?} to {:?}", bounds.start(), bounds.end()));
         }
         None => {}
-    }
-}
-
-/// Octets: `16384`, `16KiB`, `16k`, `1MiB`, `1GiB`.
-fn size(node: &Node, bounds: RangeInclusive<usize>, into: &mut usize, decoder: &mut Decoder<'_>) {
-    let Some(text) = decoder.text(node, "a size, like 16KiB") else { return };
-    let digits = text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
-    let unit: Option<usize> = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kib" => Some(1_024),
-        "m" | "mib" => Some(1_048_576),
-        _ => None,
-    };
-    let octets = unit.zip(text[..digits].parse::<usize>().ok()).and_then(|(unit, number)| number.checked_mul(unit));
-    match octets.filter(|octets| bounds.contains(octets)) {
-        Some(octets) => *into = octets,
-        None => {
-            decoder.error("bad-value", node.span, format!("`{text}` is not a size that is accepted here")).help =
-                Some(format!(
-                    "from {} to {}, as `16KiB`, or octets, as `16384`",
-                    in_units(*bounds.start()),
-                    in_units(*bounds.end())
-                ));
-        }
-    }
-}
-
-/// As people write it.
-fn in_units(octets: usize) -> String {
-    let units = [(1_048_576, "MiB"), (1_024, "KiB")];
-    match units.into_iter().find(|(unit, _)| octets >= *unit && octets.is_multiple_of(*unit)) {
-        Some((unit, name)) => format!("{}{name}", octets / unit),
-        None => format!("{octets} octets"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, Limits, Logs, OriginSettings, Settings,
+    AccessDestination, AddressDetail, EventDestination, EventSettings, IdentitySettings, Limits, ListenSettings, Logs,
+    OriginSettings, Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,13 +11,15 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct SettingsFile {
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenSettings>,
     pub origins: Vec<OriginSettings>,
     pub policies: Option<PathBuf>,
     pub admin: Option<Option<SocketAddr>>,
     pub control: Option<Option<PathBuf>>,
     pub state: Option<Option<PathBuf>>,
     pub trusted_proxies: Option<Vec<ipnet::IpNet>>,
+    pub identity: Option<IdentitySettings>,
+    pub acme_webroot: Option<PathBuf>,
     pub limits: Limits,
     pub access: Option<AccessDestination>,
     pub events: Option<EventSettings>,
@@ -43,11 +46,20 @@ impl SettingsFile {
     /// crawlgate is started from.
     pub fn relative_to(mut self, directory: &Path) -> SettingsFile {
         let place = |path: &mut PathBuf| *path = directory.join(&*path);
-        if let Some(path) = &mut self.policies {
+        for tls in self.listen.iter_mut().filter_map(|listener| listener.tls.as_mut()) {
+            for files in &mut tls.certificates {
+                place(&mut files.certificate);
+                place(&mut files.key);
+            }
+        }
+        for path in [&mut self.policies, &mut self.acme_webroot].into_iter().flatten() {
             place(path);
         }
         for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
             place(path);
+        }
+        if let Some(identity) = &mut self.identity {
+            identity.relative_to(directory);
         }
         if let Some(AccessDestination::File(path)) = &mut self.access {
             place(path);
@@ -68,6 +80,8 @@ impl SettingsFile {
             control: self.control.or(file.control),
             state: self.state.or(file.state),
             trusted_proxies: self.trusted_proxies.or(file.trusted_proxies),
+            identity: self.identity.or(file.identity),
+            acme_webroot: self.acme_webroot.or(file.acme_webroot),
             limits: file.limits,
             access: self.access.or(file.access),
             events: self.events.or(file.events),
@@ -87,7 +101,7 @@ impl SettingsFile {
         }
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Ok(Settings {
-            listen: if self.listen.is_empty() { vec![local(8080)] } else { self.listen },
+            listen: if self.listen.is_empty() { vec![local(8080).into()] } else { self.listen },
             origins: self.origins,
             policies_may_be_missing: self.policies.is_none(),
             policies: self.policies.unwrap_or_else(|| PathBuf::from("policies")),
@@ -95,6 +109,8 @@ impl SettingsFile {
             control: self.control.unwrap_or(defaults.control),
             state: self.state.unwrap_or(defaults.state),
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            identity: self.identity.unwrap_or_default(),
+            acme_webroot: self.acme_webroot,
             limits: self.limits,
             logs: Logs {
                 access: self.access.unwrap_or(AccessDestination::Off),

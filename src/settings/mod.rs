@@ -5,10 +5,16 @@
 mod address;
 mod decode;
 mod file;
+mod identity;
+mod limits;
+mod listen;
 
 pub use address::{ServerAddressError, ServerAddressMistake};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
+pub use identity::{IdentitySettings, ListSettings};
+pub use limits::Limits;
+pub use listen::{CertificateFiles, Hsts, ListenSettings, TlsSettings};
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -22,7 +28,7 @@ pub const SCHEMA: &str = include_str!("settings.schema.json");
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Addresses to serve on.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenSettings>,
     /// Where requests go, by host.
     pub origins: Vec<OriginSettings>,
     /// The policy directory.
@@ -37,6 +43,10 @@ pub struct Settings {
     pub state: Option<PathBuf>,
     /// Peers whose forwarding headers are believed.
     pub trusted_proxies: Vec<ipnet::IpNet>,
+    /// Where proof of a claimed crawler comes from.
+    pub identity: IdentitySettings,
+    /// Where clients of certificate authorities write their challenges; the origin answers when absent.
+    pub acme_webroot: Option<PathBuf>,
     /// Bounds.
     pub limits: Limits,
     /// Logs.
@@ -93,30 +103,6 @@ impl Default for OriginTimeouts {
             read: Duration::from_secs(60),
             write: Duration::from_secs(30),
             idle: Duration::from_secs(55),
-        }
-    }
-}
-
-/// Bounds on what a client may ask for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// Octets of a request target; 414 above.
-    pub target: usize,
-    /// Octets of all header fields; 431 above.
-    pub headers: usize,
-    /// How long an idle connection is kept between requests.
-    pub keepalive: Duration,
-    /// How long a graceful stop waits for the last request.
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            target: 16 * 1024,
-            headers: 64 * 1024,
-            keepalive: Duration::from_secs(60),
-            drain: Duration::from_secs(30),
         }
     }
 }

@@ -54,7 +54,7 @@ fn a_single_url_is_the_origin_of_every_host() {
     let settings = file.expect("a file").settle(defaults()).expect("settings");
     assert_eq!(settings.origins.len(), 1);
     assert!(settings.origins[0].hosts.is_empty());
-    assert_eq!(settings.listen, ["127.0.0.1:8080".parse().expect("an address")]);
+    assert_eq!(settings.listen, [ListenSettings::from(SocketAddr::from(([127, 0, 0, 1], 8080)))]);
     assert_eq!(settings.admin, Some("127.0.0.1:9090".parse().expect("an address")));
 }
 

@@ -28,7 +28,7 @@ pub use default_sites::{DEFAULT_SITE, DefaultSite, asked_by, is_no_policy};
 pub use origins::{KnownOrigins, OriginRobotsStatus, PATIENCE, Served, awaited_since};
 pub use pauses::{PauseError, PauseRequest};
 pub use report::{Outcome, ReloadReport, SiteReload};
-pub use status::{RetireStatus, SiteStatus, Status};
+pub use status::{ModeFor, RetireStatus, SiteStatus, Status};
 pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;

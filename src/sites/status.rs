@@ -4,7 +4,7 @@ use super::origins::OriginRobotsStatus;
 use super::policy_file::KnownFile;
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Policy;
-use crate::policy::model::RetirePolicy;
+use crate::policy::model::{Mode, RetirePolicy};
 use crate::policy::retire::RetireStage;
 use crate::policy::site::{Binding, SiteEntry};
 use crate::policy::{Site, Snapshot, Version};
@@ -45,6 +45,13 @@ pub struct SiteStatus {
     pub since: Timestamp,
     /// `off`, `observe` or `enforce`.
     pub mode: String,
+    /// The purposes and crawlers with another mode than the site, as the policy has them, and `other` for bots that no list
+    /// knows.
+    #[serde(default)]
+    pub modes: Vec<ModeFor>,
+    /// The crawlers that are never refused.
+    #[serde(default)]
+    pub exempt: Vec<String>,
     /// Whether the last reload of its file succeeded.
     pub reload_ok: bool,
     /// Whether it runs on a last good copy from the state directory.
@@ -92,6 +99,32 @@ impl SiteStatus {
             findings: file.map(|file| file.report.findings.clone()).unwrap_or_default(),
             ..SiteStatus::default()
         }
+    }
+}
+
+/// The mode of a purpose, of a crawler, or of `other`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeFor {
+    /// For which.
+    pub name: String,
+    /// `off`, `observe` or `enforce`.
+    pub mode: String,
+}
+
+impl ModeFor {
+    /// The modes of a site that are not the site's own.
+    fn of(site: &Site) -> Vec<ModeFor> {
+        let enforcement = &site.policy.enforcement;
+        let purposes = enforcement.purposes.iter().map(|(purpose, fields)| (purpose.name(), fields.mode));
+        let agents = enforcement.agents.iter().map(|(agent, fields)| (agent.value.as_str(), fields.mode));
+        let other = site.crawler_rules(Claim::Other).mode;
+        let other = std::iter::once(("other", Some(other)));
+        let own = enforcement.site.mode.unwrap_or_default();
+        let mode_for = |(name, mode): (&str, Option<Mode>)| {
+            let mode = mode.filter(|mode| *mode != own)?;
+            Some(ModeFor { name: name.to_owned(), mode: mode.name().to_owned() })
+        };
+        purposes.filter(|(name, _)| *name != "other").chain(agents).chain(other).filter_map(mode_for).collect()
     }
 }
 
@@ -192,6 +225,8 @@ fn with_entry(file: &SiteStatus, entry: Option<&SiteEntry>, now: Timestamp) -> S
         version: site.map(|site| site.robots_txt.version.to_string()).unwrap_or_default(),
         since: entry.map(|entry| entry.since).unwrap_or_default(),
         mode: mode.to_owned(),
+        modes: site.map(ModeFor::of).unwrap_or_default(),
+        exempt: site.map(exempt).unwrap_or_default(),
         paused_until: pause.map(|pause| pause.until),
         indexable: site.is_none_or(|site| indexable(site, now)),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
@@ -202,6 +237,10 @@ fn with_entry(file: &SiteStatus, entry: Option<&SiteEntry>, now: Timestamp) -> S
         retire: site.map(|site| RetireStatus::of(&site.policy, site.at)).unwrap_or_default(),
         ..file.clone()
     }
+}
+
+fn exempt(site: &Site) -> Vec<String> {
+    site.policy.enforcement.exempt.iter().map(|agent| agent.value.clone()).collect()
 }
 
 /// Whether Googlebot may fetch `/` and index what it finds: as it was last sent, the origin's tags included, or as far

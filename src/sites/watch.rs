@@ -16,18 +16,21 @@ pub struct WatchGuard {
     _watch: Arc<Mutex<Watch>>,
 }
 
-/// The watcher, and the directory that it watches at the moment: another one may get its name.
+/// The watcher and what it watches at the moment.
 struct Watch {
     watcher: Option<RecommendedWatcher>,
     directory: PathBuf,
+    /// The directory, where it is there: another one may get its name.
     watched: Option<(u64, u64)>,
+    /// The nearest directory above it that is there.
+    above: Option<(PathBuf, (u64, u64))>,
 }
 
 struct Change;
 
 impl SiteManager {
     /// Watches the directory in a thread of its own, and its parent too (a deployment replaces the directory, or the
-    /// link to it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets
+    /// link to it, or makes it after the start; while the parent is missing too, what is above it). Calls `changed` when nothing more happened for `quiet`, or after ten times that when it never gets
     /// quiet, and every half minute. Never watches a file itself: the watch would be lost with the first rename. Where
     /// nothing can be watched, the look every half minute remains.
     ///
@@ -51,7 +54,7 @@ impl SiteManager {
         let watcher = watcher
             .map_err(|error| tracing::warn!(%error, "policies are not watched: they are read every 30 seconds"))
             .ok();
-        let mut watch = Watch { watcher, directory, watched: None };
+        let mut watch = Watch { watcher, directory, watched: None, above: None };
         watch.follow();
         let watch = Arc::new(Mutex::new(watch));
         let followed = Arc::downgrade(&watch);
@@ -85,30 +88,52 @@ fn run(changes: &Receiver<Change>, quiet: Duration, watch: &Weak<Mutex<Watch>>, 
 }
 
 impl Watch {
-    /// Watches the directory that has the name now, if that is another than before.
+    /// Watches the directory that has the name now, and what is above it, where these are others than before.
     fn follow(&mut self) {
         let Some(watcher) = &mut self.watcher else { return };
-        let is = std::fs::metadata(&self.directory).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        // First: a directory that is made in between is noticed.
+        follow_above(watcher, &self.directory, &mut self.above);
+        let is = identity(&self.directory);
         if is == self.watched {
             return;
         }
         // The system forgot a directory that is gone; then there is nothing to end.
         let _ = watcher.unwatch(&self.directory);
         self.watched = is;
-        if let Err(error) = watcher.watch(&self.directory, RecursiveMode::NonRecursive) {
-            tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
-        }
-        if let Some(parent) = self.directory.parent()
-            && let Err(error) = watcher.watch(parent, RecursiveMode::NonRecursive)
+        // A directory that is not there yet is noticed by what is above it.
+        if is.is_some()
+            && let Err(error) = watcher.watch(&self.directory, RecursiveMode::NonRecursive)
         {
-            tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds");
+            tracing::warn!(%error, "the policy directory is not watched: it is read every 30 seconds");
         }
     }
 }
 
-/// Whether an event says something about the directory. Our own reading is no change, and what else lies beside the
-/// directory (a log, say) is no policy. An event without paths means that some were lost.
+/// Watches the nearest directory above that is there.
+fn follow_above(watcher: &mut RecommendedWatcher, directory: &Path, above: &mut Option<(PathBuf, (u64, u64))>) {
+    let nearest = directory.ancestors().skip(1).find_map(|above| Some((above.to_owned(), identity(above)?)));
+    if nearest == *above {
+        return;
+    }
+    if let Some((former, _)) = above.take() {
+        // The system forgot a directory that is gone; then there is nothing to end.
+        let _ = watcher.unwatch(&former);
+    }
+    let Some(nearest) = nearest else { return };
+    match watcher.watch(&nearest.0, RecursiveMode::NonRecursive) {
+        Ok(()) => *above = Some(nearest),
+        Err(error) => tracing::debug!(%error, "what replaces the policy directory is noticed within 30 seconds"),
+    }
+}
+
+/// Which directory has a name.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().filter(|metadata| metadata.is_dir()).map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Whether an event says something about the directory, or about a directory above it. Our own reading is no change, and
+/// what else lies beside the directory (a log, say) is no policy. An event without paths means that some were lost.
 fn concerns(event: &Event, directory: &Path) -> bool {
-    !matches!(event.kind, EventKind::Access(_))
-        && (event.paths.is_empty() || event.paths.iter().any(|path| path.starts_with(directory)))
+    let is_of_it = |path: &PathBuf| path.starts_with(directory) || directory.starts_with(path);
+    !matches!(event.kind, EventKind::Access(_)) && (event.paths.is_empty() || event.paths.iter().any(is_of_it))
 }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const JOURNAL_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Tables in which clients choose how many records come and go.
-const OF_CLIENTS: [&str; 3] = ["marked_clients", "observations", "served"];
+const OF_CLIENTS: [&str; 4] = ["address_proofs", "marked_clients", "observations", "served"];
 /// The removal of such a record is remembered for so many seconds.
 const RELEASED_FOR: i64 = 60;
 
@@ -36,12 +36,13 @@ const RUN: &str = "CREATE TABLE IF NOT EXISTS run (
   incomplete INTEGER NOT NULL
 ) STRICT";
 /// What may be deleted is found by its time.
-const INDEXES: [&str; 8] = [
+const INDEXES: [&str; 9] = [
     "CREATE INDEX IF NOT EXISTS versions_by_last_use ON versions (changed)",
     "CREATE INDEX IF NOT EXISTS publications_by_end ON publications (until)",
     "CREATE INDEX IF NOT EXISTS publications_by_version ON publications (answered)",
     "CREATE INDEX IF NOT EXISTS host_tenures_by_end ON host_tenures (until)",
     "CREATE INDEX IF NOT EXISTS served_by_time ON served (changed)",
+    "CREATE INDEX IF NOT EXISTS dropped_proofs ON address_proofs (changed) WHERE removed = 1",
     "CREATE INDEX IF NOT EXISTS released_clients ON marked_clients (changed) WHERE removed = 1",
     "CREATE INDEX IF NOT EXISTS forgotten_hosts ON observations (changed) WHERE removed = 1",
     "CREATE INDEX IF NOT EXISTS forgotten_visits ON served (changed) WHERE removed = 1",
@@ -253,7 +254,7 @@ fn write_facts(connection: &Connection, facts: &[&Fact], now: Timestamp) -> rusq
 /// Deletes what ended before a moment, and then the versions that nothing refers to.
 fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM served WHERE changed < ?1", [before.0])?;
-    for table in ["publications", "host_tenures", "marked_clients"] {
+    for table in ["publications", "host_tenures", "marked_clients", "address_proofs"] {
         connection.execute(&format!("DELETE FROM {table} WHERE until < ?1"), [before.0])?;
     }
     connection.execute(

@@ -275,6 +275,42 @@ records! {
         }
     }
 
+    /// A published list of networks, as it was last fetched.
+    NetworkList, network_lists {
+        key {
+            /// Where it is published.
+            url: String,
+        }
+        values {
+            /// The list as it came.
+            bytes: Arc<[u8]>,
+            /// Its `ETag`; empty without one.
+            etag: String,
+            /// Its `Last-Modified`; empty without one.
+            last_modified: String,
+            /// When its server last said that the list is so.
+            checked: Timestamp,
+        }
+    }
+
+    /// What reverse DNS said of an address: which crawler it belongs to, or that it belongs to none.
+    AddressProof, address_proofs {
+        key {
+            /// The address.
+            address: String,
+        }
+        values {
+            /// Its confirmed names, with blanks between them; empty where it has none.
+            names: String,
+            /// When DNS said so first.
+            first: Timestamp,
+            /// When DNS said so last.
+            last: Timestamp,
+            /// Until when that counts.
+            until: AsWritten,
+        }
+    }
+
     /// The last policy file of a site that was accepted.
     LastGoodPolicy, last_good_policies {
         key {
@@ -315,6 +351,7 @@ impl Fact {
         let large = match &self.record {
             AnyRecord::Version(version) => version.bytes.len(),
             AnyRecord::OriginCopy(copy) => copy.bytes.len(),
+            AnyRecord::NetworkList(list) => list.bytes.len(),
             AnyRecord::LastGoodPolicy(policy) => policy.text.len(),
             _ => 0,
         };

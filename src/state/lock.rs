@@ -1,48 +1,44 @@
-//! One process owns a state directory: it locks the file `lock` there, which holds its process id. The main type is
-//! [`DirectoryLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows. This
-//! file must not know what else is in the directory.
+//! One process owns a state directory, or a control socket: it locks a file, which holds its process id. The main type is
+//! [`ProcessLock`]. The file is empty after a clean end, so that a run that could write nothing else still shows. This
+//! file must not know what the lock is for.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// The name of the file.
-const FILE: &str = "lock";
 
 /// The locked file. The lock goes with the process, however the process ends.
 #[derive(Debug)]
-pub struct DirectoryLock {
+pub struct ProcessLock {
     file: File,
 }
 
 /// What came of locking.
 #[derive(Debug)]
 pub enum Locking {
-    /// The directory is owned by this process.
+    /// This process owns it.
     Owned {
         /// The lock.
-        lock: DirectoryLock,
+        lock: ProcessLock,
         /// Whether the owner before ended in order, or there was none.
         was_released: bool,
     },
-    /// Another process owns the directory.
+    /// Another process owns it.
     Held {
         /// Its process id, where the file says it.
         pid: Option<u32>,
     },
 }
 
-impl DirectoryLock {
-    /// Locks a directory, making it if need be.
+impl ProcessLock {
+    /// Locks a file, making it if need be.
     ///
     /// # Errors
-    /// The directory cannot be made or written, or its file system has no locks.
-    pub fn acquire(directory: &Path) -> io::Result<Locking> {
-        // For this user alone: the store holds addresses of clients.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-        let path = directory.join(FILE);
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+    /// The file cannot be made or written, or its file system has no locks.
+    pub fn acquire(path: &Path) -> io::Result<Locking> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(path)?;
         let locked = file.try_lock();
         let mut written = Vec::new();
         // A process id is short; a longer file is none of ours.
@@ -58,7 +54,7 @@ impl DirectoryLock {
         let pid = std::process::id();
         file.write_all(format!("{pid:<20}\n").as_bytes())?;
         file.sync_all()?;
-        Ok(Locking::Owned { lock: DirectoryLock { file }, was_released: written.trim().is_empty() })
+        Ok(Locking::Owned { lock: ProcessLock { file }, was_released: written.trim().is_empty() })
     }
 
     /// Says that the process ends in order. The lock itself goes when this is dropped.
@@ -71,7 +67,7 @@ impl DirectoryLock {
     }
 }
 
-impl Drop for DirectoryLock {
+impl Drop for ProcessLock {
     /// A process that was forked a moment ago has the file open until it runs its own program: closing it here would not
     /// end the lock.
     fn drop(&mut self) {
@@ -81,10 +77,15 @@ impl Drop for DirectoryLock {
 
 #[cfg(test)]
 mod tests {
-    use super::{DirectoryLock, FILE, Locking};
+    use super::{Locking, ProcessLock};
+    use std::path::PathBuf;
     use std::{fs, io};
 
-    fn owned(locking: io::Result<Locking>) -> (DirectoryLock, bool) {
+    fn file(directory: &tempfile::TempDir) -> PathBuf {
+        directory.path().join("lock")
+    }
+
+    fn owned(locking: io::Result<Locking>) -> (ProcessLock, bool) {
         match locking {
             Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
             other => panic!("not locked: {other:?}"),
@@ -94,9 +95,9 @@ mod tests {
     #[test]
     fn a_second_owner_is_refused_with_the_pid_of_the_first() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (_lock, was_released) = owned(DirectoryLock::acquire(directory.path()));
+        let (_lock, was_released) = owned(ProcessLock::acquire(&file(&directory)));
         assert!(was_released);
-        match DirectoryLock::acquire(directory.path()) {
+        match ProcessLock::acquire(&file(&directory)) {
             Ok(Locking::Held { pid }) => assert_eq!(pid, Some(std::process::id())),
             other => panic!("{other:?}"),
         }
@@ -105,27 +106,26 @@ mod tests {
     #[test]
     fn an_owner_that_vanished_leaves_its_pid_and_one_that_released_does_not() {
         let directory = tempfile::tempdir().expect("a directory");
-        drop(owned(DirectoryLock::acquire(directory.path())));
-        let (lock, was_released) = owned(DirectoryLock::acquire(directory.path()));
+        drop(owned(ProcessLock::acquire(&file(&directory))));
+        let (lock, was_released) = owned(ProcessLock::acquire(&file(&directory)));
         assert!(!was_released);
         lock.release().expect("released");
         drop(lock);
-        assert!(owned(DirectoryLock::acquire(directory.path())).1);
+        assert!(owned(ProcessLock::acquire(&file(&directory))).1);
     }
 
     #[test]
     fn a_file_that_holds_no_pid_is_no_reason_to_fail() {
         let directory = tempfile::tempdir().expect("a directory");
-        fs::write(directory.path().join(FILE), "x".repeat(4_096)).expect("written");
-        assert!(!owned(DirectoryLock::acquire(directory.path())).1);
+        fs::write(file(&directory), "x".repeat(4_096)).expect("written");
+        assert!(!owned(ProcessLock::acquire(&file(&directory))).1);
     }
 
     #[test]
-    fn a_directory_that_cannot_be_written_cannot_be_locked() {
+    fn a_file_that_cannot_be_written_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
-        fs::create_dir(directory.path().join(FILE)).expect("made");
-        assert!(DirectoryLock::acquire(directory.path()).is_err());
-        fs::write(directory.path().join("file"), "").expect("written");
-        assert!(DirectoryLock::acquire(&directory.path().join("file")).is_err());
+        fs::create_dir(file(&directory)).expect("made");
+        assert!(ProcessLock::acquire(&file(&directory)).is_err());
+        assert!(ProcessLock::acquire(&directory.path().join("missing/lock")).is_err());
     }
 }

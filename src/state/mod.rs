@@ -33,10 +33,12 @@ pub use changes::changes;
 pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use error::StateError;
 pub use facts::{
-    AnyRecord, DeclaredVersion, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy, ListProof,
-    MarkedClient, Observation, OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs, TagChange, Version,
+    AddressProof, AnyRecord, DeclaredVersion, Fact, Facts, GapReason, HistoryGap, HostTenure, LastGoodPolicy,
+    ListProof, MarkedClient, NetworkList, Observation, OriginCopy, Pause, PauseEvent, Publication, Served, ServedAs,
+    TagChange, Version,
 };
 pub use health::StoreHealth;
+pub use lock::{Locking, ProcessLock};
 pub use previous_run::{GAP_AFTER_CLEAN_END, GAP_AFTER_CRASH, PreviousRun};
 pub use store::{Remembered, StateStore};
 pub use writer::Now;

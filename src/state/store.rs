@@ -5,7 +5,7 @@ use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::error::StateError;
 use super::facts::{Fact, Facts};
 use super::health::StoreHealth;
-use super::lock::{DirectoryLock, Locking};
+use super::lock::{Locking, ProcessLock};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
 use crate::clock::Moment;
@@ -14,6 +14,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -33,6 +34,16 @@ pub struct Remembered {
     pub set_aside: Option<PathBuf>,
 }
 
+/// The file of a state directory that its owner locks.
+const LOCK: &str = "lock";
+
+/// Makes a state directory if need be, and locks it.
+fn own(directory: &Path) -> io::Result<Locking> {
+    // For this user alone: the store holds addresses of clients.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    ProcessLock::acquire(&directory.join(LOCK))
+}
+
 /// The store; cheap to clone.
 #[derive(Clone)]
 pub struct StateStore(Arc<Handle>);
@@ -43,7 +54,7 @@ struct Handle {
     /// The thread that writes. A store in memory has none.
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Of a directory that cannot be written: held until the process ends, where it could be had.
-    _lock: Option<DirectoryLock>,
+    _lock: Option<ProcessLock>,
 }
 
 impl Deref for StateStore {
@@ -75,7 +86,7 @@ impl StateStore {
         shared: impl Into<Arc<Shared>>,
         now: Now,
         thread: Option<JoinHandle<()>>,
-        lock: Option<DirectoryLock>,
+        lock: Option<ProcessLock>,
     ) -> StateStore {
         StateStore(Arc::new(Handle { shared: shared.into(), now, thread: Mutex::new(thread), _lock: lock }))
     }
@@ -91,7 +102,7 @@ impl StateStore {
     pub fn open(directory: Option<&Path>, now: Now) -> Result<(StateStore, Remembered), StateError> {
         let moment = now();
         let Some(directory) = directory else { return Ok(StateStore::without_directory(now)) };
-        let (lock, was_released) = match DirectoryLock::acquire(directory) {
+        let (lock, was_released) = match own(directory) {
             Ok(Locking::Owned { lock, was_released }) => (lock, was_released),
             Ok(Locking::Held { pid }) => {
                 return Err(StateError::Held { directory: directory.display().to_string(), pid });
@@ -139,7 +150,7 @@ impl StateStore {
     fn on_disk(
         directory: &Path,
         database: Database,
-        lock: DirectoryLock,
+        lock: ProcessLock,
         remembered: &Remembered,
         now: Now,
         moment: Moment,
@@ -161,7 +172,7 @@ impl StateStore {
     fn in_memory(
         directory: &Path,
         error: &dyn fmt::Display,
-        lock: Option<DirectoryLock>,
+        lock: Option<ProcessLock>,
         now: Now,
         moment: Moment,
     ) -> (StateStore, Remembered) {

@@ -6,7 +6,7 @@ use super::database::{Batch, Database, DatabaseError, RunRow};
 use super::error::StateError;
 use super::facts::Fact;
 use super::health::StoreHealth;
-use super::lock::DirectoryLock;
+use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
 use super::queue::Pending;
 use crate::clock::Moment;
@@ -202,7 +202,7 @@ impl Shared {
 /// What the thread owns.
 pub struct Writer {
     database: Database,
-    lock: DirectoryLock,
+    lock: ProcessLock,
     shared: Arc<Shared>,
     now: Now,
     /// Whether the run has begun: only then the time of the commit is written.
@@ -217,7 +217,7 @@ pub struct Writer {
 impl Writer {
     pub fn new(
         database: Database,
-        lock: DirectoryLock,
+        lock: ProcessLock,
         shared: Arc<Shared>,
         now: Now,
         forgets_observation: bool,

@@ -40,8 +40,10 @@ pub struct AccessRecord<'a> {
     /// A violation of a crawler that was never served robots.txt here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_fetched: bool,
-    /// `file:line:column` of the rule that decided.
+    /// `Disallow: /cart/`.
     pub rule: Option<String>,
+    /// `file:line:column` of it.
+    pub rule_source: Option<String>,
     pub action: &'static str,
     /// What enforce would have done.
     pub would: Option<&'static str>,

@@ -37,8 +37,11 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_itself: Option<String>,
     pub identity: &'static str,
-    /// What that rests on: `networks` of the policy, or nothing but the user agent.
+    /// What that rests on: `networks` of the policy, the operator's `list`, `reverse_dns`, a `signature`, or nothing but the user agent.
     pub proof: &'static str,
+    /// Why the signature of the request proves nothing, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signature: Option<&'static str>,
     pub client: Option<IpAddr>,
     pub method: String,
     pub host: String,

@@ -5,15 +5,20 @@
 mod by_crawler;
 mod connections;
 mod counters;
+mod edge;
+mod identity;
 mod register;
 mod sites;
 
 pub use by_crawler::CrawlerCounts;
-pub use connections::OpenConnection;
+pub use connections::{InFlight, OpenConnection};
+pub use identity::ListGauges;
 pub use sites::SiteGauges;
 
 use counters::{Counters, cut_label};
-use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder};
+use edge::EdgeMetrics;
+use identity::IdentityMetrics;
+use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 use register::Register;
 use sites::SiteMetrics;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +40,7 @@ pub struct Metrics {
     violations: Counters,
     /// Without a site: whether a crawler is the one that it claims to be does not depend on the site.
     identity: Counters,
+    proofs: IdentityMetrics,
     sites: SiteMetrics,
     decision: Histogram,
     /// Responses and their seconds, in the order of [`STATUS_CLASSES`]. Found without looking labels up, because every
@@ -43,14 +49,16 @@ pub struct Metrics {
     upstream_failures: IntCounterVec,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
+    undeclared_proxy: IntCounter,
     in_flight: IntGauge,
     /// Of idle and of active connections.
     connections: [IntGauge; 2],
+    edge: EdgeMetrics,
     access_log_dropped: IntCounter,
     events_left_out: IntCounter,
     events_dropped: IntCounter,
     trapped: IntGauge,
-    warnings: IntGauge,
+    problems: IntGaugeVec,
     /// Held while gauges are set, so that two settings do not mix, and while they are read.
     setting: Mutex<()>,
 }
@@ -72,6 +80,7 @@ impl Metrics {
             robots_txt,
             violations,
             identity,
+            proofs: IdentityMetrics::new(register),
             sites: SiteMetrics::new(register),
             decision: register.histogram(
                 "crawlgate_decision_seconds",
@@ -89,11 +98,18 @@ impl Metrics {
                 "Pages that the policy's html section applies to, by outcome.",
                 &["site", "outcome"],
             ),
+            undeclared_proxy: undeclared_proxy(register),
+            problems: register.gauges(
+                "crawlgate_problems",
+                "Problems that need a person, by problem. `crawlgate status` lists them.",
+                &["problem"],
+            ),
             in_flight: register.gauge(
                 "crawlgate_requests_in_flight",
                 "Requests that were received and are not yet answered completely.",
             ),
             connections: connections::gauges(register),
+            edge: EdgeMetrics::new(register),
             access_log_dropped: register
                 .counter("crawlgate_access_log_dropped_total", "Access log lines that crawlgate could not write."),
             events_left_out: register.counter(
@@ -103,10 +119,6 @@ impl Metrics {
             events_dropped: register
                 .counter("crawlgate_events_dropped_total", "Event log lines that crawlgate could not write."),
             trapped: register.gauge("crawlgate_trapped", "Client addresses that are marked because of a trap."),
-            warnings: register.gauge(
-                "crawlgate_warnings",
-                "Problems with the policy directory or the state directory. `crawlgate status` lists them.",
-            ),
             setting: Mutex::default(),
             registry,
         })
@@ -162,6 +174,16 @@ impl Metrics {
         self.pages.with_label_values(&[cut_label(site), outcome]).inc();
     }
 
+    /// `crawlgate_undeclared_proxy_requests_total`.
+    pub fn undeclared_proxy(&self) {
+        self.undeclared_proxy.inc();
+    }
+
+    /// `crawlgate_problems{problem}`.
+    pub fn problems(&self, problem: &'static str, count: usize) {
+        self.problems.with_label_values(&[problem]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
     /// `crawlgate_requests_in_flight`: changes the number of requests in flight.
     pub fn in_flight(&self, change: i64) {
         self.in_flight.add(change);
@@ -192,11 +214,6 @@ impl Metrics {
         self.trapped.set(i64::try_from(marks).unwrap_or(i64::MAX));
     }
 
-    /// `crawlgate_warnings`.
-    pub fn warnings(&self, warnings: usize) {
-        self.warnings.set(i64::try_from(warnings).unwrap_or(i64::MAX));
-    }
-
     /// The text exposition format.
     pub fn render(&self) -> String {
         let _one = self.setting();
@@ -214,7 +231,7 @@ fn by_crawler(register: Register<'_>) -> [Counters; 4] {
     [
         count(
             "crawlgate_requests_total",
-            "Requests, by kind (allowed, violation, stale_copy, ...) and by the action that crawlgate took.",
+            "Requests, by kind and by the action that crawlgate took.",
             &["site", "crawler", "kind", "action"],
         ),
         count(
@@ -224,13 +241,13 @@ fn by_crawler(register: Register<'_>) -> [Counters; 4] {
         ),
         count(
             "crawlgate_violations_total",
-            "Requests that robots.txt disallows, by kind: violation, never_fetched, unproven.",
+            "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind. Without \
+             ambiguous, not_bound and unverified.",
             &["site", "crawler", "kind"],
         ),
         count(
             "crawlgate_identity_total",
-            "Requests of crawlers, by what crawlgate could prove about the claimed name: verified, impostor, \
-                 unverified.",
+            "Requests of crawlers, by what crawlgate could prove about the claimed name.",
             &["crawler", "outcome"],
         ),
     ]
@@ -249,6 +266,14 @@ fn upstream(register: Register<'_>) -> [(IntCounter, Histogram); STATUS_CLASSES.
         &["status"],
     );
     STATUS_CLASSES.map(|class| (requests.with_label_values(&[class]), seconds.with_label_values(&[class])))
+}
+
+fn undeclared_proxy(register: Register<'_>) -> IntCounter {
+    register.counter(
+        "crawlgate_undeclared_proxy_requests_total",
+        "Requests with forwarding fields (X-Forwarded-For, Via, ...) from a peer that trusted_proxies does not name. \
+         crawlgate replaced X-Forwarded-For, -Proto and -Host.",
+    )
 }
 
 fn status_label(status: u16, digits: &mut [u8; 3]) -> &str {

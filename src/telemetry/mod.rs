@@ -8,13 +8,17 @@ mod events;
 mod log_file;
 mod log_writer;
 mod metrics;
+mod recent;
 mod trace;
+mod traffic;
 
 pub use access::{AccessLog, AccessRecord};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;
-pub use metrics::{CrawlerCounts, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
+pub use metrics::{CrawlerCounts, InFlight, ListGauges, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
+pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;
+pub use traffic::{Traffic, TrafficStatus};
 
 #[cfg(test)]
 mod tests;

@@ -189,7 +189,7 @@ impl<'a> Question<'a> {
     /// In order of weight: a trap, the rules, the identity, the crawl rate.
     fn enforcement(&self, ruling: &Ruling, trap_hit: bool) -> Finding {
         let (rules, identity) = (self.rules, self.case.facts.identity);
-        let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended);
+        let not_verified = matches!(identity, Identity::Unverified | Identity::Suspended | Identity::Pending);
         let mode = match rules.unverified {
             Unverified::Observe if not_verified => rules.mode.min(Mode::Observe),
             _ => rules.mode,
@@ -206,7 +206,9 @@ impl<'a> Question<'a> {
             }
             (Verdict::NotACrawler, _) => {}
             _ if rules.unverified == Unverified::Refuse && not_verified => {
-                finding.refuse(Kind::Unverified, Action::Block(rules.disallowed));
+                let may_be_proven = matches!(identity, Identity::Pending | Identity::Suspended);
+                let answer = if may_be_proven { rules.awaiting_proof } else { rules.disallowed };
+                finding.refuse(Kind::Unverified, Action::Block(answer));
             }
             _ => {
                 if let Some(wait) = self.behaviour.too_fast {

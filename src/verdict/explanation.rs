@@ -38,6 +38,11 @@ pub struct Explanation {
     /// It would be an impostor, but for a network list that verified no visit lately.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
+    /// What the identity rests on, as in events.
+    pub proof: &'static str,
+    /// What each means of proof says about the address.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<String>,
     pub group: Option<GroupReport>,
     pub rule: Option<RuleReport>,
     pub verdict: Verdict,

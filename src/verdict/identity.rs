@@ -20,13 +20,48 @@ pub enum Identity {
     /// It would be an impostor, but the network list that says so verified no visit lately: treated as not verified.
     #[serde(rename = "unverified")]
     Suspended,
+    /// Neither way yet: the crawler can be proven here, and its proof is still to come or cannot be had now.
+    #[serde(rename = "unverified")]
+    Pending,
+}
+
+/// What a finding about a claim rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Proof {
+    /// Nothing but the user agent.
+    #[default]
+    None,
+    /// The networks that the policy lists.
+    Networks,
+    /// The networks that the operator publishes.
+    List,
+    /// Reverse DNS, and the forward look-up of the name.
+    ReverseDns,
+    /// A list of networks, and reverse DNS that agrees.
+    ListAndReverseDns,
+    /// The signature of the request.
+    Signature,
+}
+
+impl Proof {
+    /// Its name in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Proof::None => "none",
+            Proof::Networks => "networks",
+            Proof::List => "list",
+            Proof::ReverseDns => "reverse_dns",
+            Proof::ListAndReverseDns => "list_and_reverse_dns",
+            Proof::Signature => "signature",
+        }
+    }
 }
 
 impl Identity {
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Identity::Unverified | Identity::Suspended => "unverified",
+            Identity::Unverified | Identity::Suspended | Identity::Pending => "unverified",
             Identity::Verified => "verified",
             Identity::Impostor => "impostor",
         }
@@ -50,6 +85,11 @@ pub fn identity_by_policy(site: &Site, facts: &Facts<'_>, claim: Claim, may_accu
         Some(false) if may_accuse && !address.is_none_or(is_private) => Identity::Impostor,
         Some(false) | None => Identity::Unverified,
     }
+}
+
+/// Whether an address may be a crawler's as the public network sees it. Others prove nothing.
+pub fn is_public(address: IpAddr) -> bool {
+    !is_private(address)
 }
 
 /// Loopback, private networks, link-local addresses, and those that carriers share out (RFC 1918, 3927, 4193, 4291,

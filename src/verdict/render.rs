@@ -68,6 +68,7 @@ impl Explanation {
         }
         let identity = match self.identity {
             Identity::Unverified => "unverified: the user agent is all that is known",
+            Identity::Pending => "unverified: a proof is still to come, or cannot be had now",
             Identity::Verified => "verified: it comes from an address of this crawler",
             Identity::Suspended => {
                 "unverified: it comes from no address of this crawler, but no visit did within seven days, so the list \
@@ -76,6 +77,9 @@ impl Explanation {
             Identity::Impostor => "impostor: it does not come from an address of this crawler",
         };
         lines.add("identity", identity);
+        for evidence in &self.evidence {
+            lines.add("evidence", evidence);
+        }
     }
 
     fn add_ruling(&self, lines: &mut Lines) {

@@ -8,7 +8,7 @@ use super::decision::{Action, Decision, Kind, RuleRef, Verdict};
 use super::explanation::{
     ActionReport, CrawlerReport, EffectiveReport, Explanation, GroupReport, ResponseFacts, RuleReport,
 };
-use super::identity::Identity;
+use super::identity::{Identity, Proof};
 use super::labels::{claim_label, claim_of, place};
 use super::observed::{LINE_FOR_ALL, Observed, line_for_one};
 use super::{CachedVersions, Scratch};
@@ -56,6 +56,13 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
         crawler,
         identity: facts.identity,
         suspended: facts.identity == Identity::Suspended,
+        proof: if matches!(facts.identity, Identity::Verified | Identity::Impostor) {
+            Proof::Networks
+        } else {
+            Proof::None
+        }
+        .name(),
+        evidence: Vec::new(),
         group: decision.rule.map(|rule| group_report(rule, site)),
         rule: decision.rule.and_then(|rule| rule_report(rule, site)),
         verdict: decision.verdict,
@@ -89,6 +96,8 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
         crawler,
         identity: facts.identity,
         suspended: false,
+        proof: Proof::None.name(),
+        evidence: Vec::new(),
         group: None,
         rule: None,
         verdict: Verdict::NotACrawler,

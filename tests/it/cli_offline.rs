@@ -553,3 +553,28 @@ fn tester_takes_the_status_of_a_site_as_crawlers_do() {
     assert!(text(&missing.stdout).contains("answered 404"));
     assert_eq!(ask("/broken.txt").status.code(), Some(1), "unreachable: everything is denied");
 }
+
+#[test]
+fn import_asks_for_the_host_where_the_url_is_not_what_clients_use() {
+    let origin = crate::support::Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\nUser-agent:*");
+    let port = origin.address.port();
+    for url in [format!("http://{}", origin.address), format!("http://localhost:{port}/robots.txt")] {
+        let refused = crawlgate(&["import", &url]);
+        assert_eq!(refused.status.code(), Some(2), "{url}");
+        assert!(text(&refused.stderr).contains("--host"), "{}", text(&refused.stderr));
+        let imported = crawlgate(&["import", &url, "--host", "shop.example"]);
+        assert_eq!(imported.status.code(), Some(0), "{}", text(&imported.stderr));
+        assert!(text(&imported.stdout).contains("hosts: [shop.example]"), "{}", text(&imported.stdout));
+    }
+    assert_eq!(crawlgate(&["import", "robots.txt", "--host", "http://shop.example/"]).status.code(), Some(2));
+}
+
+#[test]
+fn check_warns_of_a_site_that_no_public_name_leads_to() {
+    let warns = |hosts: &str| {
+        let policies = directory(&[("shop.yaml", &format!("hosts: [{hosts}]\nrobots: {{ origin: replace }}\n"))]);
+        text(&crawlgate(&["check", path(&policies)]).stdout).contains("WARNING")
+    };
+    assert!(warns("\"127.0.0.1:3000\"") && warns("localhost") && warns("\"[::1]\""));
+    assert!(!warns("shop.example") && !warns("localhost, shop.example"));
+}

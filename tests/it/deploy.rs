@@ -5,6 +5,7 @@ mod containers;
 mod files;
 mod kubernetes;
 mod monitoring;
+mod reference;
 mod running;
 mod schema;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -126,11 +126,12 @@ fn a_log_that_cannot_be_written_keeps_no_request_waiting_and_is_told() {
     gate.log.wait_for("event-log cannot be written");
     eventually("status says so", || {
         let said = status(&gate);
-        let lost =
-            said.contains("warning: the event-log cannot be written, and lines are lost: No space left on device");
+        let lost = said.contains(
+            "problem (warning): the event-log cannot be written, and lines are lost: No space left on device",
+        );
         (lost && said.contains("lost since the start: 20")).then_some(())
     });
-    gate.wait_for_metric("crawlgate_warnings", 1.0);
+    gate.wait_for_metric("crawlgate_problems{problem=\"warning\"}", 1.0);
     eventually("the lost lines are counted", || {
         let metrics = gate.metrics();
         let dropped =
@@ -164,7 +165,7 @@ fn a_renamed_file_is_written_on_while_its_name_cannot_be_taken() {
     flood(&gate, 40, GPTBOT);
     eventually("the events", || (read(&gate.path("moved.log")).matches('\n').count() == 40).then_some(()));
     gate.wait_for_metric("crawlgate_events_dropped_total", 0.0);
-    eventually("status says so", || status(&gate).contains("warning: the event-log").then_some(()));
+    eventually("status says so", || status(&gate).contains("problem (warning): the event-log").then_some(()));
     std::fs::remove_dir(gate.path("events.log")).expect("out of the way");
     flood(&gate, 1, GPTBOT);
     assert_eq!(events(&gate, 1).len(), 1);

@@ -54,6 +54,11 @@ fn normal_targets_stay_as_they_are_and_within_bounds() {
 }
 
 #[test]
+fn lists_of_networks_are_read_alike_in_every_shape() {
+    over_seeds("network_list", checks::network_list);
+}
+
+#[test]
 fn policies_are_refused_in_their_place_or_judged_as_published() {
     over_seeds("policy", checks::policy);
 }
@@ -79,6 +84,24 @@ fn pages_come_out_the_same_in_whatever_pieces() {
     over_seeds("html", checks::html);
 }
 
+#[cfg(feature = "proxy")]
+#[test]
+fn heads_that_are_taken_are_understood_by_a_plain_reader_alike() {
+    over_seeds("head", checks::head);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
+fn bodies_in_chunks_end_where_a_plain_reader_ends() {
+    over_seeds("chunks", checks::chunks);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
+fn headers_of_the_proxy_protocol_say_what_was_written() {
+    over_seeds("proxy_header", checks::proxy_header);
+}
+
 #[test]
 fn every_target_has_its_check_and_its_seeds() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
@@ -93,10 +116,14 @@ fn every_target_has_its_check_and_its_seeds() {
     assert_eq!(
         names("fuzz_targets"),
         [
+            "chunks",
+            "head",
             "html",
             "import",
             "log_line",
+            "network_list",
             "policy",
+            "proxy_header",
             "robots_file",
             "robots_pattern",
             "robots_target",

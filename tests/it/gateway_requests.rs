@@ -42,7 +42,7 @@ fn targets_and_headers_beyond_their_limits_are_refused() {
 #[test]
 fn an_idle_connection_is_closed_after_its_time_and_used_again_before() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { keepalive: 1s }").start();
+    let gate = Setup::before(origin.address).settings("limits: { idle: 1s }").start();
     let mut connection = gate.connect();
     for _ in 0..3 {
         connection.send("GET / HTTP/1.1\r\nHost: a.example\r\n\r\n");

@@ -525,7 +525,7 @@ fn a_stop_ends_with_the_last_stream_and_waits_for_no_idle_connection() {
 #[test]
 fn an_idle_connection_is_told_before_it_is_closed() {
     let origin = Origin::plain();
-    let gate = Setup::before(origin.address).settings("limits: { keepalive: 1s }").start();
+    let gate = Setup::before(origin.address).settings("limits: { idle: 1s }").start();
     let http2 = Http2::open(gate.address);
     assert_eq!(http2.get(HOST, "/", &[]).status, 200);
     http2.end().expect("a goodbye");

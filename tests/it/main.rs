@@ -25,6 +25,8 @@ mod deploy;
 #[cfg(feature = "proxy")]
 mod docs;
 #[cfg(feature = "proxy")]
+mod edge;
+#[cfg(feature = "proxy")]
 mod events;
 #[cfg(feature = "proxy")]
 mod examples;
@@ -49,6 +51,8 @@ mod http2;
 #[cfg(feature = "proxy")]
 mod https_origin;
 #[cfg(feature = "proxy")]
+mod identity;
+#[cfg(feature = "proxy")]
 mod many_agents;
 #[cfg(feature = "proxy")]
 mod moved_hosts;
@@ -58,6 +62,8 @@ mod nginx_origin;
 mod origin_robots;
 #[cfg(feature = "proxy")]
 mod reload;
+#[cfg(feature = "proxy")]
+mod running_status;
 #[cfg(feature = "proxy")]
 mod schema;
 #[cfg(feature = "proxy")]

@@ -124,3 +124,15 @@ fn nothing_is_refused_that_a_superseded_version_allowed() {
         1.0,
     );
 }
+
+#[test]
+fn policy_directory_that_is_made_after_the_start_is_seen_at_once() {
+    let gate = Setup::before(crate::support::Origin::nowhere()).without_policy_directory().start();
+    assert!(!gate.setup.policies().exists());
+    fs::create_dir(gate.setup.policies()).expect("the policy directory");
+    let made = Instant::now();
+    gate.write_policy("site", &policy(7));
+    eventually("the policy", || gate.get(HOST, "/robots.txt", "").text().contains("/version-7/").then_some(()));
+    // The look every half minute would come later.
+    assert!(made.elapsed() < Duration::from_secs(10), "{:?}", made.elapsed());
+}

@@ -31,7 +31,12 @@ static POLICY: LazyLock<Kind> = LazyLock::new(|| {
     kind("policy", policy::SCHEMA, |text| policy::read("shop", &source(text)).1, &["src/policy/decode"])
 });
 static SETTINGS: LazyLock<Kind> = LazyLock::new(|| {
-    kind("settings", settings::SCHEMA, |text| settings::read(&source(text)).1, &["src/settings/decode.rs"])
+    kind(
+        "settings",
+        settings::SCHEMA,
+        |text| settings::read(&source(text)).1,
+        &["src/settings/decode.rs", "src/settings/decode", "src/settings/identity.rs"],
+    )
 });
 
 fn kind(name: &'static str, schema: &str, findings: fn(&str) -> Diagnostics, sources: &'static [&'static str]) -> Kind {
@@ -579,10 +584,19 @@ const RIGHT_SETTINGS: &[&str] = &[
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
-    "strict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, keepalive: 90, drain: 1m30s }",
+    "strict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90, drain: 1m30s }",
     "origins: { hosts: '*.shop.example', servers: http://a, timeouts: { connect: 1ms, idle: 1h } }",
     "trusted_proxies: ['::1', 10.0.0.0/8]\nlogs: { access: '-', addresses: none }\npolicies: 2026",
     "trusted_proxies: 10.0.0.1\nlogs: { access: off }\norigins: []",
+    "identity: {}",
+    "identity: { signatures: No }",
+    "identity: { outgoing: YES, lists: lists/of/networks, resolvers: system }",
+    "identity: { outgoing: on, lists: off, resolvers: ['9.9.9.9', '[::1]:5353', '::1'] }",
+    "identity: { lists: 'https://mirror.example/lists/' }",
+    "listen: [{ address: '[::]:443', tls: { certificates: { cert: a, key: b }, hsts: 52w } }, { address: 127.0.0.1:80, redirect: https }]",
+    "listen: { address: 127.0.0.1:1, tls: { certificates: [{ cert: a, key: b }], min_version: 1.3, hsts: { max_age: 0 } } }",
+    "listen: { address: 127.0.0.1:1, proxy_protocol: yes }\ntrusted_proxies: 10.0.0.1",
+    "limits: { connections: '5', body: 2GiB, body_rate: off, head: 250ms, fields: 256, streams: 1 }",
 ];
 
 #[test]
@@ -713,9 +727,25 @@ const WRONG_POLICIES: &[&str] = &[
 const WRONG_SETTINGS: &[&str] = &[
     "lissten: 0.0.0.0:80",
     "store: redis",
+    "identity: yes",
+    "identity: { outgoing: maybe }",
+    "identity: { lists: [a, b] }",
+    "identity: { resolvers: [dns.example] }",
+    "identity: { signatures: maybe }",
     "listen: 8080",
     "listen: localhost:80",
     "listen: { tls: yes }",
+    "listen: { address: 127.0.0.1:1, tls: yes }",
+    "listen: { address: 127.0.0.1:1, tls: {} }",
+    "listen: { address: 127.0.0.1:1, tls: { certificates: [] } }",
+    "listen: { address: 127.0.0.1:1, tls: { certificates: { cert: a } } }",
+    "listen: { address: 127.0.0.1:1, tls: { certificates: { cert: a, key: b }, min_version: 1.1 } }",
+    "listen: { address: 127.0.0.1:1, tls: { certificates: { cert: a, key: b }, hsts: { subdomains: yes } } }",
+    "listen: { address: 127.0.0.1:1, redirect: http }",
+    "limits: { keepalive: 60s }",
+    "limits: { body_rate: 1KiB }",
+    "limits: { connections: 0 }",
+    "limits: { fields: 300 }",
     "origins: shop.example",
     "origins: ftp://a",
     "origins: http://a/path",

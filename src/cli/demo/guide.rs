@@ -32,7 +32,11 @@ fn quoted(path: &Path) -> String {
 }
 
 fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, program: &str) -> String {
-    let site = bound.listen.first().map(ToString::to_string).unwrap_or_default();
+    let url = bound.urls().next().unwrap_or_default();
+    let is_tls = url.starts_with("https:");
+    let site = url.split("://").nth(1).unwrap_or_default();
+    // The certificate of the demo is vouched for by nobody.
+    let (curl, wget) = if is_tls { ("{curl} -k", "wget --no-check-certificate") } else { ("curl", "wget") };
     let (policies, control) = (quoted(policies), quoted(control));
     let mut text = String::new();
     let mut section = |title: &str, commands: &[String]| {
@@ -41,38 +45,32 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
             let _ = writeln!(text, "  {command}");
         }
     };
-    section(
-        "a person gets the page",
-        &[format!("curl -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox http://{site}/")],
-    );
+    section("a person gets the page", &[format!("{curl} -s -o /dev/null -w '%{{http_code}}\\n' -A Firefox {url}/")]);
     section(
         "a crawler that the policy disallows is refused, with the reason",
-        &[format!("curl -i -A GPTBot http://{site}/")],
+        &[format!("{curl} -i -A GPTBot {url}/")],
     );
     section(
         "the reason, with the line of the policy",
         &[format!("{program} explain --policies {policies} --host {site} --user-agent GPTBot /")],
     );
-    section("the rules, as crawlers read them", &[format!("curl -s http://{site}/robots.txt")]);
+    section("the rules, as crawlers read them", &[format!("{curl} -s {url}/robots.txt")]);
     section(
         "the PDF and the drafts carry X-Robots-Tag",
         &[
-            format!("curl -sI -A Googlebot http://{site}/reports/annual-report.pdf | grep -i x-robots"),
-            format!("curl -sI -A Googlebot http://{site}/drafts/ | grep -i x-robots"),
+            format!("{curl} -sI -A Googlebot {url}/reports/annual-report.pdf | grep -i x-robots"),
+            format!("{curl} -sI -A Googlebot {url}/drafts/ | grep -i x-robots"),
         ],
     );
     section(
         "a real crawler that follows robots.txt, and the same one told to ignore it",
-        &[
-            format!("wget -r -nv -P /tmp/museum http://{site}/"),
-            format!("wget -r -nv -P /tmp/museum -e robots=off http://{site}/"),
-        ],
+        &[format!("{wget} -r -nv -P /tmp/museum {url}/"), format!("{wget} -r -nv -P /tmp/museum -e robots=off {url}/")],
     );
     section(
         "pause crawling for ten minutes; people still get pages",
         &[
             format!("{program} pause --control {control} --for 10m"),
-            format!("curl -sI -A Googlebot http://{site}/ | head -1"),
+            format!("{curl} -sI -A Googlebot {url}/ | head -1"),
             format!("{program} resume --control {control}"),
         ],
     );

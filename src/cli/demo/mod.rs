@@ -1,11 +1,15 @@
 //! `demo`: the proxy in front of a built-in sample site, with the example policy. Prints what to try.
 
+mod certificate;
 mod guide;
 mod origin;
 mod site;
 
 use super::{Failure, run};
-use crate::settings::{AccessDestination, Limits, Logs, OriginSettings, OriginTimeouts, ServerAddress, Settings};
+use crate::settings::{
+    AccessDestination, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, OriginTimeouts, ServerAddress,
+    Settings, TlsSettings,
+};
 use crate::telemetry::start_tracing;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -17,6 +21,9 @@ pub struct Arguments {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port if that is taken]
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
+    /// Serve https, with a certificate that is made for the demo [default port: 8443]
+    #[arg(long)]
+    tls: bool,
     /// The address of metrics and status [default: 127.0.0.1:9090, or a free port if that is taken]
     #[arg(long, value_name = "ADDR")]
     admin: Option<SocketAddr>,
@@ -37,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let control = temporary.path().join("control.sock");
     let access_log = temporary.path().join("access.log");
     let settings = Settings {
-        listen: vec![arguments.listen.unwrap_or_else(|| preferred(8080))],
+        listen: vec![listener(arguments, temporary.path())?],
         origins: vec![OriginSettings {
             hosts: Vec::new(),
             servers: vec![ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() }],
@@ -49,6 +56,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         control: Some(control.clone()),
         state: Some(temporary.path().join("state")),
         trusted_proxies: Vec::new(),
+        identity: IdentitySettings::default(),
+        acme_webroot: None,
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         threads: None,
@@ -62,6 +71,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Not left to drop: an error here would go unnoticed and leave files behind.
     temporary.close()?;
     outcome
+}
+
+/// Where to listen.
+fn listener(arguments: &Arguments, temporary: &Path) -> Result<ListenSettings, Failure> {
+    let address = arguments.listen.unwrap_or_else(|| preferred(if arguments.tls { 8443 } else { 8080 }));
+    let tls = match arguments.tls {
+        false => None,
+        true => Some(TlsSettings { certificates: vec![certificate::make(temporary)?], allows_tls12: true, hsts: None }),
+    };
+    Ok(ListenSettings { tls, ..address.into() })
 }
 
 /// The directory to serve from: the one that was named, the checkout's, else a copy that can be edited.

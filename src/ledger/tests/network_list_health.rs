@@ -124,12 +124,12 @@ fn list_table_grows_with_policies_only() {
     let lists = NetworkListHealth::default();
     let site = entry(LIST).site;
     for number in 0..10_000 {
-        let said = lists.check(&site, &format!("Bot{number}"), Identity::Impostor, Timestamp(number));
+        let said = lists.check(&site.name, &format!("Bot{number}"), Identity::Impostor, Timestamp(number));
         assert_eq!(said, Identity::Suspended, "it is not known yet");
     }
     assert!(lists.report(Timestamp(10_000)).is_empty());
     lists.settle(&Snapshot::new(vec![entry(LIST)], 0), Registry::builtin(), Timestamp(10_000));
-    lists.check(&site, "PartnerBot", Identity::Impostor, Timestamp(10_000));
+    lists.check(&site.name, "PartnerBot", Identity::Impostor, Timestamp(10_000));
     assert_eq!(lists.report(Timestamp(10_000)).len(), 1);
     lists.settle(&Snapshot::default(), Registry::builtin(), Timestamp(10_000));
     assert!(lists.report(Timestamp(10_000)).is_empty());

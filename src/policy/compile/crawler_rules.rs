@@ -6,7 +6,7 @@ use crate::crawlers::{
     Binds, Claim, Crawler, Purpose, Registry, SiteMarkers, browsers, lookalikes, stands_in_browsers,
 };
 use crate::policy::decode::is_token;
-use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed};
+use crate::policy::model::{AnswerPolicy, EnforcementFields, Mode, Policy, Unlicensed, Unverified};
 use crate::policy::site::{Answer, Binding, CrawlerRules, CrawlerRulesTable, binding, names};
 use crate::robots::{Document, Matcher};
 use std::collections::HashSet;
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// For how long a step into a trap is remembered.
 const DEFAULT_TRAPPED: Duration = Duration::from_secs(3_600);
+/// Retry-After in seconds while the proof of a claim may still come.
+const AWAITING_PROOF: u32 = 60;
 
 /// Tokens that the policy names and no record of the registry has as token, id or name: they join identification.
 pub fn unlisted_tokens(policy: &Policy, registry: &Registry) -> Vec<String> {
@@ -162,6 +164,7 @@ impl Settle<'_> {
             self.answers([agent, by_purpose, Some(&enforcement.site)]);
         let trapped_for = field(agent, by_purpose, &enforcement.site, |fields| fields.trapped_for);
         let unverified = field(agent, by_purpose, &enforcement.site, |fields| fields.unverified);
+        let unverified = unverified.map(|(said, _)| said).unwrap_or_default();
         // A crawler that never said that it honours Crawl-delay is held to it only when the owner means it.
         let is_held = honours_crawl_delay || named || agent.is_some();
         let group = match binding {
@@ -186,7 +189,8 @@ impl Settle<'_> {
             impostor,
             trapped,
             trapped_for: trapped_for.unwrap_or(DEFAULT_TRAPPED),
-            unverified: unverified.map(|(said, _)| said).unwrap_or_default(),
+            awaiting_proof: self.awaiting_proof(unverified, disallowed),
+            unverified,
             exempt: enforcement.exempt.iter().any(|agent| is(&agent.value)),
             crawl_delay,
             unlicensed: match unlicensed.map(|said| said.value) {
@@ -221,6 +225,18 @@ impl Settle<'_> {
             retry_after: retry_after.map(|delay| u32::try_from(delay.as_secs()).unwrap_or(u32::MAX)),
             body: said().find_map(|said| said.body.as_deref()).map(Into::into),
         };
+        self.place(answer)
+    }
+
+    /// The answer while a proof may still come. A 403 would let a search engine drop the page, a 503 does not.
+    fn awaiting_proof(&mut self, unverified: Unverified, disallowed: u16) -> u16 {
+        match unverified {
+            Unverified::Refuse => self.place(Answer { status: 503, retry_after: Some(AWAITING_PROOF), body: None }),
+            Unverified::AsClaimed | Unverified::Observe => disallowed,
+        }
+    }
+
+    fn place(&mut self, answer: Answer) -> u16 {
         let index = self.answers.iter().position(|present| *present == answer).unwrap_or_else(|| {
             self.answers.push(answer);
             self.answers.len() - 1

@@ -57,6 +57,7 @@ lints! {
     TOKEN_WITH_BLANK: Warning "token-with-blank", "a token of several words";
     MARK_OF_ANOTHER: Warning "mark-of-another", "a user agent by which another crawler is known";
     NETWORK_OF_EVERYBODY: Warning "network-of-everybody", "networks that prove everybody";
+    PREVIOUS_UNDECLARED: Note "previous-undeclared", "an old file of the origin, of which nothing is declared";
     SHARED_NETWORK: Note "shared-network", "a network that proves two crawlers";
     TRAP_IN_THE_WAY: Warning "trap-in-the-way", "a trap that machines have to walk into";
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";

@@ -14,6 +14,7 @@ mod extent;
 mod file;
 mod licenses;
 mod passed_on;
+mod previous;
 mod redundant_rules;
 mod rules;
 mod selectors;
@@ -49,6 +50,7 @@ pub fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     surroundings::lint(site, diagnostics);
     tags::lint(site, registry, diagnostics);
     passed_on::lint(site, diagnostics);
+    previous::lint(site, diagnostics);
     selectors::lint(site, diagnostics);
     lint_subject(&Subject::of_site(site), registry, diagnostics);
 }

@@ -250,7 +250,7 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
         if let Some((Unverified::Refuse, span)) = fields.unverified {
             diagnostics.push(
                 lints::UNVERIFIED_REFUSED
-                    .at(span, "no crawler can be verified yet, but those of `crawlers` that have `networks`")
+                    .at(span, "without `identity` in the settings only those of `crawlers` that have `networks` can be verified")
                     .label("everybody else is refused, search engines too")
                     .help("write `unverified: as_claimed`, or list the `networks` of the crawlers that are welcome"),
             );

@@ -361,7 +361,8 @@ fn lints_that_need_more_than_a_line() {
 
 #[test]
 fn every_lint_has_a_case_here() {
-    let here = ["line-too-long", "file-too-large", "origin-ignores-case", "origin-allow-left-out"];
+    let here =
+        ["line-too-long", "file-too-large", "origin-ignores-case", "origin-allow-left-out", "previous-undeclared"];
     let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
     let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
     assert_eq!(cases, lints);
@@ -454,4 +455,27 @@ fn a_noindex_in_the_origin_s_file_is_told() {
     let (found, _) = told(&format!("robots: {{ groups: {{ agents: GPTBot, disallow: /y }} }}\n{said}"));
     assert!(matches!(&found[..], [(message, _)] if message.contains("`nofollow: /b/`")), "{found:?}");
     assert!(told("robots: { origin: replace }\n").0.is_empty());
+}
+
+#[test]
+fn an_old_file_of_the_origin_suggests_to_declare_it() {
+    use crate::policy::compile_with_origin;
+    use crate::policy::origin::{Origin, OriginFile};
+    let at = Timestamp::parse("2026-11-22T00:00:00Z").expect("a moment");
+    let is_told = |policy: &str, modified: &str| {
+        let (policy, found) = read("shop", &Source { name: "shop.yaml".into(), text: policy.into() });
+        let policy = Arc::new(policy.unwrap_or_else(|| panic!("{found:?}")));
+        let file = OriginFile::new("or.txt", &b"User-agent: *\nDisallow: /x\n"[..]).modified(Some(modified));
+        let site =
+            compile_with_origin(policy, &Origin::Read(Arc::new(file)), Registry::builtin(), at).expect("compiles");
+        let mut found = Diagnostics::default();
+        super::lint(&site, Registry::builtin(), &mut found);
+        found.items.iter().any(|item| item.id == "previous-undeclared")
+    };
+    let old = "Sun, 01 Nov 2026 00:00:00 GMT";
+    assert!(is_told("hosts: shop.example\n", old));
+    assert!(!is_told("hosts: shop.example\n", "Sat, 21 Nov 2026 12:00:00 GMT"));
+    assert!(!is_told("hosts: shop.example\n", "yesterday"));
+    assert!(!is_told("hosts: shop.example\nrobots: { previous: origin }\n", old));
+    assert!(!is_told("hosts: shop.example\nrobots: { origin: replace }\n", old));
 }

@@ -34,7 +34,9 @@ pub struct CrawlerRules {
     pub impostor: u16,
     /// Index of the answer to a client that requested a trap.
     pub trapped: u16,
-    /// For how long that is remembered.
+    /// Index of the answer while its claim may still be proven, where a claim without proof is refused.
+    pub awaiting_proof: u16,
+    /// For how long the mark of a trap is remembered.
     pub trapped_for: Duration,
     /// What becomes of it while its claim is not proven.
     pub unverified: Unverified,

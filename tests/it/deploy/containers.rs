@@ -178,7 +178,7 @@ fn the_container_is_shut_in_and_finds_what_its_settings_name() {
     assert!(texts(&gate["security_opt"]).contains(&"no-new-privileges:true"));
     let settings = settings(SETTINGS);
     let published = texts(&gate["ports"])[0].rsplit(':').next().and_then(|port| port.parse().ok());
-    assert_eq!(published, Some(settings.listen[0].port()));
+    assert_eq!(published, Some(settings.listen[0].address.port()));
     let mounts: Vec<&str> = texts(&gate["volumes"]).iter().filter_map(|volume| volume.split(':').nth(1)).collect();
     assert!(mounts.contains(&"/etc/crawlgate/crawlgate.yaml"), "what the image reads");
     let policies = Path::new("/etc/crawlgate").join(&settings.policies);

@@ -62,11 +62,12 @@ fn selectors_ports_and_volumes_fit_together() {
     let container = &pod["containers"][0];
     let settings = settings(SETTINGS);
     let port = |name: &str| find(&container["ports"], name)["containerPort"].as_u64().map(|port| port as u16);
-    assert_eq!(port("http"), Some(settings.listen[0].port()));
+    assert_eq!(port("http"), Some(settings.listen[0].address.port()));
     assert_eq!(port("admin"), settings.admin.map(|admin| admin.port()));
     // The kubelet and other pods come from outside.
     assert!(
-        settings.listen[0].ip().is_unspecified() && settings.admin.is_some_and(|admin| admin.ip().is_unspecified())
+        settings.listen[0].address.ip().is_unspecified()
+            && settings.admin.is_some_and(|admin| admin.ip().is_unspecified())
     );
     assert_eq!(service["spec"]["ports"][0]["targetPort"], "http");
     let annotated = &spec["template"]["metadata"]["annotations"]["prometheus.io/port"];

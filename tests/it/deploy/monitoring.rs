@@ -2,7 +2,7 @@
 //! running binary.
 
 use super::files::{json, path, says, text, texts, yaml};
-use crate::support::{BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};
+use crate::support::{Authority, BINGBOT, BROWSER, GPTBOT, Origin, Setup, eventually};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -53,7 +53,7 @@ fn expressions() -> Vec<String> {
 }
 
 fn filled_in(expression: &str) -> String {
-    let mut filled = expression.replace("$__rate_interval", "1m");
+    let mut filled = expression.replace("$__rate_interval", "1m").replace("$__range", "1h");
     for name in ["job", "instance", "site"] {
         filled = filled.replace(&format!("${name}"), ".+");
     }
@@ -175,6 +175,15 @@ fn everything_that_is_asked_for_is_in_the_metrics() {
         crawlers: { token: PartnerBot, networks: 198.51.100.0/24 }\n";
     let gate = Setup::before(origin.address).with_origins(&origins).policy("site", policy);
     let gate = gate.settings("trusted_proxies: [127.0.0.1]");
+    let directory = tempfile::tempdir().expect("a directory");
+    Authority::new().certify(directory.path(), "site", &["site.test"], 2100);
+    let file = |kind: &str| directory.path().join(format!("site.{kind}")).display().to_string();
+    let tls = format!(
+        "{{ address: 127.0.0.1:0, tls: {{ certificates: {{ cert: {}, key: {} }} }} }}",
+        file("pem"),
+        file("key")
+    );
+    let gate = gate.listeners(&format!("[127.0.0.1:0, {tls}]"));
     let gate = gate.policy("merged", "hosts: [merged.test]\n").start();
     for (host, target, agent) in [
         ("site.test", "/", BROWSER),
@@ -223,6 +232,18 @@ fn every_state_of_an_origin_s_robots_txt_has_a_word_in_the_dashboard() {
         assert!(word.as_str().is_some_and(|word| !word.is_empty()), "{number}");
     }
     assert!(panels.iter().any(|panel| asks(&panel, "crawlgate_origin_robots_last_success_timestamp_seconds{")));
+}
+
+/// A crawler comes a few times an hour: nobody reads that as requests a second.
+#[test]
+fn requests_of_crawlers_are_counted_in_the_dashboard_and_not_rated() {
+    let panels = panels(&json(DASHBOARD));
+    let expressions = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    for expression in expressions.map(|target| target["expr"].as_str().expect("an expression")) {
+        assert!(!expression.contains("rate(crawlgate_") || expression.contains("_bucket"), "{expression}");
+    }
+    let kept = panels.iter().find(|panel| panel["title"] == "Who kept to it").expect("the panel");
+    assert_eq!(kept["targets"].as_array().map(Vec::len), Some(3), "requests, violations, and the share");
 }
 
 #[test]

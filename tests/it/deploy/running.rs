@@ -1,7 +1,8 @@
-//! The real binary with a settings file as it is shipped: only addresses and directories are others, by flags.
+//! The real binary with a settings file as it is shipped: only addresses and directories are others.
 
-use super::files::{below, path, settings};
+use super::files::{below, path, settings, text};
 use crate::support::{Connection, Origin, PATIENCE, Response};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -37,9 +38,12 @@ impl Running {
     pub fn start(settings: &str, policies: &Path) -> Running {
         let origin = Origin::plain();
         let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("crawlgate.yaml");
+        let logs = directory.path().display().to_string();
+        fs::write(&file, text(settings).replace("/var/log/crawlgate", &logs)).expect("the settings file");
         let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
             .args(["run", "--config"])
-            .arg(path(settings))
+            .arg(&file)
             .args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--access-log", "-"])
             .args(["--origin", &format!("http://{}", origin.address)])
             .arg("--policies")

@@ -2,8 +2,10 @@
 
 use super::files::{path, says, settings, text};
 use super::running::Running;
+use crate::support::{Origin, Setup, eventually};
 use crawlgate::settings::AccessDestination;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -87,10 +89,36 @@ fn systemd_finds_the_service_well_shut_in() {
         ("NoNewPrivileges", "yes"),
         ("MemoryDenyWriteExecute", "yes"),
         ("RestrictAddressFamilies", "AF_INET AF_INET6 AF_UNIX"),
-        ("DynamicUser", "yes"),
+        ("User", "crawlgate"),
     ] {
         assert_eq!(value(key), wanted);
     }
+}
+
+#[test]
+fn sysusers_makes_the_user_of_the_unit() {
+    let file = path("deploy/systemd/crawlgate.sysusers.conf");
+    let (fine, said) = says("systemd-sysusers", &["--dry-run", file.to_str().expect("UTF-8")]);
+    assert!(fine, "{said}");
+    let named = text("deploy/systemd/crawlgate.sysusers.conf").lines().any(|line| line.starts_with("u crawlgate "));
+    assert!(named && value("User") == "crawlgate" && value("Group") == "crawlgate");
+    assert!(text("docs/deploy.md").contains("deploy/systemd/crawlgate.sysusers.conf /etc/sysusers.d/crawlgate.conf\n"));
+}
+
+/// Under the umask of the unit, the group may read the logs, rotated or not, and nothing else.
+#[test]
+fn log_shippers_of_the_group_can_read_the_logs_and_no_more() {
+    assert_eq!((value("LogsDirectoryMode").as_str(), value("StateDirectoryMode").as_str()), ("0750", "0700"));
+    let shell = format!("umask {}; exec \"$@\"", value("UMask"));
+    let origin = Origin::plain();
+    let setup = Setup::before(origin.address).settings("logs: { access: access.log, events: events.log }");
+    let gate = setup.under(&["sh", "-c", &shell, "sh"]).start();
+    let mode = |name: &str| eventually(name, || fs::metadata(gate.path(name)).ok()).permissions().mode() & 0o777;
+    assert_eq!(["access.log", "events.log"].map(&mode), [0o640, 0o640]);
+    fs::rename(gate.path("access.log"), gate.path("access.log.1")).expect("rotated");
+    gate.signal("HUP");
+    assert_eq!(["access.log.1", "access.log"].map(&mode), [0o640, 0o640]);
+    assert_eq!(["control.sock", "state"].map(&mode), [0o600, 0o700]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A client that says exactly what it is told to say, and reads what comes.
 
 use super::PATIENCE;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// A connection.
 pub struct Connection {
@@ -55,6 +56,30 @@ impl Connection {
     /// The other side sees the end of what is sent.
     pub fn finish_sending(&mut self) {
         self.stream.get_mut().shutdown(Shutdown::Write).expect("a half-closed connection");
+    }
+
+    /// Whether a response or the end of the connection comes before this has passed.
+    pub fn says_something_within(&mut self, time: Duration) -> bool {
+        let waits = |time| self.stream.get_ref().set_read_timeout(Some(time)).expect("a timeout");
+        waits(time);
+        let read = self.stream.fill_buf().map(drop);
+        self.stream.get_ref().set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        !matches!(read, Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    }
+
+    /// What was sent, as far as the other side takes it now.
+    pub fn try_send(&mut self, text: &str) -> bool {
+        self.try_send_bytes(text.as_bytes())
+    }
+
+    /// The same of octets.
+    pub fn try_send_bytes(&mut self, octets: &[u8]) -> bool {
+        self.stream.get_mut().write_all(octets).is_ok()
+    }
+
+    /// The end of what is sent, if the other side still listens.
+    pub fn try_finish_sending(&mut self) {
+        let _ = self.stream.get_mut().shutdown(Shutdown::Write);
     }
 
     /// Whether nothing comes but the end of the connection.

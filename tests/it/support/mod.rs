@@ -2,17 +2,20 @@
 //! client that says exactly what it is told to say.
 
 mod client;
+pub mod dns;
 pub mod http2;
 pub mod kinds;
 pub mod nginx;
 mod operator;
 mod origin;
 mod time;
+mod tls;
 
 pub use client::{Connection, Response};
 pub use http2::Http2;
 pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};
 pub use origin::{Origin, Received};
+pub use tls::{Authority, TlsConnection};
 
 use crawlgate::state::{OriginCopy, StateStore};
 use crawlgate::time::Timestamp;
@@ -54,6 +57,7 @@ pub struct Setup {
     arguments: Vec<String>,
     environment: Vec<(String, PathBuf)>,
     wrapper: Vec<String>,
+    is_policy_directory_named: bool,
 }
 
 impl Setup {
@@ -70,7 +74,15 @@ impl Setup {
             arguments: Vec::new(),
             environment: Vec::new(),
             wrapper: Vec::new(),
+            is_policy_directory_named: true,
         }
+    }
+
+    /// With the default policy directory, which is not there yet.
+    pub fn without_policy_directory(mut self) -> Setup {
+        fs::remove_dir(self.policies()).expect("an empty policy directory");
+        self.is_policy_directory_named = false;
+        self
     }
 
     /// With a policy file.
@@ -123,6 +135,12 @@ impl Setup {
         self
     }
 
+    /// On these listeners, as `crawlgate.yaml` has them.
+    pub fn listeners(mut self, listeners: &str) -> Setup {
+        self.listen = listeners.to_owned();
+        self
+    }
+
     /// The policy directory.
     pub fn policies(&self) -> PathBuf {
         self.directory.path().join("policies")
@@ -132,11 +150,14 @@ impl Setup {
     fn spawn(&self) -> Child {
         let directory = self.directory.path();
         let file = directory.join("crawlgate.yaml");
+        let policies = match self.is_policy_directory_named {
+            true => format!("policies: {}\n", self.policies().display()),
+            false => String::new(),
+        };
         let text = format!(
-            "listen: {}\n{}\npolicies: {}\nadmin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
+            "listen: {}\n{}\n{policies}admin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
             self.listen,
             self.origins,
-            self.policies().display(),
             directory.join("control.sock").display(),
             directory.join("state").display(),
             self.settings
@@ -144,7 +165,12 @@ impl Setup {
         fs::write(&file, text).expect("crawlgate.yaml");
         let binary = env!("CARGO_BIN_EXE_crawlgate").to_owned();
         let mut command = self.wrapper.iter().chain([&binary]);
-        Command::new(command.next().expect("a program"))
+        let mut process = Command::new(command.next().expect("a program"));
+        // The default policy directory is below the working directory.
+        if !self.is_policy_directory_named {
+            process.current_dir(directory);
+        }
+        process
             .args(command)
             .args(["run", "--config"])
             .arg(&file)
@@ -161,27 +187,27 @@ impl Setup {
 
     /// Starts it and waits until it says where it listens.
     pub fn start(self) -> Gate {
-        let (child, address, admin, log) = self.launch();
-        Gate { child, address, admin, log, setup: self }
+        let Launched { child, listening, admin, log } = self.launch();
+        Gate { child, address: listening[0], listening, admin, log, setup: self }
     }
 
-    fn launch(&self) -> (Child, SocketAddr, SocketAddr, Log) {
+    fn launch(&self) -> Launched {
         let mut child = self.spawn();
         let log = Log::read(child.stderr.take().expect("stderr is piped"));
         let lines = lines(child.stdout.take().expect("stdout is piped"));
-        let (mut address, mut admin) = (None, None);
-        while address.is_none() || admin.is_none() {
+        let (mut listening, mut admin) = (Vec::new(), None);
+        while listening.is_empty() || admin.is_none() {
             let Ok(line) = lines.recv_timeout(PATIENCE) else {
                 let _ = child.kill();
                 panic!("no addresses:\n{}", log.text())
             };
-            if let Some(said) = line.strip_prefix("listening on http://") {
-                address = Some(said.trim().parse().expect("an address"));
+            if let Some((_, said)) = line.strip_prefix("listening on ").and_then(|url| url.split_once("://")) {
+                listening.push(said.trim().parse().expect("an address"));
             } else if let Some(said) = line.strip_prefix("admin on http://") {
                 admin = Some(said.trim().parse().expect("an address"));
             }
         }
-        (child, address.expect("said"), admin.expect("said"), log)
+        Launched { child, listening, admin: admin.expect("said"), log }
     }
 
     /// Starts it where it is expected to fail; what it said on standard error, and its exit code.
@@ -193,10 +219,21 @@ impl Setup {
     }
 }
 
+/// What was just started.
+struct Launched {
+    child: Child,
+    listening: Vec<SocketAddr>,
+    admin: SocketAddr,
+    log: Log,
+}
+
 /// A running crawlgate; killed when dropped.
 pub struct Gate {
     child: Child,
+    /// The first listener.
     pub address: SocketAddr,
+    /// All listeners, in the order of the settings.
+    pub listening: Vec<SocketAddr>,
     pub admin: SocketAddr,
     pub log: Log,
     pub setup: Setup,
@@ -236,7 +273,9 @@ impl Gate {
 
     /// Starts it again after it has ended.
     pub fn start_again(&mut self) {
-        (self.child, self.address, self.admin, self.log) = self.setup.launch();
+        let Launched { child, listening, admin, log } = self.setup.launch();
+        (self.child, self.address, self.admin, self.log) = (child, listening[0], admin, log);
+        self.listening = listening;
     }
 
     /// Memory that is resident, in KiB.

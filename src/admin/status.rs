@@ -1,0 +1,207 @@
+//! How the running crawlgate does: [`InstanceStatus`], for the command `status`, the read API and the metrics. A
+//! [`Problem`] in it is something that needs a person. Must not know how it is shown.
+
+use crate::origin::{OriginStatus, WithoutOriginStatus};
+use crate::policy::origin::OriginCopyState;
+use crate::sites::{SiteStatus, Status};
+use crate::telemetry::TrafficStatus;
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// Above this share of requests somebody has to look at hosts without an origin: one in 20.
+const TOLERATED: u64 = 20;
+
+/// How the running crawlgate does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InstanceStatus {
+    /// Policies, sites and warnings.
+    #[serde(flatten)]
+    pub policies: Status,
+    /// What needs a person.
+    pub problems: Vec<Problem>,
+    /// What requests to each origin came to in the last five minutes.
+    pub origins: Vec<OriginStatus>,
+    /// Requests of the last five minutes for hosts that no origin is for.
+    pub without_origin: WithoutOriginStatus,
+    /// All requests of the last five minutes.
+    pub traffic: TrafficStatus,
+}
+
+/// Something that needs a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What it is.
+    pub problem: ProblemKind,
+    /// The site or the origin that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What happened, what crawlgate does, and what an operator can do.
+    pub message: String,
+}
+
+/// What needs a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// A warning about the policy directory, the state directory or a log.
+    Warning,
+    /// A policy file is not in force as it stands.
+    PolicyRejected,
+    /// An origin does not answer as it should.
+    OriginFailing,
+    /// Clients ask for hosts that no origin is for.
+    NoOrigin,
+    /// Most requests are for hosts that no policy claims.
+    UnclaimedHosts,
+    /// Most requests come through a proxy that `trusted_proxies` does not name.
+    UndeclaredProxy,
+    /// The robots.txt of an origin cannot be used.
+    OriginRobots,
+    /// The networks that a policy lists for a crawler verify no visit.
+    IdentitySuspended,
+}
+
+impl ProblemKind {
+    /// All of them.
+    pub const ALL: [ProblemKind; 8] = [
+        ProblemKind::Warning,
+        ProblemKind::PolicyRejected,
+        ProblemKind::OriginFailing,
+        ProblemKind::NoOrigin,
+        ProblemKind::UnclaimedHosts,
+        ProblemKind::UndeclaredProxy,
+        ProblemKind::OriginRobots,
+        ProblemKind::IdentitySuspended,
+    ];
+
+    /// Its name in the status and the metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            ProblemKind::Warning => "warning",
+            ProblemKind::PolicyRejected => "policy_rejected",
+            ProblemKind::OriginFailing => "origin_failing",
+            ProblemKind::NoOrigin => "no_origin",
+            ProblemKind::UnclaimedHosts => "unclaimed_hosts",
+            ProblemKind::UndeclaredProxy => "undeclared_proxy",
+            ProblemKind::OriginRobots => "origin_robots",
+            ProblemKind::IdentitySuspended => "identity_suspended",
+        }
+    }
+}
+
+impl InstanceStatus {
+    /// Finds the problems in what the rooms say.
+    pub fn new(
+        policies: Status,
+        (origins, without_origin): (Vec<OriginStatus>, WithoutOriginStatus),
+        traffic: TrafficStatus,
+    ) -> InstanceStatus {
+        let mut problems = Vec::new();
+        let mut add = |problem, subject: Option<&String>, message| {
+            problems.push(Problem { problem, subject: subject.cloned(), message });
+        };
+        for warning in &policies.warnings {
+            add(ProblemKind::Warning, None, warning.clone());
+        }
+        for origin in &origins {
+            if let Some(message) = origin.problem() {
+                add(ProblemKind::OriginFailing, Some(&origin.origin), message);
+            }
+        }
+        if without_origin.requests * TOLERATED > traffic.requests {
+            add(ProblemKind::NoOrigin, None, no_origin(&without_origin));
+        }
+        for Problem { problem, message, .. } in of_setup(&traffic) {
+            add(problem, None, message);
+        }
+        for site in &policies.sites {
+            for (problem, message) in of_site(site) {
+                add(problem, Some(&site.site), message);
+            }
+        }
+        InstanceStatus { policies, problems, origins, without_origin, traffic }
+    }
+}
+
+fn no_origin(without_origin: &WithoutOriginStatus) -> String {
+    format!(
+        "no origin is configured for {} requests of the last five minutes ({}); crawlgate answered 502. Name the hosts in \
+         `origins` of crawlgate.yaml, or add an origin without `hosts` for every other host",
+        without_origin.requests,
+        counted(&without_origin.hosts)
+    )
+}
+
+/// What the requests say is wrong with the setup.
+pub(super) fn of_setup(traffic: &TrafficStatus) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut add = |problem, message| problems.push(Problem { problem, subject: None, message });
+    if traffic.is_mostly_unclaimed() {
+        add(ProblemKind::UnclaimedHosts, unclaimed_hosts(traffic));
+    }
+    if traffic.is_mostly_from_undeclared_proxies() {
+        add(ProblemKind::UndeclaredProxy, undeclared_proxy(traffic));
+    }
+    problems
+}
+
+fn unclaimed_hosts(traffic: &TrafficStatus) -> String {
+    format!(
+        "{} of {} requests in the last five minutes are for hosts that no policy claims ({}); crawlgate forwards them \
+         untouched and observes no crawler there. Name the hosts in `hosts` of a policy",
+        traffic.unclaimed,
+        traffic.requests,
+        counted(&traffic.unclaimed_hosts)
+    )
+}
+
+fn undeclared_proxy(traffic: &TrafficStatus) -> String {
+    let proxies: Vec<String> = traffic.undeclared_proxies.iter().map(|(peer, _)| in_yaml(peer)).collect();
+    format!(
+        "{} of {} requests in the last five minutes come with X-Forwarded-For or the like from a peer that crawlgate does \
+         not trust; it replaces X-Forwarded-For, -Proto and -Host, so that the origin takes every request for plain HTTP \
+         and may redirect for ever, and every client has the address of the proxy. If the peers are your proxies, write \
+         `trusted_proxies: [{}]` into crawlgate.yaml and start crawlgate again",
+        traffic.from_undeclared_proxies,
+        traffic.requests,
+        proxies.join(", ")
+    )
+}
+
+/// As it stands in a list of `crawlgate.yaml`.
+fn in_yaml(peer: &IpAddr) -> String {
+    if peer.is_ipv6() { format!("\"{peer}\"") } else { peer.to_string() }
+}
+
+fn counted(hosts: &[(String, u64)]) -> String {
+    let named: Vec<String> = hosts.iter().map(|(host, requests)| format!("{host}: {requests}")).collect();
+    named.join(", ")
+}
+
+fn of_site(site: &SiteStatus) -> Vec<(ProblemKind, String)> {
+    let (name, mut problems) = (&site.site, Vec::new());
+    // A directory that cannot be read is one warning, and not a problem of each site.
+    if !site.reload_ok && !site.findings.is_empty() {
+        let meanwhile = match (site.in_force, site.last_good_copy) {
+            (false, _) => "no policy is in force",
+            (true, true) => "the site runs on its last good copy",
+            (true, false) => "the last good policy stays in force",
+        };
+        let message = format!("{name}: the policy file is rejected; {meanwhile}. See `crawlgate check`");
+        problems.push((ProblemKind::PolicyRejected, message));
+    }
+    let robots = site.origin_robots.as_ref();
+    let unusable = robots.filter(|robots| !matches!(robots.state, OriginCopyState::Current | OriginCopyState::Absent));
+    if let Some(problem) = unusable.and_then(|robots| robots.problem.as_ref()) {
+        let message = format!("{name}: crawlgate cannot use the origin's robots.txt: {problem}");
+        problems.push((ProblemKind::OriginRobots, message));
+    }
+    for crawler in &site.suspended {
+        let message = format!(
+            "{name}: no visit of {crawler} came from its networks in the policy within seven days, and others came in its \
+             name; the list proves no impostor until a visit comes. Compare it with the list of the operator"
+        );
+        problems.push((ProblemKind::IdentitySuspended, message));
+    }
+    problems
+}

@@ -1,0 +1,26 @@
+//! The certificates of a settings file, as `check` looks at them.
+
+use super::{Failure, run};
+use crate::edge::{CertificateProblem, Certificates};
+use crate::time::Timestamp;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What is wrong with the certificates that this settings file names.
+pub(super) fn problems(settings: &Path) -> Result<Vec<CertificateProblem>, Failure> {
+    let file = run::settings_file(settings)?;
+    Ok(match Certificates::open(&file.listen) {
+        Ok((certificates, _)) => certificates.problems(Timestamp::from(SystemTime::now())),
+        Err(error) => vec![CertificateProblem { is_error: true, text: error.to_string() }],
+    })
+}
+
+/// One line each.
+pub(super) fn print(problems: &[CertificateProblem]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    for CertificateProblem { is_error, text } in problems {
+        writeln!(out, "{}: {text}\n", if *is_error { "error" } else { "warning" })?;
+    }
+    Ok(())
+}

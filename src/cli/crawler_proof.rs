@@ -1,0 +1,218 @@
+//! `crawlers --verify` and `crawlers --update`: proof of a crawler by hand, and the published lists of the running
+//! crawlgate. Looks where the server would look; decides nothing itself.
+
+use super::control::Socket;
+use super::{Failure, control, now, print_json, run};
+use crate::admin::control::{Request, Response};
+use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::identity::dns::{Dns, NameServer};
+use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
+use crate::identity::verify::{Confirmation, Step, confirm};
+use crate::identity::{Claimed, ListIndex, Proofs, Uses};
+use crate::settings::{IdentitySettings, ListSettings};
+use crate::state::{Facts, StateStore};
+use crate::time::Timestamp;
+use crate::verdict::{Identity, is_public};
+use serde::Serialize;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// When the second answer of reverse DNS may decide.
+const LATER: Duration = Duration::from_secs(600);
+
+/// Where to look: as the settings file says, or at what is published. Whoever types the command allows the requests.
+pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
+    let said = file.map(run::settings_file).transpose()?.and_then(|file| file.identity);
+    Ok(said.unwrap_or_default())
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Verified,
+    Impostor,
+    /// Reverse DNS has to say the same again, ten minutes later.
+    ImpostorIfRepeated,
+    Unverified,
+}
+
+impl Outcome {
+    fn sentence(self) -> &'static str {
+        match self {
+            Outcome::Verified => "verified: the address is the crawler's",
+            Outcome::Impostor => "impostor: the address is not the crawler's",
+            Outcome::ImpostorIfRepeated => {
+                "unverified: the address is not the crawler's if reverse DNS says the same again in ten minutes"
+            }
+            Outcome::Unverified => "unverified: nothing proves or refutes it",
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct StepReport {
+    asked: String,
+    said: String,
+    milliseconds: u64,
+}
+
+impl From<Step> for StepReport {
+    fn from(step: Step) -> StepReport {
+        let milliseconds = u64::try_from(step.took.as_millis()).unwrap_or(u64::MAX);
+        StepReport { asked: step.asked, said: step.said, milliseconds }
+    }
+}
+
+#[derive(Serialize)]
+struct Verification<'a> {
+    crawler: &'a str,
+    address: IpAddr,
+    outcome: Outcome,
+    proof: &'static str,
+    steps: Vec<StepReport>,
+}
+
+/// Looks an address up as a crawler's. An address that is not verified is a finding.
+pub fn verify(
+    registry: &Registry,
+    crawler: CrawlerIndex,
+    address: IpAddr,
+    identity: &IdentitySettings,
+    json: bool,
+) -> Result<(), Failure> {
+    let store = StateStore::in_memory_only().0;
+    let proofs = Proofs::new(
+        registry,
+        &Facts::default(),
+        &store,
+        Uses { lists: true, signatures: false },
+        Some(Box::new(|_| true)),
+    );
+    let (now, later) = (now(), now().plus(LATER));
+    let mut steps = ask_lists(&proofs, crawler, address, &identity.lists, now);
+    let has_hosts = proofs.means.get(crawler).is_some_and(|means| !means.hosts.is_empty());
+    let confirmation = match has_hosts && is_public(address) {
+        true => Some(ask_dns(&proofs, address, &identity.resolvers, &mut steps)?),
+        false => None,
+    };
+    let claimed = Claimed {
+        claim: Claim::Known(crawler),
+        address: Some(address),
+        may_accuse: true,
+        by_policy: Identity::Unverified,
+        signed: None,
+    };
+    let repeat = |at: Timestamp| {
+        if let Some(Confirmation::Definite(names, ttl)) = &confirmation {
+            proofs.names.answered(address, names.clone(), *ttl, at);
+        }
+        proofs.peek(&claimed, at)
+    };
+    let found = repeat(now);
+    let outcome = match found.identity {
+        Identity::Verified => Outcome::Verified,
+        Identity::Impostor => Outcome::Impostor,
+        _ if repeat(later).identity == Identity::Impostor => Outcome::ImpostorIfRepeated,
+        _ => Outcome::Unverified,
+    };
+    let crawler = registry.get(crawler);
+    let proof = found.proof.name();
+    let verification = Verification { crawler: &crawler.id, address, outcome, proof, steps };
+    if json {
+        print_json(&verification)?
+    } else {
+        print(&crawler.name, &verification)?
+    }
+    if outcome == Outcome::Verified { Ok(()) } else { Err(Failure::Findings) }
+}
+
+fn print(name: &str, verification: &Verification<'_>) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{name} from {}", verification.address)?;
+    if verification.steps.is_empty() {
+        writeln!(out, "  its operator publishes neither networks nor host names that crawlgate can read")?;
+    }
+    for StepReport { asked, said, milliseconds } in &verification.steps {
+        writeln!(out, "  {asked}: {said} ({milliseconds} ms)")?;
+    }
+    Ok(writeln!(out, "{}", verification.outcome.sentence())?)
+}
+
+fn ask_lists(
+    proofs: &Proofs,
+    crawler: CrawlerIndex,
+    address: IpAddr,
+    from: &ListSettings,
+    now: Timestamp,
+) -> Vec<StepReport> {
+    let lists = proofs.means.get(crawler).map(|means| means.lists.as_slice()).unwrap_or_default();
+    let wanted = lists.iter().filter(|_| *from != ListSettings::Off);
+    let step = |list: &ListIndex| {
+        let began = Instant::now();
+        let update = update_list(&proofs.lists, *list, from, now);
+        let said = match (update.error, proofs.lists.get(*list)) {
+            (Some(error), _) => format!("not read: {error}"),
+            (None, Some(known)) => match known.table.network_of(address) {
+                Some(network) => format!("{} networks, inside {network}", update.networks),
+                None if known.table.covers_kind_of(address) => format!("{} networks, outside", update.networks),
+                None => format!("{} networks, none of this kind of address", update.networks),
+            },
+            (None, None) => "not known".to_owned(),
+        };
+        Step { asked: update.url, said, took: began.elapsed() }.into()
+    };
+    wanted.map(step).collect()
+}
+
+fn ask_dns(
+    proofs: &Proofs,
+    address: IpAddr,
+    resolvers: &[SocketAddr],
+    steps: &mut Vec<StepReport>,
+) -> Result<Confirmation, Failure> {
+    let could_not = |error: &dyn std::fmt::Display| Failure::CouldNot(format!("cannot ask DNS: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| could_not(&error))?;
+    let servers: Vec<NameServer> = resolvers.iter().copied().map(NameServer::At).collect();
+    runtime.block_on(async {
+        let dns = Dns::new(&servers).map_err(|error| could_not(&error))?;
+        let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
+        Ok(confirm(&dns, address, &is_wanted, &mut |step| steps.push(step.into())).await)
+    })
+}
+
+/// Has the running crawlgate fetch its lists, and says what changed. Lists that could not be had are a finding.
+pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
+    let Response::ListsUpdated { lists } = socket.ask(&Request::UpdateLists)? else {
+        return Err(control::unexpected());
+    };
+    if json {
+        print_json(&lists)?;
+    } else {
+        let mut out = std::io::stdout().lock();
+        lists.iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
+    }
+    let is_fine = |list: &ListUpdate| matches!(list.result, UpdateResult::Changed | UpdateResult::Unchanged);
+    if lists.iter().all(is_fine) { Ok(()) } else { Err(Failure::Findings) }
+}
+
+fn line(list: &ListUpdate) -> String {
+    let ListUpdate { url, networks, added, removed, .. } = list;
+    let error = list.error.as_deref().unwrap_or_default();
+    let former = if *networks == 0 {
+        "there is no former one".to_owned()
+    } else {
+        format!("the former one has {networks} entries")
+    };
+    match list.result {
+        UpdateResult::Changed => {
+            format!("changed      {url}: {networks} entries, {} networks added, {} removed", added.len(), removed.len())
+        }
+        UpdateResult::Unchanged => format!("unchanged    {url}: {networks} entries"),
+        UpdateResult::Unreachable => format!("not read     {url}: {error}; {former}"),
+        UpdateResult::Refused => format!("not believed {url}: {error}; {former}"),
+    }
+}

@@ -1,0 +1,134 @@
+//! [`Admission`]: how many connections may be open, in total and from one client. Counts exactly; must not know what a
+//! connection is for.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Clients whose counts have a lock of their own.
+const SHARDS: usize = 16;
+
+/// Who is over the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// All clients together.
+    Total,
+    /// This one.
+    Address,
+}
+
+/// The open connections.
+pub struct Admission {
+    total: AtomicUsize,
+    most: usize,
+    most_per_address: usize,
+    by_address: [Mutex<HashMap<IpAddr, usize, ahash::RandomState>>; SHARDS],
+}
+
+impl Admission {
+    /// Lets so many connections in.
+    pub fn new(most: usize, most_per_address: usize) -> Arc<Admission> {
+        Arc::new(Admission { total: AtomicUsize::new(0), most, most_per_address, by_address: Default::default() })
+    }
+
+    /// Lets a connection in.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn admit(self: &Arc<Admission>) -> Result<Admitted, Full> {
+        if self.total.fetch_add(1, Ordering::Relaxed) >= self.most {
+            self.total.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full::Total);
+        }
+        Ok(Admitted { admission: self.clone(), address: None })
+    }
+
+    fn shard(&self, address: IpAddr) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize, ahash::RandomState>> {
+        let octet = match address {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(address) => address.octets().iter().fold(0, |sum, octet| sum ^ octet),
+        };
+        self.by_address[usize::from(octet) % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open connection, until it is dropped.
+pub struct Admitted {
+    admission: Arc<Admission>,
+    address: Option<IpAddr>,
+}
+
+impl Admitted {
+    /// Counts the connection as one of this client.
+    ///
+    /// # Errors
+    /// The client has too many.
+    pub fn admit_address(&mut self, address: IpAddr) -> Result<(), Full> {
+        let address = client(address);
+        let mut counts = self.admission.shard(address);
+        let count = counts.entry(address).or_default();
+        if *count >= self.admission.most_per_address {
+            return Err(Full::Address);
+        }
+        *count += 1;
+        drop(counts);
+        self.address = Some(address);
+        Ok(())
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.admission.total.fetch_sub(1, Ordering::Relaxed);
+        let Some(address) = self.address else { return };
+        let mut counts = self.admission.shard(address);
+        if let Some(count) = counts.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&address);
+            }
+        }
+    }
+}
+
+/// Whose address it is: a client has a whole /64 of IPv6.
+fn client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn connections_are_counted_in_total_and_by_client() {
+        let admission = Admission::new(4, 2);
+        let admit = |text: &str| {
+            let mut admitted = admission.admit()?;
+            admitted.admit_address(address(text)).map(|()| admitted)
+        };
+        let one = admit("192.0.2.1").ok();
+        let other = admit("::ffff:192.0.2.1").ok();
+        assert!(one.is_some() && other.is_some());
+        assert_eq!(admit("192.0.2.1").err(), Some(Full::Address));
+        let six = [admit("2001:db8::1").ok(), admit("2001:db8::ffff:2").ok()];
+        assert!(six.iter().all(Option::is_some));
+        assert_eq!(admit("198.51.100.1").err(), Some(Full::Total));
+        drop(six);
+        let six = [admit("2001:db8::1").ok(), admit("2001:db8::2").ok()];
+        drop(one);
+        assert_eq!(admit("2001:db8::3").err(), Some(Full::Address), "of one /64");
+        assert!(admit("2001:db8:0:1::3").is_ok());
+        drop((other, six));
+        assert_eq!(admission.total.load(Ordering::Relaxed), 0);
+        assert!(admission.by_address.iter().all(|shard| shard.lock().expect("unpoisoned").is_empty()));
+    }
+}

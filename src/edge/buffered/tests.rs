@@ -1,0 +1,131 @@
+use super::*;
+use std::future::poll_fn;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// Takes at most so many octets a call, and counts the calls.
+#[derive(Default)]
+struct Reluctant {
+    taken: Vec<u8>,
+    calls: usize,
+    at_most: usize,
+}
+
+impl AsyncWrite for Reluctant {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(octets)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.calls += 1;
+        // Every other call has to wait.
+        if this.calls % 2 == 1 && this.at_most < usize::MAX {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let octets: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).take(this.at_most).collect();
+        this.taken.extend_from_slice(&octets);
+        Poll::Ready(Ok(octets.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn head_and_body_leave_in_one_call() {
+    for body in [1_000, 100_000] {
+        let mut stream = Buffered::new(Reluctant { at_most: usize::MAX, ..Reluctant::default() });
+        stream.write_all(&[b'h'; 200]).await.expect("written");
+        assert_eq!(stream.stream.calls, 0, "it waits for the body");
+        stream.write_all(&vec![b'b'; body]).await.expect("written");
+        stream.flush().await.expect("flushed");
+        assert_eq!((stream.stream.calls, stream.stream.taken.len()), (1, 200 + body));
+    }
+}
+
+#[tokio::test]
+async fn short_writes_lose_and_reorder_nothing() {
+    for at_most in [1, 7, 199, 200, 201, 8_191, 8_193] {
+        let mut stream = Buffered::new(Reluctant { at_most, ..Reluctant::default() });
+        let mut sent = Vec::new();
+        for (place, length) in [200, 8_000, 1, 9_000, 0, 3, 20_000, 5].into_iter().enumerate() {
+            let piece: Vec<u8> = (0..length).map(|octet| (octet % 251 + place) as u8).collect();
+            stream.write_all(&piece).await.expect("written");
+            sent.extend(piece);
+        }
+        AsyncWriteExt::shutdown(&mut stream).await.expect("shut down");
+        assert!(stream.stream.taken == sent, "at most {at_most} a call");
+    }
+}
+
+/// Gives so many octets a call, then the end; every other call has to wait.
+struct Slow {
+    octets: Vec<u8>,
+    at_a_time: usize,
+    calls: usize,
+}
+
+impl AsyncRead for Slow {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.calls += 1;
+        if this.calls % 2 == 1 {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let count = this.at_a_time.min(this.octets.len()).min(buffer.remaining());
+        buffer.put_slice(&this.octets[..count]);
+        this.octets.drain(..count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// How many octets it took to tell, and everything that is read afterwards.
+async fn begun(octets: &[u8], at_a_time: usize) -> io::Result<(usize, Vec<u8>)> {
+    let mut stream = Buffered::new(Slow { octets: octets.to_vec(), at_a_time, calls: 0 });
+    poll_fn(|context| stream.poll_begins_with(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", context)).await?;
+    let seen = stream.seen.len();
+    let mut read = Vec::new();
+    stream.read_to_end(&mut read).await?;
+    assert_eq!(stream.seen.capacity(), 0, "what was read takes memory no more");
+    Ok((seen, read))
+}
+
+#[tokio::test]
+async fn first_octet_unlike_the_preface_decides() {
+    for (text, tells) in [
+        ("GET / HTTP/1.0\r\n\r\n", 1),
+        ("POST / HTTP/1.1\r\n\r\n", 2),
+        ("PRI * HTTP/1.1\r\n\r\n", 12),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nand more", 24),
+        ("PRI * HT", 8),
+        ("P", 1),
+    ] {
+        assert_eq!(begun(text.as_bytes(), 1).await.unwrap(), (tells, text.as_bytes().to_vec()), "{text:?}");
+        for at_a_time in [2, 5, 23, 24, 4_096] {
+            let (seen, read) = begun(text.as_bytes(), at_a_time).await.unwrap();
+            assert!(seen >= tells && read == text.as_bytes(), "{text:?}, {at_a_time} at a time");
+        }
+    }
+}
+
+#[tokio::test]
+async fn stream_without_octets_is_an_error() {
+    assert_eq!(begun(b"", 1).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+}
+
+#[tokio::test]
+async fn long_request_is_read_whole() {
+    let long = [b"GET /".as_slice(), &[b'a'; 10_000], b" HTTP/1.1\r\n\r\n"].concat();
+    assert_eq!(begun(&long, 10_000).await.unwrap(), (READ, long));
+}

@@ -1,0 +1,170 @@
+//! [`Chunks`]: finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it is taken for a part of
+//! it. Reads strictly: a body that two readers could frame differently is an error. Must not know connections.
+
+/// Octets of chunk extensions and trailers that a body may have in all. Nobody sends them, and nobody reads them.
+const ASIDE: usize = 8 * 1024;
+/// Digits of a chunk's size: one chunk of 256 TiB is enough.
+const DIGITS: u8 = 12;
+
+/// A body that two readers could frame differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadChunk;
+
+/// What the next octet belongs to. Each state leads to the one below it; `DataEnd` leads back to `Size`, and the last
+/// chunk from `SizeEnd` to `TrailerStart`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Size,
+    Extension,
+    SizeEnd,
+    Data,
+    DataReturn,
+    DataEnd,
+    TrailerStart,
+    Trailer,
+    TrailerEnd,
+    LastEnd,
+    Over,
+}
+
+/// A body on its way.
+#[derive(Debug)]
+pub struct Chunks {
+    state: State,
+    /// Octets of the chunk's data that are still to come.
+    left: u64,
+    digits: u8,
+    aside: usize,
+}
+
+impl Default for Chunks {
+    fn default() -> Chunks {
+        Chunks { state: State::Size, left: 0, digits: 0, aside: 0 }
+    }
+}
+
+impl Chunks {
+    /// How many of these octets belong to the body.
+    ///
+    /// # Errors
+    /// The body is not framed as it should be.
+    pub fn read(&mut self, octets: &[u8]) -> Result<usize, BadChunk> {
+        let mut read = 0;
+        while read < octets.len() && !self.is_over() {
+            if self.state == State::Data {
+                let rest = octets.len() - read;
+                let count = usize::try_from(self.left).map_or(rest, |left| left.min(rest));
+                self.left -= count as u64;
+                read += count;
+                if self.left == 0 {
+                    self.state = State::DataReturn;
+                }
+                continue;
+            }
+            self.state = self.next(octets[read])?;
+            read += 1;
+        }
+        Ok(read)
+    }
+
+    /// Whether the body has ended.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    fn next(&mut self, octet: u8) -> Result<State, BadChunk> {
+        Ok(match (self.state, octet) {
+            (State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if self.digits < DIGITS => {
+                let digit = char::from(octet).to_digit(16).unwrap_or_default();
+                self.left = self.left * 16 + u64::from(digit);
+                self.digits += 1;
+                State::Size
+            }
+            (State::Size | State::Extension, b'\r') if self.digits > 0 => State::SizeEnd,
+            (State::Size, b';') if self.digits > 0 => State::Extension,
+            (State::Extension, b' '..=b'~' | b'\t' | 0x80..) => self.set_aside(State::Extension)?,
+            (State::SizeEnd, b'\n') => {
+                self.digits = 0;
+                if self.left == 0 { State::TrailerStart } else { State::Data }
+            }
+            (State::DataReturn, b'\r') => State::DataEnd,
+            (State::DataEnd, b'\n') => State::Size,
+            (State::TrailerStart, b'\r') => State::LastEnd,
+            (State::TrailerStart, b' ' | b'\t') => return Err(BadChunk),
+            (State::TrailerStart | State::Trailer, b' '..=b'~' | b'\t' | 0x80..) => self.set_aside(State::Trailer)?,
+            (State::Trailer, b'\r') => State::TrailerEnd,
+            (State::TrailerEnd, b'\n') => State::TrailerStart,
+            (State::LastEnd, b'\n') => State::Over,
+            _ => return Err(BadChunk),
+        })
+    }
+
+    fn set_aside(&mut self, state: State) -> Result<State, BadChunk> {
+        self.aside += 1;
+        if self.aside > ASIDE { Err(BadChunk) } else { Ok(state) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Octets of the body, if it is over, however the octets come.
+    fn end(octets: &[u8]) -> Result<Option<usize>, BadChunk> {
+        let whole = {
+            let mut chunks = Chunks::default();
+            chunks.read(octets).map(|count| chunks.is_over().then_some(count))
+        };
+        let mut chunks = Chunks::default();
+        let mut count = 0;
+        let singly = octets.iter().try_for_each(|octet| chunks.read(&[*octet]).map(|read| count += read));
+        assert_eq!(singly.map(|()| chunks.is_over().then_some(count)), whole, "{octets:?}");
+        whole
+    }
+
+    #[test]
+    fn body_ends_where_its_last_chunk_ends() {
+        for body in [
+            "0\r\n\r\n",
+            "5\r\nhello\r\n0\r\n\r\n",
+            "A\r\n0123456789\r\n00\r\n\r\n",
+            "1;name=\"value\"\r\nx\r\n0\r\nTrailer: a\r\nOther: b\r\n\r\n",
+            "3\r\n\r\n0\r\n0\r\n\r\n",
+        ] {
+            let followed = format!("{body}GET / HTTP/1.1\r\n");
+            assert_eq!(end(followed.as_bytes()), Ok(Some(body.len())), "{body:?}");
+            for cut in 0..body.len() {
+                assert_eq!(end(&body.as_bytes()[..cut]), Ok(None), "{body:?} until {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn body_that_two_readers_could_frame_differently_is_refused() {
+        for body in [
+            "\r\n",
+            "x\r\n",
+            "-1\r\n",
+            "+1\r\n",
+            "0x1\r\n",
+            " 1\r\n",
+            "1 \r\n",
+            "1\n",
+            "1\r\r\n",
+            "1\r\nab",
+            "1\r\na\n",
+            ";a\r\n",
+            "1;a\nx",
+            "1;\u{0}",
+            "0\r\n folded\r\n\r\n",
+            "0\r\na\n",
+            "0\r\n\rx",
+            "ffffffffffffffff\r\n",
+            "0000000000000\r\n",
+        ] {
+            assert_eq!(end(body.as_bytes()), Err(BadChunk), "{body:?}");
+        }
+        assert_eq!(end(format!("1;{}", "a".repeat(ASIDE + 1)).as_bytes()), Err(BadChunk));
+        assert_eq!(end(format!("0\r\n{}", "a: b\r\n".repeat(ASIDE)).as_bytes()), Err(BadChunk));
+    }
+}

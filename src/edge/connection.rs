@@ -1,0 +1,299 @@
+//! A client's connection as the edge has it and as Pingora sees it: [`Connection`]. Pingora is given one request at a time
+//! and not an octet more, so that octets after a request are never lost and never taken for a part of it. A client that
+//! takes nothing of what is written is given up. Must not know what a request is about.
+
+use super::alarm::Alarm;
+use super::buffered::Buffered;
+use super::chunks::{BadChunk, Chunks};
+use super::head::Framing;
+use super::transport::Transport;
+use crate::forwarding::ClientConnection;
+use crate::telemetry::OpenConnection;
+use async_trait::async_trait;
+use http::StatusCode;
+use pingora_core::protocols::raw_connect::ProxyDigest;
+use pingora_core::protocols::{
+    GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl, TimingDigest, UniqueID,
+    UniqueIDType,
+};
+use pingora_http::ResponseHeader;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+/// Octets of further requests that are read while one is answered. The rest waits in the socket.
+const READ_AHEAD: usize = 64 * 1024;
+
+/// What Pingora may read. `Head` leads to `Length`, `Chunked` or `Over`, these to `Over`; a switch of protocols leads from
+/// `Over` to `Everything`. A connection begins with `Everything`, and each request of HTTP/1 with `Head`.
+#[derive(Debug)]
+enum Gate {
+    /// All octets: HTTP/2, or another protocol.
+    Everything,
+    /// So many octets of the head, and then the body.
+    Head { left: usize, body: Framing },
+    /// So many octets of the body.
+    Length(u64),
+    /// The body, up to its last chunk.
+    Chunked(Chunks),
+    /// Nothing: the request is over.
+    Over,
+}
+
+impl Gate {
+    fn of(body: Framing) -> Gate {
+        match body {
+            Framing::None => Gate::Over,
+            Framing::Length(length) => Gate::Length(length),
+            Framing::Chunked => Gate::Chunked(Chunks::default()),
+        }
+    }
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    stream: Buffered<Transport>,
+    gate: Gate,
+    /// What the doors share.
+    pub(super) client: Arc<ClientConnection>,
+    socket_digest: Arc<SocketDigest>,
+    proxy_digest: Option<Arc<ProxyDigest>>,
+    /// Where the connection is counted, if it is.
+    pub(super) counted: Option<Arc<OpenConnection>>,
+    /// What reading waits for.
+    deadline: Alarm,
+    /// How long the client may take nothing, and since when it does.
+    stall: Duration,
+    stalled: Option<Alarm>,
+}
+
+impl Connection {
+    /// `address` is the client's, as far as the connection tells.
+    pub(super) fn new(
+        transport: Transport,
+        address: SocketAddr,
+        client: ClientConnection,
+        counted: Option<OpenConnection>,
+        stall: Duration,
+    ) -> Connection {
+        let socket_digest = SocketDigest::from_raw_fd(transport.as_raw_fd());
+        // The cell is new, so it is not set yet.
+        let _ = socket_digest.peer_addr.set(Some(address.into()));
+        let client = Arc::new(client);
+        // Pingora's slot for whatever belongs to a connection; the response is one of a proxy that was passed, and none was.
+        let proxy_digest = ResponseHeader::build(StatusCode::OK, Some(0))
+            .ok()
+            .map(|response| Arc::new(ProxyDigest::new(Box::new(response), Some(Box::new(client.clone())))));
+        Connection {
+            stream: Buffered::new(transport),
+            gate: Gate::Everything,
+            client,
+            socket_digest: Arc::new(socket_digest),
+            proxy_digest,
+            counted: counted.map(Arc::new),
+            deadline: Alarm::new(),
+            stall,
+            stalled: None,
+        }
+    }
+
+    /// Whether a request is being received or answered from now on.
+    pub(super) fn set_active(&self, active: bool) {
+        if let Some(counted) = &self.counted {
+            counted.set_active(active);
+        }
+    }
+
+    /// How long what is read next may take.
+    pub(super) fn set_deadline(&mut self, after: Duration) {
+        self.deadline.set(after);
+    }
+
+    /// What was read ahead.
+    pub(super) fn seen(&self) -> &[u8] {
+        self.stream.seen()
+    }
+
+    /// Reads ahead until the deadline; 0 is the end of the connection.
+    pub(super) async fn see(&mut self) -> io::Result<usize> {
+        poll_fn(|context| match self.stream.poll_see(context) {
+            Poll::Pending if self.deadline.has_passed(context) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            polled => polled,
+        })
+        .await
+    }
+
+    /// Whether the connection begins with these octets, which stay where they are.
+    pub(super) async fn begins_with(&mut self, beginning: &[u8]) -> io::Result<bool> {
+        poll_fn(|context| match self.stream.poll_begins_with(beginning, context) {
+            Poll::Pending if self.deadline.has_passed(context) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            polled => polled,
+        })
+        .await
+    }
+
+    /// Takes a head out of what was seen.
+    pub(super) fn take(&mut self, head: Range<usize>) -> Vec<u8> {
+        self.stream.take(head)
+    }
+
+    /// Opens the gate for one request: this head, and a body that is framed so.
+    pub(super) fn open_for(&mut self, head: Vec<u8>, body: Framing) {
+        self.gate = Gate::Head { left: head.len(), body };
+        self.stream.put_back(head);
+    }
+
+    /// Whether the request that the gate was opened for is over, to its last octet.
+    pub(super) fn is_request_over(&self) -> bool {
+        matches!(self.gate, Gate::Over) && !self.client.has_switched_protocol()
+    }
+
+    fn poll_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.gate {
+            Gate::Length(left) => {
+                let limit = usize::try_from(*left).unwrap_or(usize::MAX);
+                let count = if self.stream.seen().is_empty() {
+                    ready!(self.stream.poll_read_unseen(limit, context, buffer))?
+                } else {
+                    self.stream.read_seen(limit, buffer)
+                };
+                *left -= count as u64;
+                if *left == 0 {
+                    self.gate = Gate::Over;
+                }
+            }
+            Gate::Chunked(chunks) => {
+                if self.stream.seen().is_empty() && ready!(self.stream.poll_see(context))? == 0 {
+                    return Poll::Ready(Ok(()));
+                }
+                let seen = self.stream.seen();
+                let count = chunks.read(&seen[..seen.len().min(buffer.remaining())]);
+                let count = count.map_err(|BadChunk| io::Error::from(io::ErrorKind::InvalidData))?;
+                self.stream.read_seen(count, buffer);
+                if chunks.is_over() {
+                    self.gate = Gate::Over;
+                }
+            }
+            Gate::Everything | Gate::Head { .. } | Gate::Over => {}
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing more of it is waiting.
+    fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.stream.seen().len() < READ_AHEAD {
+            if ready!(self.stream.poll_see(context))? == 0 {
+                return if self.stream.seen().is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending };
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Gives up a client that takes nothing.
+    fn watch<T>(&mut self, polled: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stalled = None;
+            return polled;
+        }
+        let stall = self.stall;
+        let alarm = self.stalled.get_or_insert_with(|| {
+            let mut alarm = Alarm::new();
+            alarm.set(stall);
+            alarm
+        });
+        if !alarm.has_passed(context) {
+            return Poll::Pending;
+        }
+        self.client.give_up();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if matches!(this.gate, Gate::Over) && this.client.has_switched_protocol() {
+            this.gate = Gate::Everything;
+        }
+        match &mut this.gate {
+            Gate::Everything => Pin::new(&mut this.stream).poll_read(context, buffer),
+            Gate::Head { left, body } => {
+                *left -= this.stream.read_seen(*left, buffer);
+                if *left == 0 {
+                    this.gate = Gate::of(*body);
+                }
+                Poll::Ready(Ok(()))
+            }
+            Gate::Length(_) | Gate::Chunked(_) => this.poll_body(context, buffer),
+            Gate::Over => this.poll_client_gone(context),
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_write(context, octets);
+        this.watch(polled, context)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_flush(context);
+        this.watch(polled, context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.watch(polled, context)
+    }
+}
+
+#[async_trait]
+impl Shutdown for Connection {
+    async fn shutdown(&mut self) {
+        if let Err(error) = AsyncWriteExt::shutdown(self).await {
+            tracing::debug!(%error, "the client closed a connection before crawlgate did");
+        }
+    }
+}
+
+impl UniqueID for Connection {
+    fn id(&self) -> UniqueIDType {
+        self.stream.inner().as_raw_fd()
+    }
+}
+
+impl Ssl for Connection {}
+
+impl Peek for Connection {}
+
+impl GetTimingDigest for Connection {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        Vec::new()
+    }
+}
+
+impl GetProxyDigest for Connection {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.proxy_digest.clone()
+    }
+}
+
+impl GetSocketDigest for Connection {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        Some(self.socket_digest.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::*;
+use crate::forwarding::Peer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+const STALL: Duration = Duration::from_secs(30);
+
+/// A client, and its connection as the server has it.
+async fn pair(stall: Duration) -> (TcpStream, Connection) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let client = TcpStream::connect(listener.local_addr().expect("its address")).await.expect("a connection");
+    let (stream, address) = listener.accept().await.expect("a connection");
+    let peer = Peer { address: Some(address.ip()), is_trusted: false, is_tls: false };
+    let shared = ClientConnection::new(peer, None);
+    (client, Connection::new(Transport::Plain(stream), address, shared, None, stall))
+}
+
+/// What is read for a request with this body, when this follows the head on the wire.
+async fn read(body: Framing, wire: &[u8]) -> (Vec<u8>, Connection, TcpStream) {
+    let (mut client, mut connection) = pair(STALL).await;
+    client.write_all(wire).await.expect("written");
+    connection.open_for(b"head".to_vec(), body);
+    let mut octets = vec![0; 64];
+    let mut read = Vec::new();
+    while !connection.is_request_over() {
+        let count = connection.read(&mut octets).await.expect("octets");
+        read.extend_from_slice(&octets[..count]);
+    }
+    (read, connection, client)
+}
+
+#[tokio::test]
+async fn octets_after_a_request_are_kept_for_the_next_one() {
+    let chunks = b"5\r\nhello\r\n0\r\n\r\n";
+    for (body, wire, length) in [
+        (Framing::None, b"GET /next".to_vec(), 0),
+        (Framing::Length(5), b"helloGET /next".to_vec(), 5),
+        (Framing::Length(300), [&[b'x'; 300], b"GET /next".as_slice()].concat(), 300),
+        (Framing::Chunked, [chunks, b"GET /next".as_slice()].concat(), chunks.len()),
+    ] {
+        let (octets, mut connection, client) = read(body, &wire).await;
+        assert_eq!(octets, [b"head", &wire[..length]].concat(), "{body:?}");
+        // While it is answered, nothing more is given, and the client is not gone.
+        let more = timeout(Duration::from_millis(20), connection.read(&mut [0; 16])).await;
+        assert!(more.is_err(), "{body:?}: {more:?}");
+        assert_eq!(connection.seen(), b"GET /next", "{body:?}");
+        drop(client);
+    }
+}
+
+#[tokio::test]
+async fn client_that_leaves_during_its_request_is_noticed() {
+    let (_, mut connection, client) = read(Framing::None, b"").await;
+    drop(client);
+    assert_eq!(connection.read(&mut [0; 16]).await.expect("the end"), 0);
+}
+
+#[tokio::test]
+async fn everything_passes_after_a_switch_of_protocols() {
+    let (_, mut connection, client) = read(Framing::None, b"early").await;
+    assert!(timeout(Duration::from_millis(20), connection.read(&mut [0; 16])).await.is_err());
+    connection.client.switch_protocol();
+    let mut octets = [0; 5];
+    connection.read_exact(&mut octets).await.expect("octets");
+    assert_eq!(&octets, b"early");
+    assert!(!connection.is_request_over());
+    drop(client);
+}
+
+#[tokio::test]
+async fn body_in_bad_chunks_is_an_error() {
+    let (mut client, mut connection) = pair(STALL).await;
+    client.write_all(b"5 \r\nhello").await.expect("written");
+    connection.open_for(Vec::new(), Framing::Chunked);
+    let mut octets = Vec::new();
+    let read = async {
+        while connection.read_buf(&mut octets).await? == 0 {}
+        connection.read_buf(&mut octets).await
+    };
+    let error = read.await.expect_err("a bad chunk");
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+}
+
+#[tokio::test]
+async fn client_that_takes_nothing_is_given_up() {
+    let (client, mut connection) = pair(Duration::from_millis(50)).await;
+    let octets = vec![0; 64 * 1024 * 1024];
+    let error = connection.write_all(&octets).await.expect_err("the client reads nothing");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    drop(client);
+}

@@ -1,0 +1,198 @@
+//! [`Desk`]: what becomes of a request over HTTP/1: it is refused, led to https, answered, or forwarded. The request is
+//! judged here, once. Borrows the head; must not know connections.
+
+use super::challenges::Challenges;
+use super::head::{Fields, MOST_FIELDS, Request, header_map};
+use super::mistake::Mistake;
+use super::redirect::Redirect;
+use crate::answers::{Answer, Answers, Asked, Field, Ruling, challenge, redirect, rejection};
+use crate::forwarding::{Arrival, ClientConnection, client_address};
+use crate::judge::{Judge, Judgement, Outcome, RequestFacts, Unjudged};
+use crate::settings::Limits;
+use crate::time::Timestamp;
+use crate::verdict::{Action, Scratch};
+use http::{HeaderMap, HeaderValue, Method};
+use ipnet::IpNet;
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+thread_local! {
+    /// One per worker; `decide` runs to its end on one thread.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// What all requests share.
+pub struct Desk {
+    /// Judges requests, and records what became of them.
+    pub judge: Arc<Judge>,
+    /// The answers that crawlgate makes itself.
+    pub answers: Arc<Answers>,
+    /// Peers whose forwarding headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The challenges of authorities; without them they are the origin's.
+    pub challenges: Option<Challenges>,
+    /// Bounds on heads.
+    pub limits: Limits,
+}
+
+/// A request as it is judged and recorded.
+pub struct Visit<'b> {
+    pub request: Request<'b>,
+    pub arrival: Arrival,
+    pub client: Option<IpAddr>,
+    address_may_accuse: bool,
+}
+
+/// What becomes of a request.
+pub enum Way {
+    /// It is answered here, for this reason.
+    Answer(Box<Answer>, Reason),
+    /// It goes to the origin.
+    Forward(Judgement),
+}
+
+/// Why a request is answered here.
+pub enum Reason {
+    /// The policy says so.
+    Judged(Judgement),
+    /// An authority asks whether the host is the operator's.
+    Challenged,
+    /// The listener leads to https.
+    Redirected,
+    /// It is no proper request.
+    Refused(Mistake),
+}
+
+impl Desk {
+    /// Decides about a whole head.
+    pub fn decide<'b>(
+        &self,
+        head: &'b [u8],
+        connection: &ClientConnection,
+        https: Option<&Redirect>,
+    ) -> (Visit<'b>, Way) {
+        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        match Request::read(head, &mut room, &self.limits) {
+            Ok((request, fields)) => {
+                let visit = self.visit(request, fields, connection);
+                let way = self.way(&visit, fields, connection, https);
+                (visit, way)
+            }
+            Err(mistake) => self.refuse(head, mistake, connection),
+        }
+    }
+
+    /// Refuses octets that are no proper head, or not a whole one.
+    pub fn refuse<'b>(&self, head: &'b [u8], mistake: Mistake, connection: &ClientConnection) -> (Visit<'b>, Way) {
+        self.judge.metrics.request_rejected(mistake.name());
+        let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
+        let (request, client) = (Request::recognisable(head), connection.peer.address);
+        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false };
+        (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))
+    }
+
+    fn visit<'b>(&self, request: Request<'b>, fields: Fields<'_, 'b>, connection: &ClientConnection) -> Visit<'b> {
+        let peer = connection.peer;
+        let forwarded_for = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("x-forwarded-for"));
+        let forwarded_for = forwarded_for.map(|field| field.value);
+        Visit {
+            arrival: self.arrival(),
+            client: peer.address.map(|peer| client_address(peer, forwarded_for, &self.trusted_proxies)),
+            address_may_accuse: peer.is_trusted || !request.names_another_client,
+            request,
+        }
+    }
+
+    fn way(
+        &self,
+        visit: &Visit<'_>,
+        fields: Fields<'_, '_>,
+        connection: &ClientConnection,
+        https: Option<&Redirect>,
+    ) -> Way {
+        let request = &visit.request;
+        // `Request::read` has checked it.
+        let method = Method::from_bytes(request.method).unwrap_or_default();
+        if let Some(file) = self.challenges.as_ref().and_then(|challenges| challenges.file(request)) {
+            let headers = header_map(fields);
+            return Way::Answer(
+                Box::new(challenge(file, &Asked { method: &method, headers: &headers })),
+                Reason::Challenged,
+            );
+        }
+        if let Some(location) = https.and_then(|https| https.location(request)) {
+            let headers = header_map(fields);
+            if let Some(answer) = redirect(&location, &Asked { method: &method, headers: &headers }) {
+                return Way::Answer(Box::new(answer), Reason::Redirected);
+            }
+        }
+        let judgement = SCRATCH.with_borrow_mut(|scratch| self.judge.judge(&visit.facts(), scratch));
+        let Some(judged) = judgement.judged().filter(|judged| judged.decision.action != Action::Pass) else {
+            return Way::Forward(judgement);
+        };
+        let headers = header_map(fields);
+        let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(visit.arrival.arrived));
+        match self.answers.answer(&ruling, &Asked { method: &method, headers: &headers }) {
+            Some(answer) => Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Judged(judgement)),
+            None => Way::Forward(judgement),
+        }
+    }
+
+    fn arrival(&self) -> Arrival {
+        let started = Instant::now();
+        let (arrived, lived) = self.judge.clock.read(started);
+        Arrival { arrived, started, lived }
+    }
+
+    /// Records that an answer was sent, whole or not at all.
+    pub fn record(&self, visit: &Visit<'_>, answer: &Answer, reason: &Reason, is_sent: bool) {
+        let request = &visit.request;
+        let tags = answer.fields().filter(|(field, _)| is_sent && *field == Field::XRobotsTag);
+        let outcome = Outcome {
+            status: if is_sent { answer.status().as_u16() } else { 0 },
+            answered_whole: is_sent,
+            x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
+            body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
+            elapsed: visit.arrival.started.elapsed(),
+            http: if request.is_http10 { "1.0" } else { "1.1" },
+            referer: request.referer,
+            error: match reason {
+                Reason::Refused(mistake) => Some(mistake.name()),
+                _ => None,
+            },
+        };
+        match reason {
+            Reason::Judged(judgement) => self.judge.record(&visit.facts(), judgement, &outcome),
+            Reason::Challenged => self.judge.record_unjudged(&visit.facts(), Unjudged::Challenged, &outcome),
+            Reason::Redirected => self.judge.record_unjudged(&visit.facts(), Unjudged::Redirected, &outcome),
+            Reason::Refused(_) => self.judge.record_unjudged(&visit.facts(), Unjudged::Refused, &outcome),
+        }
+    }
+}
+
+impl Visit<'_> {
+    fn facts(&self) -> RequestFacts<'_> {
+        let request = &self.request;
+        RequestFacts {
+            host: request.host,
+            target: request.target,
+            method: request.method,
+            user_agent: request.user_agent,
+            client: self.client,
+            address_may_accuse: self.address_may_accuse,
+            signature: request.signature.if_present(),
+            has_license_token: request.has_license_token,
+            arrived: self.arrival.arrived,
+            lived: self.arrival.lived,
+        }
+    }
+}
+
+fn with_hsts(answer: Answer, connection: &ClientConnection) -> Answer {
+    match &connection.hsts {
+        Some(hsts) => answer.with(Field::StrictTransportSecurity, hsts.clone()),
+        None => answer,
+    }
+}

@@ -1,0 +1,54 @@
+//! [`Edge`]: what all listeners of the proxy share. [`Door`]: one of them.
+
+use super::admission::{Admission, Admitted, Full};
+use super::desk::Desk;
+use super::http2::Http2;
+use super::notices::Notices;
+use super::redirect::Redirect;
+use super::tls::TlsListener;
+use crate::forwarding::is_trusted;
+use crate::telemetry::Metrics;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What all listeners share.
+pub struct Edge<A> {
+    pub(super) app: Arc<A>,
+    pub(super) desk: Desk,
+    pub(super) notices: Notices,
+    pub(super) admission: Arc<Admission>,
+    pub(super) http2: Http2<A>,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl<A> Edge<A> {
+    /// In front of an application: what is not answered at the desk goes there.
+    pub fn new(app: Arc<A>, desk: Desk) -> Edge<A> {
+        let metrics = desk.judge.metrics.clone();
+        Edge {
+            http2: Http2::new(app.clone(), &desk.limits),
+            admission: Admission::new(desk.limits.connections, desk.limits.connections_per_address),
+            notices: Notices::new(metrics.clone()),
+            app,
+            desk,
+            metrics,
+        }
+    }
+
+    /// Counts a connection of this client. A proxy that is trusted speaks for many clients.
+    pub(super) fn admit(&self, admitted: &mut Admitted, client: IpAddr) -> Result<(), Full> {
+        if is_trusted(client, &self.desk.trusted_proxies) { Ok(()) } else { admitted.admit_address(client) }
+    }
+}
+
+/// One listener.
+pub struct Door<A> {
+    /// What all listeners share.
+    pub edge: Arc<Edge<A>>,
+    /// TLS; clear text without it.
+    pub tls: Option<TlsListener>,
+    /// Whether each connection begins with a header of the PROXY protocol.
+    pub proxy_protocol: bool,
+    /// Whether requests are led to https.
+    pub redirect: Option<Redirect>,
+}

@@ -1,0 +1,282 @@
+//! [`Request`]: the head of a request, read strictly: what two readers could understand differently is refused, because
+//! the origin behind crawlgate is the second reader. Borrows the octets; must not know connections or policies.
+
+use super::mistake::Mistake;
+use crate::forwarding::is_forwarding_field;
+use crate::heads::{SignatureFields, is_license_token};
+use crate::settings::Limits;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use httparse::Header;
+
+/// The most fields that a head may have: as many as Pingora reads.
+pub const MOST_FIELDS: usize = 256;
+
+/// How the body of a request is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// No body.
+    None,
+    /// So many octets.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+}
+
+/// What a head says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'b> {
+    /// The method, which is a token.
+    pub method: &'b [u8],
+    /// The target, in origin form or absolute form, or `*`.
+    pub target: &'b [u8],
+    /// Whether it is HTTP/1.0.
+    pub is_http10: bool,
+    /// The host; empty where an HTTP/1.0 request has none.
+    pub host: &'b [u8],
+    /// The User-Agent field.
+    pub user_agent: Option<&'b [u8]>,
+    /// The Referer field.
+    pub referer: Option<&'b [u8]>,
+    /// The body.
+    pub framing: Framing,
+    /// Whether the client wants the connection to end.
+    pub closes: bool,
+    /// Whether it waits for 100 before it sends the body.
+    pub expects: bool,
+    /// Whether it asks for another protocol.
+    pub upgrades: bool,
+    /// Its signature; empty where it has none.
+    pub signature: SignatureFields<'b>,
+    /// Whether it carries a licence token.
+    pub has_license_token: bool,
+    /// Whether it says that its peer speaks for another client.
+    pub names_another_client: bool,
+}
+
+/// The field lines of a head.
+pub type Fields<'h, 'b> = &'h [Header<'b>];
+
+impl<'b> Request<'b> {
+    /// Reads a whole head. `room` is where its fields go.
+    ///
+    /// # Errors
+    /// The first mistake in it.
+    pub fn read<'h>(
+        head: &'b [u8],
+        room: &'h mut [Header<'b>],
+        limits: &Limits,
+    ) -> Result<(Request<'b>, Fields<'h, 'b>), Mistake> {
+        let line_end = memchr::memchr(b'\r', head).ok_or(Mistake::RequestLine)?;
+        let (line, rest) = head.split_at(line_end);
+        let (method, target, is_http10) = request_line(line)?;
+        if target.len() > limits.target {
+            return Err(Mistake::TargetTooLong);
+        }
+        let rest = rest.strip_prefix(b"\r\n").ok_or(Mistake::RequestLine)?;
+        if rest.len() > limits.headers {
+            return Err(Mistake::HeadersTooLarge);
+        }
+        let room = &mut room[..limits.fields.min(MOST_FIELDS)];
+        let fields = match httparse::parse_headers(rest, room) {
+            Ok(httparse::Status::Complete((length, fields))) if length == rest.len() => fields,
+            Err(httparse::Error::TooManyHeaders) => return Err(Mistake::TooManyFields),
+            _ => return Err(Mistake::Field),
+        };
+        let mut request = Request::bare(method, target, is_http10);
+        let mut seen = Seen::default();
+        for field in fields {
+            request.take_in(field, &mut seen)?;
+        }
+        request.host = host(&seen, is_http10)?;
+        request.check_target()?;
+        request.framing = framing(&seen, is_http10)?;
+        if matches!(method, b"TRACE" | b"CONNECT") {
+            return Err(Mistake::Method);
+        }
+        Ok((request, fields))
+    }
+
+    /// What can be recognised of octets that are no head: the words of the first line, for the log.
+    pub fn recognisable(octets: &'b [u8]) -> Request<'b> {
+        let octets = octets.trim_ascii_start();
+        let line = octets.split(|octet| matches!(octet, b'\r' | b'\n')).next().unwrap_or_default();
+        let mut words = line.split(|octet| *octet == b' ');
+        Request::bare(words.next().unwrap_or_default(), words.next().unwrap_or_default(), false)
+    }
+
+    /// Before its fields are read.
+    fn bare(method: &'b [u8], target: &'b [u8], is_http10: bool) -> Request<'b> {
+        Request {
+            method,
+            target,
+            is_http10,
+            host: b"",
+            user_agent: None,
+            referer: None,
+            framing: Framing::None,
+            // Keep-alive is not offered to HTTP/1.0.
+            closes: is_http10,
+            expects: false,
+            upgrades: false,
+            signature: SignatureFields::default(),
+            has_license_token: false,
+            names_another_client: false,
+        }
+    }
+
+    fn take_in(&mut self, field: &Header<'b>, seen: &mut Seen<'b>) -> Result<(), Mistake> {
+        let (name, value) = (field.name, field.value.trim_ascii());
+        let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+        match name.len() {
+            2 if is("te") => {}
+            4 if is("host") && seen.host.replace(value).is_some() => return Err(Mistake::BadHost),
+            6 if is("expect") => self.expects = true,
+            9 if is("signature") => first(&mut self.signature.signature, value),
+            15 if is("signature-input") => first(&mut self.signature.input, value),
+            15 if is("signature-agent") => first(&mut self.signature.agent, value),
+            7 if is("referer") => self.referer = self.referer.or(Some(value)),
+            7 if is("upgrade") => self.upgrades = true,
+            10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
+            10 if is("connection") => {
+                self.closes |=
+                    value.split(|octet| *octet == b',').any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
+            }
+            13 if is("authorization") => self.has_license_token |= is_license_token(value),
+            14 if is("content-length") && seen.length.replace(value).is_some() => return Err(Mistake::ContentLength),
+            17 if is("transfer-encoding") && seen.coding.replace(value).is_some() => {
+                return Err(Mistake::TransferEncoding);
+            }
+            _ => {}
+        }
+        self.names_another_client |= is_forwarding_field(name);
+        Ok(())
+    }
+
+    /// A target in absolute form names the host that Host names. A fragment is never sent (RFC 9112 section 3.2).
+    fn check_target(&self) -> Result<(), Mistake> {
+        let target = self.target;
+        if target.contains(&b'#') {
+            return Err(Mistake::Target);
+        }
+        match target {
+            [b'/', ..] => Ok(()),
+            b"*" if self.method == b"OPTIONS" => Ok(()),
+            // CONNECT has a target of its own, and is refused for its method.
+            _ if self.method == b"CONNECT" => Ok(()),
+            _ => {
+                let scheme = target.iter().position(|octet| *octet == b':').ok_or(Mistake::Target)?;
+                let (scheme, rest) = target.split_at(scheme);
+                if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
+                    return Err(Mistake::Target);
+                }
+                let rest = rest.strip_prefix(b"://").ok_or(Mistake::Target)?;
+                let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?')).unwrap_or(rest.len());
+                let named = &rest[..end];
+                if !is_host(named) {
+                    return Err(Mistake::Target);
+                }
+                if named.eq_ignore_ascii_case(self.host) { Ok(()) } else { Err(Mistake::OtherHost) }
+            }
+        }
+    }
+
+    /// The path, without a query.
+    pub fn path(&self) -> &'b [u8] {
+        self.target.split(|octet| *octet == b'?').next().unwrap_or_default()
+    }
+}
+
+/// Keeps the first line of a field, if it is text.
+fn first<'b>(field: &mut &'b str, value: &'b [u8]) {
+    if field.is_empty() {
+        *field = std::str::from_utf8(value).unwrap_or_default();
+    }
+}
+
+/// Fields that may come once.
+#[derive(Default)]
+struct Seen<'b> {
+    host: Option<&'b [u8]>,
+    length: Option<&'b [u8]>,
+    coding: Option<&'b [u8]>,
+}
+
+/// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
+fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
+    let mut parts = line.splitn(3, |octet| *octet == b' ');
+    let (Some(method), Some(target), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(Mistake::RequestLine);
+    };
+    // `http` would take any token, and so does RFC 9110; nobody sends one beyond letters and signs.
+    if method.is_empty() || Method::from_bytes(method).is_err() {
+        return Err(Mistake::RequestLine);
+    }
+    // Octets beyond ASCII are not for a target either, but clients send them, and origins take them.
+    if target.is_empty() || target.iter().any(|octet| *octet <= b' ' || *octet == 0x7f) {
+        return Err(Mistake::RequestLine);
+    }
+    match version {
+        b"HTTP/1.1" => Ok((method, target, false)),
+        b"HTTP/1.0" => Ok((method, target, true)),
+        _ => Err(Mistake::Version),
+    }
+}
+
+fn host<'b>(seen: &Seen<'b>, is_http10: bool) -> Result<&'b [u8], Mistake> {
+    match seen.host {
+        Some(b"") | None if !is_http10 => Err(Mistake::NoHost),
+        Some(b"") | None => Ok(b""),
+        Some(host) if is_host(host) => Ok(host),
+        Some(_) => Err(Mistake::BadHost),
+    }
+}
+
+/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2.
+fn is_host(written: &[u8]) -> bool {
+    let (name, port) = match written.iter().rposition(|octet| *octet == b':') {
+        Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
+        _ => (written, b"".as_slice()),
+    };
+    if !port.iter().all(u8::is_ascii_digit) || port.len() > 5 {
+        return false;
+    }
+    if let Some(address) = name.strip_prefix(b"[") {
+        let address = address.strip_suffix(b"]").and_then(|address| std::str::from_utf8(address).ok());
+        return address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
+    }
+    let is_of_a_name = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(octet);
+    !name.is_empty() && name.iter().all(is_of_a_name)
+}
+
+fn framing(seen: &Seen<'_>, is_http10: bool) -> Result<Framing, Mistake> {
+    match (seen.length, seen.coding) {
+        (None, None) => Ok(Framing::None),
+        (Some(length), None) => {
+            let is_number = !length.is_empty() && length.len() <= 18 && length.iter().all(u8::is_ascii_digit);
+            let number = std::str::from_utf8(length).ok().filter(|_| is_number).and_then(|digits| digits.parse().ok());
+            match number.ok_or(Mistake::ContentLength)? {
+                0 => Ok(Framing::None),
+                length => Ok(Framing::Length(length)),
+            }
+        }
+        (None, Some(coding)) if !is_http10 && coding.eq_ignore_ascii_case(b"chunked") => Ok(Framing::Chunked),
+        _ => Err(Mistake::TransferEncoding),
+    }
+}
+
+/// The fields as the rooms below read them.
+pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
+    let mut map = HeaderMap::with_capacity(fields.len());
+    for field in fields {
+        // Both were read already, so neither fails.
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))
+        {
+            map.append(name, value);
+        }
+    }
+    map
+}
+
+#[cfg(test)]
+mod tests;

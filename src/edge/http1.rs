@@ -1,0 +1,217 @@
+//! HTTP/1 on a connection: reads one head after the other, answers what needs no origin, and hands the rest to Pingora,
+//! which gives the connection back. The main function is [`serve`]. Must not know what a policy says.
+//!
+//! A connection is idle, receives a head, or has a request that is answered here or by Pingora; then it is idle again, or
+//! over. Only the first two end with a stop.
+
+use super::connection::Connection;
+use super::desk::{Reason, Visit, Way};
+use super::door::Door;
+use super::head::Framing;
+use super::mistake::Mistake;
+use super::scan::Scanner;
+use crate::answers::Answer;
+use crate::forwarding::JudgedRequest;
+use crate::settings::Limits;
+use crate::telemetry::InFlight;
+use pingora_core::apps::HttpServerApp;
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::server::ShutdownWatch;
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, SystemTime};
+use tokio::io::AsyncWriteExt;
+
+/// What is read of a request that is answered without it, while the connection is being closed. A connection that is closed
+/// while the client still sends is reset, and the client may lose the answer.
+const LINGERING: usize = 64 * 1024;
+/// How long that may take.
+const LINGER_LIMIT: Duration = Duration::from_secs(2);
+
+/// Why there is no head.
+enum NoHead {
+    /// The client is gone or was idle for too long, or the server stops.
+    Over,
+    Mistake(Mistake),
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve<A>(door: &Door<A>, mut connection: Box<Connection>, mut stop: ShutdownWatch)
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    loop {
+        let next = match next_head(&mut connection, &door.edge.desk.limits, &mut stop).await {
+            Ok(head) => one(door, connection, head, &stop).await,
+            Err(NoHead::Mistake(mistake)) => {
+                refuse(door, &mut connection, mistake).await;
+                None
+            }
+            Err(NoHead::Over) => {
+                let _ = connection.shutdown().await;
+                None
+            }
+        };
+        match next {
+            Some(next) => connection = next,
+            None => return,
+        }
+        connection.set_active(false);
+    }
+}
+
+/// Where the next head is in what was seen.
+async fn next_head(
+    connection: &mut Connection,
+    limits: &Limits,
+    stop: &mut ShutdownWatch,
+) -> Result<Range<usize>, NoHead> {
+    let mut scanner = Scanner::new(limits);
+    let mut has_begun = false;
+    connection.set_deadline(limits.idle);
+    loop {
+        if !connection.seen().is_empty() {
+            if !has_begun {
+                has_begun = true;
+                connection.set_active(true);
+                connection.set_deadline(limits.head);
+            }
+            if let Some(head) = scanner.scan(connection.seen()).map_err(NoHead::Mistake)? {
+                return Ok(head);
+            }
+        }
+        let read = tokio::select! {
+            biased;
+            read = connection.see() => read,
+            // An error means that the sender is gone, and no later stop could arrive.
+            _ = stop.wait_for(|stop| *stop), if !has_begun => return Err(NoHead::Over),
+        };
+        match read {
+            Ok(1..) => {}
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && has_begun => {
+                return Err(NoHead::Mistake(Mistake::HeadTimeout));
+            }
+            Ok(0) | Err(_) => return Err(NoHead::Over),
+        }
+    }
+}
+
+/// One request. The connection, if it goes on.
+async fn one<A>(
+    door: &Door<A>,
+    mut connection: Box<Connection>,
+    head: Range<usize>,
+    stop: &ShutdownWatch,
+) -> Option<Box<Connection>>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let desk = &door.edge.desk;
+    let head = connection.take(head);
+    let (visit, way) = desk.decide(&head, &connection.client, door.redirect.as_ref());
+    match way {
+        Way::Answer(answer, reason) => {
+            let request = &visit.request;
+            let has_more = request.framing != Framing::None || request.expects || request.upgrades;
+            let ends = request.closes || has_more || matches!(reason, Reason::Refused(_)) || *stop.borrow();
+            answer_here(door, &mut connection, (&visit, answer, &reason), !ends).await.then_some(connection)
+        }
+        Way::Forward(judgement) => {
+            let body = visit.request.framing;
+            let (arrival, client) = (visit.arrival, visit.client);
+            connection.client.hand_on(JudgedRequest { arrival, client, judgement });
+            connection.open_for(head, body);
+            forward(door, connection, stop).await
+        }
+    }
+}
+
+/// Refuses what was seen, which is no head, and ends the connection.
+async fn refuse<A>(door: &Door<A>, connection: &mut Connection, mistake: Mistake) {
+    let seen = connection.take(0..connection.seen().len());
+    let (visit, way) = door.edge.desk.refuse(&seen, mistake, &connection.client);
+    if let Way::Answer(answer, reason) = way {
+        answer_here(door, connection, (&visit, answer, &reason), false).await;
+    }
+}
+
+/// Sends an answer, and says whether the connection goes on.
+async fn answer_here<A>(
+    door: &Door<A>,
+    connection: &mut Connection,
+    (visit, answer, reason): (&Visit<'_>, Box<Answer>, &Reason),
+    keeps_alive: bool,
+) -> bool {
+    let desk = &door.edge.desk;
+    let in_flight = InFlight::begin(desk.judge.metrics.clone());
+    let keeps_alive = keeps_alive && !answer.closes();
+    let mut octets = Vec::new();
+    with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
+    let sent = async {
+        connection.write_all(&octets).await?;
+        connection.flush().await
+    };
+    let sent = sent.await;
+    drop(in_flight);
+    desk.record(visit, &answer, reason, sent.is_ok());
+    match sent {
+        Ok(()) if keeps_alive => true,
+        Ok(()) => {
+            linger(connection).await;
+            false
+        }
+        Err(error) => {
+            tracing::debug!(%error, "the client left before its answer was written");
+            false
+        }
+    }
+}
+
+/// Ends a connection to a client that may still be sending. Octets of a body are thrown away, and never read as a request.
+async fn linger(connection: &mut Connection) {
+    if connection.shutdown().await.is_err() {
+        return;
+    }
+    connection.set_deadline(LINGER_LIMIT);
+    let mut left = LINGERING;
+    loop {
+        let seen = connection.seen().len();
+        connection.take(0..seen);
+        match left.checked_sub(seen) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+        if !matches!(connection.see().await, Ok(1..)) {
+            return;
+        }
+    }
+}
+
+/// Hands a request to Pingora. The connection, if it goes on.
+async fn forward<A>(door: &Door<A>, connection: Box<Connection>, stop: &ShutdownWatch) -> Option<Box<Connection>>
+where
+    A: HttpServerApp + Send + Sync + 'static,
+{
+    let mut session = ServerSession::new_http1(connection);
+    session.set_keepalive(Some(door.edge.desk.limits.idle.as_secs().max(1)));
+    let (stream, _) = door.edge.app.process_new_http(session, stop).await?.consume();
+    let connection = stream.into_any().downcast::<Connection>().ok()?;
+    connection.is_request_over().then_some(connection)
+}
+
+thread_local! {
+    /// The second, and how HTTP writes it.
+    static DATE: RefCell<(u64, String)> = RefCell::default();
+}
+
+pub(super) fn with_date(write: impl FnOnce(&[u8])) {
+    let now = SystemTime::now();
+    let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    DATE.with_borrow_mut(|(of, date)| {
+        if *of != second || date.is_empty() {
+            (*of, *date) = (second, httpdate::fmt_http_date(now));
+        }
+        write(date.as_bytes());
+    });
+}

@@ -1,0 +1,72 @@
+//! [`Mistake`]: why a head is refused. Each has a word for metrics and a [`Rejection`], which is its answer.
+
+use crate::answers::Rejection;
+
+/// What is wrong with the head of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Mistake {
+    /// A line ends without a carriage return.
+    BareLineFeed,
+    /// A field goes on in the next line (RFC 9112 section 5.2).
+    FoldedLine,
+    RequestLine,
+    Version,
+    /// A space before a colon, an octet that no field may have, a line without a colon.
+    Field,
+    TooManyFields,
+    HeadersTooLarge,
+    TargetTooLong,
+    /// HTTP/1.1 without Host.
+    NoHost,
+    /// Several Host fields, or one that is no host.
+    BadHost,
+    /// The target names another host than Host.
+    OtherHost,
+    /// A target that is neither a path nor a URL of this server.
+    Target,
+    /// Several lengths, or one that is no number.
+    ContentLength,
+    /// A coding other than chunked alone, or one beside a length, or one over HTTP/1.0.
+    TransferEncoding,
+    /// TRACE and CONNECT.
+    Method,
+    /// The head did not arrive in time.
+    HeadTimeout,
+}
+
+impl Mistake {
+    /// Its word in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mistake::BareLineFeed => "bare_line_feed",
+            Mistake::FoldedLine => "folded_line",
+            Mistake::RequestLine => "request_line",
+            Mistake::Version => "version",
+            Mistake::Field => "field",
+            Mistake::TooManyFields => "too_many_fields",
+            Mistake::HeadersTooLarge => "headers_too_large",
+            Mistake::TargetTooLong => "target_too_long",
+            Mistake::NoHost => "no_host",
+            Mistake::BadHost => "bad_host",
+            Mistake::OtherHost => "other_host",
+            Mistake::Target => "target",
+            Mistake::ContentLength => "content_length",
+            Mistake::TransferEncoding => "transfer_encoding",
+            Mistake::Method => "method",
+            Mistake::HeadTimeout => "head_timeout",
+        }
+    }
+
+    /// The answer to it.
+    pub fn rejection(self) -> Rejection {
+        match self {
+            Mistake::NoHost => Rejection::NoHost,
+            Mistake::Method => Rejection::Method,
+            Mistake::TargetTooLong => Rejection::TargetTooLong,
+            Mistake::TooManyFields | Mistake::HeadersTooLarge => Rejection::HeadersTooLarge,
+            Mistake::HeadTimeout => Rejection::Timeout,
+            _ => Rejection::Malformed,
+        }
+    }
+}

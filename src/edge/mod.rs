@@ -1,0 +1,44 @@
+//! A connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin. [`Edge`]
+//! is what all listeners share, [`Door`] is one listener, [`Listening`] accepts connections. Must not know how a policy is
+//! written or judged, nor how a request is forwarded.
+//!
+//! A connection, in order: `admission` counts it; `proxy_protocol` reads who the client is; `tls` encrypts it; `http1` or
+//! `http2` serves it. `scan` and `head` read the head of an HTTP/1 request, `desk` decides about it, and `connection` gives
+//! Pingora one request at a time.
+
+mod admission;
+mod alarm;
+mod buffered;
+mod challenges;
+mod chunks;
+mod connection;
+mod desk;
+mod door;
+mod head;
+mod http1;
+mod http2;
+mod listening;
+mod mistake;
+mod notices;
+mod open;
+mod passage;
+mod plain;
+mod proxy_protocol;
+mod redirect;
+mod scan;
+mod tls;
+mod transport;
+
+pub use challenges::Challenges;
+pub use chunks::{BadChunk, Chunks};
+pub use desk::Desk;
+pub use door::{Door, Edge};
+pub use head::{Framing, MOST_FIELDS, Request};
+pub use listening::{Listening, Serve, bind};
+pub use mistake::Mistake;
+pub use open::Open;
+pub use plain::Plain;
+pub use proxy_protocol::{ProxyHeaderError, parse_binary, parse_line};
+pub use redirect::Redirect;
+pub use scan::Scanner;
+pub use tls::{CertificateError, CertificateProblem, Certificates, TlsError, TlsListener};

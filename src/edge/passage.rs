@@ -1,0 +1,149 @@
+//! A connection's way through a [`Door`]: it is counted, its client is named, it is encrypted, and then it is served in its
+//! protocol.
+
+use super::admission::Full;
+use super::connection::Connection;
+use super::door::Door;
+use super::http1;
+use super::http2::PREFACE;
+use super::listening::Serve;
+use super::notices::Reason;
+use super::proxy_protocol;
+use super::tls::Handshake;
+use super::transport::Transport;
+use crate::answers::{Asked, Rejection, rejection};
+use crate::forwarding::{ClientConnection, Peer, is_trusted};
+use async_trait::async_trait;
+use http::{HeaderMap, Method};
+use pingora_core::apps::HttpServerApp;
+use pingora_core::server::ShutdownWatch;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+#[async_trait]
+impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
+    async fn serve(&self, mut stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch) {
+        let edge = &self.edge;
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+        let mut admitted = match edge.admission.admit() {
+            Ok(admitted) => admitted,
+            Err(full) => return self.turn_away(&stream, peer.ip(), full),
+        };
+        let counted = edge.metrics.open_connection();
+        let client = match self.proxy_protocol {
+            false => peer,
+            true => match self.named_client(&mut stream, peer).await {
+                Some(client) => client,
+                None => return,
+            },
+        };
+        if let Err(full) = edge.admit(&mut admitted, client.ip()) {
+            return self.turn_away(&stream, client.ip(), full);
+        }
+        let Some((transport, speaks_http2)) = self.encrypt(stream, client.ip(), &stop).await else { return };
+        let is_trusted = is_trusted(client.ip(), &edge.desk.trusted_proxies);
+        let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
+        let shared = ClientConnection::new(peer, self.tls.as_ref().and_then(|tls| tls.hsts.clone()));
+        let connection = Connection::new(transport, client, shared, Some(counted), edge.desk.limits.stall);
+        let shared = connection.client.clone();
+        self.speak(Box::new(connection), speaks_http2, stop).await;
+        if shared.is_given_up() {
+            edge.notices.closed(Reason::Stall, Some(client.ip()), &"the client takes nothing");
+        }
+    }
+
+    fn accept_failed(&self, error: &io::Error) {
+        self.edge.notices.closed(Reason::Accept, None, error);
+    }
+}
+
+impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
+    /// Closes a connection that is one too many. In clear text it gets an answer, if the socket takes it at once.
+    fn turn_away(&self, stream: &TcpStream, client: IpAddr, full: Full) {
+        let reason = match full {
+            Full::Total => Reason::TooMany,
+            Full::Address => Reason::TooManyOfOne,
+        };
+        self.edge.notices.closed(reason, Some(client), &"too many");
+        if self.tls.is_none() {
+            let answer = rejection(Rejection::Busy, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
+            let mut octets = Vec::new();
+            http1::with_date(|date| answer.write_http1(date, false, &mut octets));
+            let _ = stream.try_write(&octets);
+        }
+    }
+
+    /// The client that a trusted proxy names. `None` ends the connection.
+    async fn named_client(&self, stream: &mut TcpStream, peer: SocketAddr) -> Option<SocketAddr> {
+        let (limits, notices) = (&self.edge.desk.limits, &self.edge.notices);
+        if !is_trusted(peer.ip(), &self.edge.desk.trusted_proxies) {
+            notices.closed(Reason::ProxyHeader, Some(peer.ip()), &"the peer is not one of `trusted_proxies`");
+            return None;
+        }
+        match timeout(limits.handshake, proxy_protocol::read(stream)).await {
+            Ok(Ok(Some(client))) => Some(SocketAddr::new(client.ip().to_canonical(), client.port())),
+            // The proxy speaks for itself, as its health checks do.
+            Ok(Ok(None)) => Some(peer),
+            Ok(Err(error)) => {
+                notices.closed(Reason::ProxyHeader, Some(peer.ip()), &error);
+                None
+            }
+            Err(_) => {
+                notices.closed(Reason::ProxyHeader, Some(peer.ip()), &"it did not come within `limits.handshake`");
+                None
+            }
+        }
+    }
+
+    /// The transport, and whether ALPN chose HTTP/2. `None` ends the connection.
+    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, bool)> {
+        let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), false)) };
+        let mut stop = stop.clone();
+        let handshake = tokio::select! {
+            biased;
+            // In a box, or each connection would have room for it to its end.
+            handshake = timeout(self.edge.desk.limits.handshake, Box::pin(tls.handshake(stream))) => handshake,
+            _ = stop.wait_for(|stop| *stop) => return None,
+        };
+        match handshake {
+            Ok(Ok(Handshake { stream, version, speaks_http2 })) => {
+                self.edge.metrics.tls_handshake(version, if speaks_http2 { "h2" } else { "http/1.1" });
+                Some((Transport::Tls(Box::new(stream)), speaks_http2))
+            }
+            Ok(Err(error)) => {
+                self.edge.notices.closed(Reason::Handshake, Some(client), &error);
+                None
+            }
+            Err(late) => {
+                self.edge.notices.closed(Reason::HandshakeTimeout, Some(client), &late);
+                None
+            }
+        }
+    }
+
+    /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
+    /// are of.
+    async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stop: ShutdownWatch) {
+        if self.tls.is_none() {
+            connection.set_deadline(self.edge.desk.limits.idle);
+            let begins = tokio::select! {
+                biased;
+                begins = connection.begins_with(PREFACE) => begins,
+                // There is no request yet.
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            match begins {
+                Ok(begins) => speaks_http2 = begins,
+                Err(error) => return tracing::debug!(%error, "a connection ended before its first octet"),
+            }
+        }
+        // In boxes, or each connection would have room for both.
+        if speaks_http2 {
+            Box::pin(self.edge.http2.serve(connection, stop, &self.edge.notices)).await;
+        } else {
+            Box::pin(http1::serve(self, connection, stop)).await;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The PROXY protocol, versions 1 and 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first octets of a
+//! connection by which a proxy says for which client it speaks. Reads exactly the header, and not an octet more. Must not
+//! know whom to believe.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// What version 2 begins with.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// The longest line of version 1, with its end.
+const LONGEST_LINE: usize = 107;
+/// The longest rest of version 2 that is read: addresses, and what proxies add about certificates.
+const LONGEST_REST: usize = 4 * 1024;
+
+/// A header that is none.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyHeaderError {
+    /// The connection does not begin with one.
+    #[error("the connection does not begin with a header of the PROXY protocol")]
+    Missing,
+    /// It cannot be understood.
+    #[error("the header of the PROXY protocol is malformed")]
+    Malformed,
+    /// The connection broke.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Reads a header: the client that it names; `None` where the proxy speaks for itself, or for a client without an address.
+///
+/// # Errors
+/// There is none, or the connection broke.
+pub async fn read(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+    let mut first = [0; 1];
+    if stream.peek(&mut first).await? == 0 {
+        return Err(ProxyHeaderError::Missing);
+    }
+    match first {
+        [b'P'] => read_line(stream).await,
+        [b'\r'] => read_binary(stream).await,
+        _ => Err(ProxyHeaderError::Missing),
+    }
+}
+
+async fn read_line(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+    let mut line = [0; LONGEST_LINE];
+    let mut length = 0;
+    loop {
+        let seen = stream.peek(&mut line[length..]).await?;
+        if seen == 0 {
+            return Err(ProxyHeaderError::Malformed);
+        }
+        let from = length.saturating_sub(1);
+        let end =
+            line[from..length + seen].windows(2).position(|window| window == b"\r\n").map(|place| from + place + 2);
+        let upto = end.unwrap_or(length + seen);
+        stream.read_exact(&mut line[length..upto]).await?;
+        length = upto;
+        if end.is_some() {
+            return parse_line(&line[..length]);
+        }
+    }
+}
+
+async fn read_binary(stream: &mut TcpStream) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+    let mut head = [0; 16];
+    stream.read_exact(&mut head).await?;
+    let length = usize::from(u16::from_be_bytes([head[14], head[15]]));
+    if head[..12] != *SIGNATURE {
+        return Err(ProxyHeaderError::Missing);
+    }
+    if length > LONGEST_REST {
+        return Err(ProxyHeaderError::Malformed);
+    }
+    let mut rest = vec![0; length];
+    stream.read_exact(&mut rest).await?;
+    parse_binary(head[12], head[13], &rest)
+}
+
+/// A header of version 1 with its line's end.
+///
+/// # Errors
+/// It is none.
+pub fn parse_line(line: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+    let line = std::str::from_utf8(line).ok().and_then(|line| line.strip_suffix("\r\n"));
+    let line = line.and_then(|line| line.strip_prefix("PROXY ")).ok_or(ProxyHeaderError::Missing)?;
+    if line == "UNKNOWN" || line.starts_with("UNKNOWN ") {
+        return Ok(None);
+    }
+    let words: Vec<&str> = line.split(' ').collect();
+    let [family, source, destination, port, to_port] = words[..] else { return Err(ProxyHeaderError::Malformed) };
+    let address = |text: &str| -> Option<IpAddr> {
+        match family {
+            "TCP4" => text.parse::<Ipv4Addr>().ok().map(IpAddr::from),
+            "TCP6" => text.parse::<Ipv6Addr>().ok().map(IpAddr::from),
+            _ => None,
+        }
+    };
+    let number = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
+    match (address(source), address(destination), number(port), number(to_port)) {
+        (Some(source), Some(_), Some(port), Some(_)) => Ok(Some(SocketAddr::new(source, port))),
+        _ => Err(ProxyHeaderError::Malformed),
+    }
+}
+
+/// A header of version 2 after its signature: version and command, family and transport, and the rest.
+///
+/// # Errors
+/// It is none.
+pub fn parse_binary(command: u8, family: u8, rest: &[u8]) -> Result<Option<SocketAddr>, ProxyHeaderError> {
+    match command {
+        // LOCAL: the rest says nothing.
+        0x20 => return Ok(None),
+        0x21 => {}
+        _ => return Err(ProxyHeaderError::Malformed),
+    }
+    match family {
+        // TCP or UDP over IPv4: two addresses of 4 octets, two ports.
+        0x11 | 0x12 => match rest {
+            [a, b, c, d, _, _, _, _, high, low, _, _, ..] => {
+                Ok(Some(SocketAddr::new(IpAddr::from([*a, *b, *c, *d]), u16::from_be_bytes([*high, *low]))))
+            }
+            _ => Err(ProxyHeaderError::Malformed),
+        },
+        // Over IPv6: two addresses of 16 octets, two ports.
+        0x21 | 0x22 => match (rest.first_chunk::<16>(), rest.get(32..34), rest.len()) {
+            (Some(address), Some([high, low]), 36..) => {
+                Ok(Some(SocketAddr::new(IpAddr::from(*address), u16::from_be_bytes([*high, *low]))))
+            }
+            _ => Err(ProxyHeaderError::Malformed),
+        },
+        // Unspecified, and Unix sockets.
+        0x00 | 0x31 | 0x32 => Ok(None),
+        _ => Err(ProxyHeaderError::Malformed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Result<Option<String>, ()> {
+        parse_line(text.as_bytes()).map(|client| client.map(|client| client.to_string())).map_err(drop)
+    }
+
+    #[test]
+    fn lines_of_version_1_name_the_client() {
+        assert_eq!(line("PROXY TCP4 192.0.2.1 198.51.100.1 4711 443\r\n"), Ok(Some("192.0.2.1:4711".into())));
+        assert_eq!(line("PROXY TCP6 2001:db8::1 2001:db8::2 1 2\r\n"), Ok(Some("[2001:db8::1]:1".into())));
+        assert_eq!(line("PROXY UNKNOWN\r\n"), Ok(None));
+        assert_eq!(line("PROXY UNKNOWN ffff:f::1 ::1 1 2\r\n"), Ok(None));
+        for wrong in [
+            "PROXY\r\n",
+            "PROXY \r\n",
+            "PROXY TCP4\r\n",
+            "proxy TCP4 192.0.2.1 198.51.100.1 1 2\r\n",
+            "PROXY TCP4 2001:db8::1 2001:db8::2 1 2\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 1 65536\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 +1 2\r\n",
+            "PROXY TCP4  192.0.2.1 198.51.100.1 1 2\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 1 2 3\r\n",
+            "PROXY TCP4 192.0.2.1 198.51.100.1 1 2\n",
+            "GET / HTTP/1.1\r\n",
+            "PROXY TCP4 192.0.2.01 198.51.100.1 1 2\r\n",
+            "PROXY UNKNOWNX\r\n",
+        ] {
+            assert_eq!(line(wrong), Err(()), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn headers_of_version_2_name_the_client() {
+        let parse = |command, family, rest: &[u8]| {
+            parse_binary(command, family, rest).map(|client| client.map(|client| client.to_string())).map_err(drop)
+        };
+        let v4 = [192, 0, 2, 1, 198, 51, 100, 1, 0x12, 0x34, 1, 187];
+        assert_eq!(parse(0x21, 0x11, &v4), Ok(Some("192.0.2.1:4660".into())));
+        assert_eq!(parse(0x21, 0x11, &[&v4[..], b"more"].concat()), Ok(Some("192.0.2.1:4660".into())));
+        let mut v6 = [0; 36];
+        (v6[0], v6[1], v6[15], v6[33]) = (0x20, 0x01, 1, 80);
+        assert_eq!(parse(0x21, 0x21, &v6), Ok(Some("[2001::1]:80".into())));
+        assert_eq!(parse(0x20, 0x11, &v4), Ok(None));
+        assert_eq!(parse(0x21, 0x00, &[]), Ok(None));
+        assert_eq!(parse(0x21, 0x31, &[0; 216]), Ok(None));
+        for (command, family, rest) in
+            [(0x21, 0x11, &v4[..11]), (0x21, 0x21, &v6[..35]), (0x22, 0x11, &v4), (0x11, 0x11, &v4), (0x21, 0x41, &v4)]
+        {
+            assert_eq!(parse(command, family, rest), Err(()), "{command:x} {family:x}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! [`Certificates`]: those of all listeners, chosen by the name that a client asks for. Renewed files are taken while
+//! connections go on; files that cannot be used are refused, and the former certificate stays.
+//!
+//! A certificate's files are in use, or refused: changed to something that cannot be used. Each change of the files moves
+//! it to one of the two.
+
+use super::certificate::{Certificate, CertificateError, Contents, Weakness};
+use super::{TlsError, TlsListener};
+use crate::settings::{CertificateFiles, ListenSettings};
+use crate::telemetry::Metrics;
+use crate::time::Timestamp;
+use arc_swap::ArcSwap;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The certificates of all listeners.
+#[derive(Default)]
+pub struct Certificates {
+    sets: Vec<Arc<CertificateSet>>,
+}
+
+/// The certificates of one listener.
+pub(super) struct CertificateSet {
+    kept: Mutex<Vec<Kept>>,
+    by_name: ArcSwap<ByName>,
+}
+
+/// A certificate in use, and its files.
+struct Kept {
+    files: CertificateFiles,
+    certificate: Certificate,
+    /// What the files were when they were last looked at; `None` where they could not be read.
+    looked_at: Option<[u8; 32]>,
+    is_refused: bool,
+}
+
+/// The certificates by the names in them.
+#[derive(Debug)]
+struct ByName {
+    exact: HashMap<String, Arc<CertifiedKey>>,
+    /// By what follows `*.`.
+    wildcards: HashMap<String, Arc<CertifiedKey>>,
+    /// For clients that name no host, or one that no certificate has.
+    first: Arc<CertifiedKey>,
+}
+
+/// What clients may refuse a certificate for, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateProblem {
+    /// Whether clients refuse it now.
+    pub is_error: bool,
+    /// What is wrong, with the file.
+    pub text: String,
+}
+
+impl Certificates {
+    /// Reads the certificates of these listeners, and sets TLS up for each that has some.
+    ///
+    /// # Errors
+    /// A certificate cannot be used.
+    pub fn open(listeners: &[ListenSettings]) -> Result<(Certificates, Vec<Option<TlsListener>>), TlsError> {
+        let mut certificates = Certificates::default();
+        let mut open = |listener: &ListenSettings| -> Result<Option<TlsListener>, TlsError> {
+            let Some(tls) = &listener.tls else { return Ok(None) };
+            let set = Arc::new(CertificateSet::open(&tls.certificates)?);
+            certificates.sets.push(set.clone());
+            TlsListener::new(tls, set).map(Some)
+        };
+        let tls = listeners.iter().map(&mut open).collect::<Result<_, _>>()?;
+        Ok((certificates, tls))
+    }
+
+    /// Looks at the files again, and takes those that changed. Says what it took and what it refused.
+    pub fn renew(&self, now: Timestamp, metrics: &Metrics) {
+        let (mut not_after, mut refused) = (Vec::new(), 0);
+        for set in &self.sets {
+            let mut kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let changed = kept.iter_mut().map(|kept| kept.renew(now)).fold(false, |any, changed| any | changed);
+            if changed && let Some(by_name) = ByName::new(&kept) {
+                set.by_name.store(Arc::new(by_name));
+            }
+            refused += kept.iter().filter(|kept| kept.is_refused).count();
+            not_after.extend(kept.iter().map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)));
+        }
+        metrics.set_certificates(&not_after, refused);
+    }
+
+    /// What clients may refuse the certificates for.
+    pub fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
+        let mut problems = Vec::new();
+        for set in &self.sets {
+            let kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            problems.extend(kept.iter().flat_map(|kept| kept.problems(now)));
+        }
+        problems
+    }
+
+    /// Whether there is any.
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+}
+
+impl CertificateSet {
+    fn open(files: &[CertificateFiles]) -> Result<CertificateSet, CertificateError> {
+        let kept: Vec<Kept> = files.iter().map(Kept::open).collect::<Result<_, _>>()?;
+        // Settings have at least one certificate.
+        let none = || CertificateError::NoCertificate(Default::default());
+        let by_name = ByName::new(&kept).ok_or_else(none)?;
+        Ok(CertificateSet { kept: Mutex::new(kept), by_name: ArcSwap::from_pointee(by_name) })
+    }
+}
+
+impl fmt::Debug for CertificateSet {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.by_name.load().fmt(formatter)
+    }
+}
+
+impl ResolvesServerCert for CertificateSet {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.by_name.load().of(hello.server_name()))
+    }
+}
+
+impl Kept {
+    fn open(files: &CertificateFiles) -> Result<Kept, CertificateError> {
+        let contents = Contents::read(files)?;
+        let certificate = Certificate::new(files, &contents)?;
+        Ok(Kept { files: files.clone(), certificate, looked_at: Some(contents.digest()), is_refused: false })
+    }
+
+    fn name(&self) -> &str {
+        self.certificate.names.first().map_or("none", String::as_str)
+    }
+
+    /// Whether another certificate is in use now.
+    fn renew(&mut self, now: Timestamp) -> bool {
+        let contents = Contents::read(&self.files);
+        let digest = contents.as_ref().ok().map(Contents::digest);
+        if digest == self.looked_at {
+            return false;
+        }
+        self.looked_at = digest;
+        let until = |certificate: &Certificate| certificate.not_after.to_http_date();
+        let renewed = contents.and_then(|contents| Certificate::new(&self.files, &contents)).and_then(|renewed| {
+            match now > renewed.not_after && now <= self.certificate.not_after {
+                true => Err(CertificateError::Expired { path: self.files.certificate.clone(), until: until(&renewed) }),
+                false => Ok(renewed),
+            }
+        });
+        match renewed {
+            Ok(renewed) => {
+                tracing::info!(names = ?renewed.names, "took a renewed certificate, valid until {}", until(&renewed));
+                (self.certificate, self.is_refused) = (renewed, false);
+                true
+            }
+            Err(error) => {
+                let kept = until(&self.certificate);
+                tracing::warn!("{error}; the former certificate stays in use, valid until {kept}");
+                self.is_refused = true;
+                false
+            }
+        }
+    }
+
+    fn problems(&self, now: Timestamp) -> Vec<CertificateProblem> {
+        let file = self.files.certificate.display();
+        let problem = |weakness| {
+            let (from, until) = (self.certificate.not_before.to_http_date(), self.certificate.not_after.to_http_date());
+            let (is_error, text) = match weakness {
+                Weakness::Expired => (true, format!("the certificate in {file} expired on {until}: renew it")),
+                Weakness::NotYetValid => {
+                    (true, format!("the certificate in {file} is not valid before {from}: is the clock right?"))
+                }
+                Weakness::ExpiresSoon => (false, format!("the certificate in {file} expires on {until}: renew it")),
+                Weakness::NoNames => (false, format!("the certificate in {file} names no host: clients refuse it")),
+                Weakness::NoChain => (
+                    false,
+                    format!(
+                        "{file} has the certificate alone: use the file with the whole chain (certbot: fullchain.pem), or \
+                         clients that do not know its issuer refuse it"
+                    ),
+                ),
+            };
+            CertificateProblem { is_error, text }
+        };
+        self.certificate.weaknesses(now).into_iter().map(problem).collect()
+    }
+}
+
+impl ByName {
+    /// `None` without a certificate. Of two certificates with one name, the first one counts.
+    fn new(kept: &[Kept]) -> Option<ByName> {
+        let first = kept.first()?.certificate.key.clone();
+        let mut by_name = ByName { exact: HashMap::new(), wildcards: HashMap::new(), first };
+        for Kept { certificate, .. } in kept {
+            for name in &certificate.names {
+                let (names, name) = match name.strip_prefix("*.") {
+                    Some(rest) => (&mut by_name.wildcards, rest),
+                    None => (&mut by_name.exact, name.as_str()),
+                };
+                names.entry(name.to_owned()).or_insert_with(|| certificate.key.clone());
+            }
+        }
+        Some(by_name)
+    }
+
+    /// The certificate for a client that asks for this name.
+    fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let Some(name) = name else { return self.first.clone() };
+        let name = name.to_ascii_lowercase();
+        // A wildcard stands for one label (RFC 9525 section 6.3).
+        let by_wildcard = || name.split_once('.').and_then(|(_, rest)| self.wildcards.get(rest));
+        self.exact.get(&name).or_else(by_wildcard).unwrap_or(&self.first).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use super::*;
+use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, date_time_ymd};
+use std::fs;
+use std::path::Path;
+
+const NOW: Timestamp = Timestamp(1_750_000_000);
+
+/// Writes a certificate for these names that is valid in these years, and its key.
+fn write(directory: &Path, file: &str, names: &[&str], years: (i32, i32)) -> CertificateFiles {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut params = CertificateParams::new(names).expect("names");
+    params.not_before = date_time_ymd(years.0, 1, 1);
+    params.not_after = date_time_ymd(years.1, 1, 1);
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let files = CertificateFiles {
+        certificate: directory.join(format!("{file}.pem")),
+        key: directory.join(format!("{file}.key")),
+    };
+    fs::write(&files.certificate, certificate.pem()).expect("written");
+    fs::write(&files.key, key.serialize_pem()).expect("written");
+    files
+}
+
+/// The first name of the certificate that a client gets.
+fn chosen(set: &CertificateSet, name: Option<&str>) -> String {
+    let key = set.by_name.load().of(name);
+    let kept = set.kept.lock().expect("unpoisoned");
+    let kept = kept.iter().find(|kept| kept.certificate.key.cert == key.cert).expect("one of the certificates");
+    kept.name().to_owned()
+}
+
+#[test]
+fn certificate_is_chosen_by_exact_name_then_wildcard_then_the_first() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = [
+        write(directory.path(), "first", &["first.example"], (2000, 2100)),
+        write(directory.path(), "shop", &["shop.example", "*.shop.example"], (2000, 2100)),
+        write(directory.path(), "blog", &["blog.shop.example"], (2000, 2100)),
+    ];
+    let set = CertificateSet::open(&files).expect("certificates");
+    for (name, first) in [
+        (None, "first.example"),
+        (Some("other.example"), "first.example"),
+        (Some("SHOP.example"), "shop.example"),
+        (Some("www.shop.example"), "shop.example"),
+        (Some("a.b.shop.example"), "first.example"),
+        (Some("blog.shop.example"), "blog.shop.example"),
+    ] {
+        assert_eq!(chosen(&set, name), first, "{name:?}");
+    }
+}
+
+#[test]
+fn renewed_files_are_taken_and_bad_ones_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let files = write(directory.path(), "a", &["a.example"], (2000, 2100));
+    let set = Arc::new(CertificateSet::open(std::slice::from_ref(&files)).expect("a certificate"));
+    let certificates = Certificates { sets: vec![set.clone()] };
+    let metrics = Metrics::new();
+    let in_use = || set.by_name.load().of(None).cert.clone();
+    let refused = || metrics.render().contains("crawlgate_certificates_refused 1");
+    let before = in_use();
+    certificates.renew(NOW, &metrics);
+    assert!(in_use() == before && !refused());
+
+    write(directory.path(), "a", &["a.example"], (2001, 2100));
+    certificates.renew(NOW, &metrics);
+    let renewed = in_use();
+    assert!(renewed != before && !refused());
+
+    let other = write(directory.path(), "b", &["a.example"], (2000, 2100));
+    fs::copy(&other.key, &files.key).expect("copied");
+    certificates.renew(NOW, &metrics);
+    assert!(in_use() == renewed && refused(), "a key of another certificate");
+    write(directory.path(), "a", &["a.example"], (2000, 2001));
+    certificates.renew(NOW, &metrics);
+    assert!(in_use() == renewed && refused(), "expired");
+    fs::remove_file(&files.certificate).expect("removed");
+    certificates.renew(NOW, &metrics);
+    assert!(in_use() == renewed && refused(), "gone");
+
+    write(directory.path(), "a", &["a.example"], (2003, 2099));
+    certificates.renew(NOW, &metrics);
+    assert!(in_use() != renewed && !refused());
+    let until =
+        format!("crawlgate_certificate_not_after_timestamp_seconds{{name=\"a.example\"}} {}", 4_070_908_800_i64);
+    assert!(metrics.render().contains(&until), "{}", metrics.render());
+}
+
+#[test]
+fn what_clients_refuse_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let problems = |years| {
+        let files = write(directory.path(), "a", &["a.example"], years);
+        let set = Arc::new(CertificateSet::open(&[files]).expect("a certificate"));
+        let problems = Certificates { sets: vec![set] }.problems(NOW);
+        problems.iter().map(|problem| problem.is_error).collect::<Vec<_>>()
+    };
+    assert_eq!(problems((2000, 2100)), [false; 0]);
+    assert_eq!(problems((2000, 2001)), [true]);
+    assert_eq!(problems((2090, 2100)), [true]);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told_apart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let good = write(directory.path(), "good", &["a.example"], (2000, 2100));
+    let other = write(directory.path(), "other", &["a.example"], (2000, 2100));
+    let open = |certificate: &Path, key: &Path| {
+        let files = CertificateFiles { certificate: certificate.to_owned(), key: key.to_owned() };
+        Kept::open(&files).err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let nothing = directory.path().join("nothing.pem");
+    assert!(open(&nothing, &good.key).starts_with("cannot read"));
+    assert!(open(&good.key, &good.key).ends_with("contains no certificate in PEM"));
+    assert!(open(&good.certificate, &good.certificate).ends_with("contains no private key in PEM"));
+    assert!(open(&good.certificate, &other.key).contains("does not belong to the certificate"));
+    fs::write(&nothing, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").expect("written");
+    assert!(open(&nothing, &good.key).ends_with("cannot be read"));
+}

@@ -1,0 +1,82 @@
+//! TLS by rustls: [`TlsListener`] shakes hands, [`Certificates`] holds the certificates of all listeners and takes renewed
+//! ones. Must not know what is spoken inside.
+
+mod certificate;
+mod certificates;
+
+pub use certificate::CertificateError;
+pub use certificates::{CertificateProblem, Certificates};
+
+use crate::settings::TlsSettings;
+use certificates::CertificateSet;
+use http::HeaderValue;
+use rustls::crypto::ring;
+use rustls::version::{TLS12, TLS13};
+use rustls::{ProtocolVersion, ServerConfig};
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// HTTP/2 in ALPN.
+const H2: &[u8] = b"h2";
+/// HTTP/1.1 in ALPN.
+const HTTP1: &[u8] = b"http/1.1";
+
+/// Why TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A certificate cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// rustls refuses the configuration, or there is no randomness for tickets.
+    #[error("cannot set up TLS: {0}")]
+    Config(#[from] rustls::Error),
+}
+
+/// TLS of a listener.
+pub struct TlsListener {
+    acceptor: TlsAcceptor,
+    /// Strict-Transport-Security of its responses.
+    pub hsts: Option<HeaderValue>,
+}
+
+/// A completed handshake.
+pub struct Handshake {
+    /// The encrypted stream.
+    pub stream: TlsStream<TcpStream>,
+    /// `1.2` or `1.3`.
+    pub version: &'static str,
+    /// Whether ALPN chose HTTP/2.
+    pub speaks_http2: bool,
+}
+
+impl TlsListener {
+    fn new(settings: &TlsSettings, certificates: Arc<CertificateSet>) -> Result<TlsListener, TlsError> {
+        let versions: &[_] = if settings.allows_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)?
+            .with_no_client_auth()
+            .with_cert_resolver(certificates);
+        config.alpn_protocols = vec![H2.to_vec(), HTTP1.to_vec()];
+        config.ticketer = ring::Ticketer::new()?;
+        let hsts = settings.hsts.and_then(|hsts| HeaderValue::try_from(hsts.value()).ok());
+        Ok(TlsListener { acceptor: TlsAcceptor::from(Arc::new(config)), hsts })
+    }
+
+    /// Shakes hands.
+    ///
+    /// # Errors
+    /// The client speaks no TLS, or none that is spoken here.
+    pub async fn handshake(&self, stream: TcpStream) -> io::Result<Handshake> {
+        let stream = self.acceptor.accept(stream).await?;
+        let connection = stream.get_ref().1;
+        let speaks_http2 = connection.alpn_protocol() == Some(H2);
+        let version = match connection.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => "1.2",
+            _ => "1.3",
+        };
+        Ok(Handshake { stream, version, speaks_http2 })
+    }
+}

@@ -1,0 +1,87 @@
+//! [`ClientConnection`]: a client's connection as the doors that share it know it, and what the first of them hands on to
+//! the second. Must not know how octets are read or written.
+
+use super::request::Peer;
+use crate::judge::Judgement;
+use http::HeaderValue;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// When a request arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// By the wall clock.
+    pub arrived: SystemTime,
+    /// The same moment, for measuring.
+    pub started: Instant,
+    /// The time that the clock had lived through until then.
+    pub lived: Duration,
+}
+
+/// A request that one door has judged and another one forwards. It is judged once: judging counts.
+#[derive(Debug)]
+pub struct JudgedRequest {
+    /// When it arrived.
+    pub arrival: Arrival,
+    /// The address of the client, behind trusted proxies.
+    pub client: Option<IpAddr>,
+    /// What the judge found.
+    pub judgement: Judgement,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct ClientConnection {
+    /// The other end.
+    pub peer: Peer,
+    /// Strict-Transport-Security of its responses.
+    pub hsts: Option<HeaderValue>,
+    judged: Mutex<Option<JudgedRequest>>,
+    has_switched: AtomicBool,
+    is_given_up: AtomicBool,
+}
+
+impl ClientConnection {
+    /// A connection with this other end.
+    pub fn new(peer: Peer, hsts: Option<HeaderValue>) -> ClientConnection {
+        ClientConnection {
+            peer,
+            hsts,
+            judged: Mutex::default(),
+            has_switched: AtomicBool::new(false),
+            is_given_up: AtomicBool::new(false),
+        }
+    }
+
+    /// Hands the next request on.
+    pub fn hand_on(&self, request: JudgedRequest) {
+        *self.judged.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+    }
+
+    /// Takes over the request that was handed on, if one was.
+    pub fn take_over(&self) -> Option<JudgedRequest> {
+        self.judged.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The origin agreed to another protocol (101): from now on octets pass as they are.
+    pub fn switch_protocol(&self) {
+        self.has_switched.store(true, Ordering::Release);
+    }
+
+    /// The client takes nothing of what is written.
+    pub fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::Release);
+    }
+
+    /// Whether the client took nothing of what was written.
+    pub fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
+    }
+
+    /// Whether the origin agreed to another protocol.
+    pub fn has_switched_protocol(&self) -> bool {
+        self.has_switched.load(Ordering::Acquire)
+    }
+}

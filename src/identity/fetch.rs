@@ -1,0 +1,113 @@
+//! One published list over HTTP: [`fetch`]. Redirects, size and time are bounded. Blocks its thread. Must not know which
+//! crawler a list is of, nor whether it is believed.
+
+use super::published::FetchedList;
+use crate::crawlers::MAX_LIST_BYTES;
+use std::io::Read;
+use std::time::{Duration, Instant};
+use ureq::tls::{RootCerts, TlsConfig};
+
+const REDIRECTS: usize = 5;
+/// The limit for all redirects together.
+const TIME: Duration = Duration::from_secs(20);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What came of asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// A list.
+    List(FetchedList),
+    /// The list is as it was.
+    Unchanged,
+    /// Neither.
+    Failed(String),
+}
+
+/// Asks for a list. The validators are those of the list that is known; empty where there is none.
+pub fn fetch(url: &str, etag: &str, last_modified: &str) -> Fetched {
+    let deadline = Instant::now() + TIME;
+    let mut url = url.to_owned();
+    for _ in 0..=REDIRECTS {
+        let response = match request(&url, etag, last_modified, deadline) {
+            Ok(response) => response,
+            Err(error) => return Fetched::Failed(error.to_string()),
+        };
+        let field = |name: &str| {
+            response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        match response.status().as_u16() {
+            200 => {
+                let (etag, last_modified) = (field("etag"), field("last-modified"));
+                let mut bytes = Vec::new();
+                let body = response.into_body().into_reader().take(MAX_LIST_BYTES as u64 + 1).read_to_end(&mut bytes);
+                return match body {
+                    Ok(_) => Fetched::List(FetchedList { bytes, etag, last_modified }),
+                    Err(error) => Fetched::Failed(format!("the answer broke off: {error}")),
+                };
+            }
+            304 if !(etag.is_empty() && last_modified.is_empty()) => return Fetched::Unchanged,
+            status @ (301 | 302 | 303 | 307 | 308) => match redirected(&url, &field("location")) {
+                Some(next) => url = next,
+                None => return Fetched::Failed(format!("the Location of the {status} cannot be followed")),
+            },
+            status => return Fetched::Failed(format!("the answer is {status}")),
+        }
+    }
+    Fetched::Failed(format!("more than {REDIRECTS} redirects"))
+}
+
+/// Where a redirect leads. From https never to http.
+fn redirected(from: &str, location: &str) -> Option<String> {
+    let (scheme, rest) = from.split_once("://")?;
+    let authority = rest.split('/').next()?;
+    if location.starts_with("https://") || scheme == "http" && location.starts_with("http://") {
+        return Some(location.to_owned());
+    }
+    let is_path = location.starts_with('/') && !location.starts_with("//");
+    is_path.then(|| format!("{scheme}://{authority}{location}"))
+}
+
+fn request(
+    url: &str,
+    etag: &str,
+    last_modified: &str,
+    deadline: Instant,
+) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    let agent = ureq::Agent::new_with_config(
+        ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_global(Some(left))
+            .timeout_connect(Some(CONNECT))
+            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
+            .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+            .build(),
+    );
+    let mut request = agent.get(url).header("accept", "application/json, text/plain;q=0.9, */*;q=0.5");
+    if !etag.is_empty() {
+        request = request.header("if-none-match", etag);
+    }
+    if !last_modified.is_empty() {
+        request = request.header("if-modified-since", last_modified);
+    }
+    request.call()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redirected;
+
+    #[test]
+    fn redirects_never_leave_tls() {
+        let to = |from: &str, location: &str| redirected(from, location).unwrap_or_default();
+        assert_eq!(to("https://a.example/x", "/y"), "https://a.example/y");
+        assert_eq!(to("https://a.example/x", "https://b.example/y"), "https://b.example/y");
+        assert_eq!(to("https://a.example/x", "http://b.example/y"), "");
+        assert_eq!(to("http://a.example/x", "http://b.example/y"), "http://b.example/y");
+        for refused in ["//b.example/y", "y", "", "file:///etc/passwd"] {
+            assert_eq!(to("https://a.example/x", refused), "", "{refused}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Key directories of Web Bot Auth, read: [`read_keys`]. A directory is a set of JSON Web Keys; only Ed25519 keys count
+//! (RFC 8037), and others are passed over. Must not know where a directory comes from.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+/// The longest directory that is read.
+const MAX_BYTES: usize = 64 * 1024;
+/// The most keys of one directory that count.
+const MAX_KEYS: usize = 64;
+/// Of RFC 9421 appendix B.1.4: anybody has its private half.
+const TEST_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
+/// Times above are milliseconds: some directories write these.
+const FAR: i64 = 100_000_000_000;
+
+/// Why a text is no key directory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// It is longer than any directory.
+    #[error("it is longer than {MAX_BYTES} octets")]
+    TooLong,
+    /// It is not a set of JSON Web Keys.
+    #[error("it is not a set of JSON Web Keys: {0}")]
+    NotASet(String),
+    /// No key in it can be used.
+    #[error("it has no Ed25519 key")]
+    NoKey,
+}
+
+/// A public key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicKey {
+    /// Its 32 octets.
+    pub octets: Vec<u8>,
+    /// The names by which a signature may call it: its thumbprint (RFC 7638), and its `kid` if it has one.
+    pub names: Vec<String>,
+    /// From when on it counts, in seconds since 1970.
+    pub not_before: Option<i64>,
+    /// Until when.
+    pub expires: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct Set {
+    keys: Vec<serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+struct Key {
+    kty: String,
+    crv: String,
+    x: String,
+    kid: Option<String>,
+    nbf: Option<i64>,
+    exp: Option<i64>,
+}
+
+/// The keys of a directory.
+///
+/// # Errors
+/// It is no directory, or has no key that can be used.
+pub fn read_keys(bytes: &[u8]) -> Result<Vec<PublicKey>, KeyError> {
+    if bytes.len() > MAX_BYTES {
+        return Err(KeyError::TooLong);
+    }
+    let set: Set = serde_json::from_slice(bytes).map_err(|error| KeyError::NotASet(error.to_string()))?;
+    let keys: Vec<PublicKey> = set.keys.into_iter().take(MAX_KEYS).filter_map(public_key).collect();
+    if keys.is_empty() { Err(KeyError::NoKey) } else { Ok(keys) }
+}
+
+/// `None` for a key of another kind: one of them must not take the others away.
+fn public_key(value: serde_json::Value) -> Option<PublicKey> {
+    let key: Key = serde_json::from_value(value).ok()?;
+    if key.kty != "OKP" || key.crv != "Ed25519" || key.x == TEST_KEY {
+        return None;
+    }
+    let octets = URL_SAFE_NO_PAD.decode(&key.x).ok().filter(|octets| octets.len() == 32)?;
+    let seconds = |time: i64| if time > FAR { time / 1_000 } else { time };
+    Some(PublicKey {
+        names: [Some(thumbprint(&octets)), key.kid].into_iter().flatten().collect(),
+        octets,
+        not_before: key.nbf.map(seconds),
+        expires: key.exp.map(seconds),
+    })
+}
+
+/// The name of a key by RFC 7638 and RFC 8037 appendix A.3.
+pub fn thumbprint(key: &[u8]) -> String {
+    let json = format!("{{\"crv\":\"Ed25519\",\"kty\":\"OKP\",\"x\":\"{}\"}}", URL_SAFE_NO_PAD.encode(key));
+    URL_SAFE_NO_PAD.encode(Sha256::digest(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KeyError, TEST_KEY, URL_SAFE_NO_PAD, read_keys, thumbprint};
+    use base64::Engine as _;
+
+    #[test]
+    fn the_thumbprint_is_that_of_rfc_8037() {
+        let key = URL_SAFE_NO_PAD.decode("11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo").expect("a key");
+        assert_eq!(thumbprint(&key), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
+    }
+
+    #[test]
+    fn keys_of_other_kinds_are_passed_over() {
+        let set = "{\"keys\": [{\"kty\": \"AKP\", \"alg\": \"ML-DSA-44\"}, {\"kty\": \"RSA\", \"n\": \"AQAB\"}, {\"kty\": \"OKP\", \
+                   \"crv\": \"Ed25519\", \"x\": \"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\", \"kid\": \"k\", \"exp\": \
+                   1800000000000}]}";
+        let keys = read_keys(set.as_bytes()).expect("keys");
+        assert_eq!((keys.len(), keys[0].names[1].as_str(), keys[0].expires), (1, "k", Some(1_800_000_000)));
+        let test_key = format!("{{\"keys\": [{{\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": \"{TEST_KEY}\"}}]}}");
+        assert_eq!(read_keys(test_key.as_bytes()), Err(KeyError::NoKey));
+        assert!(matches!(read_keys(b"<html>"), Err(KeyError::NotASet(_))));
+        assert_eq!(read_keys(&[b' '; 70_000]), Err(KeyError::TooLong));
+    }
+}

@@ -1,0 +1,229 @@
+//! What the registry says about proving each crawler, made ready for look-ups: [`KnownMeans`]. The facts are texts with
+//! remarks (`google.com (host must start google-proxy-)`); this is the one place that reads them. Must not know addresses
+//! of clients, nor how anything is fetched.
+
+use crate::crawlers::{Crawler, CrawlerIndex, Registry};
+use std::collections::BTreeMap;
+
+/// A remark of the registry on a host that may confirm a crawler and never refute it.
+const CONFIRMS_ONLY: &str = "absence proves nothing";
+/// The facts of a record that quotes the operator's own page. Others may confirm and never refute.
+const FROM_THE_OPERATOR: &str = "[D]";
+
+/// Where the keys of an agent are, below its origin.
+const DIRECTORY: &str = "/.well-known/http-message-signatures-directory";
+
+/// Whether a URL is that of a key directory; else it is that of a list of networks.
+pub fn is_directory(url: &str) -> bool {
+    url.ends_with(DIRECTORY)
+}
+
+/// Place of a list in [`KnownMeans::lists`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListIndex(pub u16);
+
+/// The host names of a crawler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPattern {
+    /// The end of the name, on the boundary of a label.
+    pub suffix: String,
+    /// The beginning of the name, where the operator says it.
+    pub start: String,
+}
+
+impl HostPattern {
+    /// Whether a name is one of these. Compares without case and without the dot of the root.
+    pub fn matches(&self, name: &str) -> bool {
+        let (name, suffix) = (name.strip_suffix('.').unwrap_or(name).as_bytes(), self.suffix.as_bytes());
+        let Some((before, end)) = name.len().checked_sub(suffix.len()).and_then(|at| name.split_at_checked(at)) else {
+            return false;
+        };
+        let starts =
+            name.get(..self.start.len()).is_some_and(|start| start.eq_ignore_ascii_case(self.start.as_bytes()));
+        end.eq_ignore_ascii_case(suffix) && matches!(before.last(), None | Some(b'.')) && starts
+    }
+}
+
+/// How one crawler can be proven.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Means {
+    /// Its published lists, as far as they can be read.
+    pub lists: Vec<ListIndex>,
+    /// Whether these are all that its operator publishes, by the operator's own word.
+    pub lists_are_whole: bool,
+    /// Whether its operator publishes addresses in a form that is not read here.
+    pub has_other_lists: bool,
+    /// The names of its hosts.
+    pub hosts: Vec<HostPattern>,
+    /// Whether an address without such a name is not the crawler's, by the operator's own word.
+    pub hosts_are_whole: bool,
+    /// Who signs its requests.
+    pub signer: Option<Signer>,
+}
+
+/// The agent that signs a crawler's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signer {
+    /// Its origin, without a slash at the end: `https://chatgpt.com`.
+    pub origin: String,
+    /// Its key directory.
+    pub directory: ListIndex,
+}
+
+impl Means {
+    fn of(crawler: &Crawler, mut list: impl FnMut(&str) -> ListIndex) -> Means {
+        let by_operator = crawler.source.starts_with(FROM_THE_OPERATOR);
+        let urls: Vec<&str> = crawler.ips.iter().filter_map(|written| list_url(written)).collect();
+        let hosts: Vec<HostPattern> = crawler.rdns.iter().filter_map(|written| host_pattern(written)).collect();
+        let confirms_only = crawler.rdns.iter().any(|written| written.contains(CONFIRMS_ONLY));
+        Means {
+            lists: urls.iter().map(|url| list(url)).collect(),
+            lists_are_whole: by_operator && !urls.is_empty() && urls.len() == crawler.ips.len(),
+            has_other_lists: urls.len() < crawler.ips.len(),
+            hosts_are_whole: by_operator && !confirms_only && !hosts.is_empty() && hosts.len() == crawler.rdns.len(),
+            hosts,
+            signer: crawler.signs.as_deref().and_then(signer_origin).map(|origin| {
+                let directory = list(&format!("{origin}{DIRECTORY}"));
+                Signer { origin: origin.to_owned(), directory }
+            }),
+        }
+    }
+
+    /// Whether a name is one of the crawler's hosts.
+    pub fn has_host(&self, name: &str) -> bool {
+        self.hosts.iter().any(|host| host.matches(name))
+    }
+}
+
+/// How every crawler of a registry can be proven.
+#[derive(Debug)]
+pub struct KnownMeans {
+    urls: Vec<String>,
+    by_crawler: Vec<Means>,
+}
+
+impl KnownMeans {
+    /// From the facts of a registry.
+    pub fn of(registry: &Registry) -> KnownMeans {
+        let mut places: BTreeMap<String, ListIndex> = BTreeMap::new();
+        let mut urls = Vec::new();
+        let mut list = |url: &str| {
+            *places.entry(url.to_owned()).or_insert_with(|| {
+                urls.push(url.to_owned());
+                ListIndex(u16::try_from(urls.len() - 1).unwrap_or(u16::MAX))
+            })
+        };
+        let by_crawler = registry.crawlers().iter().map(|crawler| Means::of(crawler, &mut list)).collect();
+        KnownMeans { urls, by_crawler }
+    }
+
+    /// The means of a crawler of this registry.
+    pub fn get(&self, crawler: CrawlerIndex) -> Option<&Means> {
+        self.by_crawler.get(usize::from(crawler.0))
+    }
+
+    /// The lists and key directories by their URLs.
+    pub fn lists(&self) -> impl Iterator<Item = (ListIndex, &str)> {
+        (0..).map(ListIndex).zip(self.urls.iter().map(String::as_str))
+    }
+
+    /// Whether a name is a host of any crawler: no other name is looked up.
+    pub fn is_host_of_any(&self, name: &str) -> bool {
+        self.by_crawler.iter().any(|means| means.has_host(name))
+    }
+}
+
+/// The URL of a list that can be read: JSON, or lines. Other remarks in brackets speak of pages, of parts of a list, or of
+/// the networks of a whole company.
+fn list_url(written: &str) -> Option<&str> {
+    let (url, remark) = written.split_once(' ').unwrap_or((written, ""));
+    let is_read = matches!(remark.trim(), "" | "(plain text)" | "(own shape)");
+    (url.starts_with("https://") && is_read).then_some(url)
+}
+
+/// `https://chatgpt.com (quoted-string form)`.
+fn signer_origin(written: &str) -> Option<&str> {
+    let origin = written.split(' ').next().unwrap_or_default().trim_end_matches('/');
+    let host = origin.strip_prefix("https://")?;
+    (!host.is_empty() && !host.contains('/')).then_some(origin)
+}
+
+/// `google.com (host must start google-proxy-)`, `search.you.com (host youbot-*)`.
+fn host_pattern(written: &str) -> Option<HostPattern> {
+    let (suffix, remark) = written.split_once(' ').unwrap_or((written, ""));
+    let remark = remark.trim().trim_start_matches('(').trim_end_matches(')');
+    let start = match remark.strip_prefix("host must start ").or_else(|| remark.strip_prefix("host ")) {
+        Some(start) => start.trim_end_matches('*'),
+        None if remark.is_empty() || remark.contains(CONFIRMS_ONLY) => "",
+        None => return None,
+    };
+    let is_name =
+        suffix.contains('.') && suffix.bytes().all(|octet| octet.is_ascii_alphanumeric() || b".-".contains(&octet));
+    is_name.then(|| HostPattern { suffix: suffix.to_owned(), start: start.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KnownMeans, host_pattern, list_url};
+    use crate::crawlers::Registry;
+
+    fn means(id: &str) -> super::Means {
+        let registry = Registry::builtin();
+        KnownMeans::of(registry).get(registry.find(id).expect(id)).expect(id).clone()
+    }
+
+    #[test]
+    fn every_fact_of_the_registry_is_read_or_known_to_be_of_another_shape() {
+        for crawler in Registry::builtin().crawlers() {
+            for written in &crawler.rdns {
+                assert!(host_pattern(written).is_some(), "{}: {written}", crawler.id);
+            }
+            for written in &crawler.ips {
+                let is_json_or_lines =
+                    !written.contains('(') || written.ends_with("(plain text)") || written.ends_with("(own shape)");
+                let is_read = written.starts_with("https://") && is_json_or_lines;
+                assert_eq!(list_url(written).is_some(), is_read, "{written}");
+            }
+        }
+        let known = KnownMeans::of(Registry::builtin());
+        assert!(known.lists().count() > 30 && known.lists().all(|(_, url)| !url.contains(' ')));
+    }
+
+    #[test]
+    fn agents_that_sign_have_a_key_directory() {
+        let registry = Registry::builtin();
+        let known = KnownMeans::of(registry);
+        for crawler in registry.crawlers().iter().filter(|crawler| crawler.signs.is_some()) {
+            let signer = means(&crawler.id).signer.unwrap_or_else(|| panic!("{}", crawler.id));
+            let (_, url) = known.lists().find(|(list, _)| *list == signer.directory).expect("a directory");
+            assert!(url.starts_with(&signer.origin) && super::is_directory(url), "{url}");
+        }
+        assert_eq!(means("googlebot").signer, None);
+    }
+
+    #[test]
+    fn names_of_hosts_end_on_the_boundary_of_a_label() {
+        let googlebot = means("googlebot");
+        for own in ["crawl-66-249-66-1.googlebot.com", "GEO-crawl.geo.GoogleBot.com.", "googlebot.com"] {
+            assert!(googlebot.has_host(own), "{own}");
+        }
+        for foreign in ["googlebot.com.evil.example", "notgooglebot.com", "com", "", ".", "xgooglebot.com."] {
+            assert!(!googlebot.has_host(foreign), "{foreign}");
+        }
+        let fetcher = means("feedfetcher-google");
+        assert!(fetcher.has_host("google-proxy-66-249-81-1.google.com"));
+        assert!(!fetcher.has_host("mail.google.com") && !fetcher.has_host("google-proxy-1.google.com.evil.example"));
+    }
+
+    #[test]
+    fn only_what_the_operator_says_in_full_may_refute() {
+        assert!(means("googlebot").hosts_are_whole && means("googlebot").lists_are_whole);
+        assert!(means("bingbot").lists_are_whole);
+        for confirmed_only in ["bytespider", "twitterbot", "linkedinbot"] {
+            let means = means(confirmed_only);
+            assert!(!means.hosts.is_empty() && !means.hosts_are_whole, "{confirmed_only}");
+        }
+        let amazonbot = means("amazonbot");
+        assert!(amazonbot.has_other_lists && amazonbot.lists.is_empty() && !amazonbot.lists_are_whole);
+    }
+}

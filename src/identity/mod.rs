@@ -1,0 +1,276 @@
+//! Proof that a crawler is the one that its user agent claims: [`Proofs`]. It looks up what is known of an address in
+//! published lists and in what reverse DNS said, verifies signatures, and says which [`Finding`] follows. Asking servers and DNS happens in
+//! threads of their own (feature `proxy`), never on the request path. Must not know policies beyond what their networks
+//! say, nor what becomes of a finding.
+
+mod keys;
+mod means;
+mod names;
+mod published;
+mod replays;
+mod signature;
+mod table;
+
+#[cfg(feature = "proxy")]
+pub mod dns;
+#[cfg(feature = "proxy")]
+pub mod fetch;
+#[cfg(feature = "proxy")]
+pub mod refresh;
+#[cfg(feature = "proxy")]
+pub mod verify;
+#[cfg(feature = "proxy")]
+pub mod worker;
+
+pub use keys::{KeyError, PublicKey, read_keys, thumbprint};
+pub use means::{HostPattern, KnownMeans, ListIndex, Means, Signer, is_directory};
+pub use names::{AddressNames, NamesSay, Queue};
+pub use published::{Disbelief, FRESH, FetchedList, KnownList, ListChange, ListsSay, PublishedLists};
+pub use signature::{SignatureSays, Signed, verify};
+pub use table::NetworkTable;
+
+use replays::Replays;
+
+use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::state::{Facts, StateStore};
+use crate::time::Timestamp;
+use crate::verdict::{Identity, Proof, is_public};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is proven of a claim, and by what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Finding {
+    /// What is proven.
+    pub identity: Identity,
+    /// What that rests on.
+    pub proof: Proof,
+    /// Why the signature of the request proves nothing, if it has one.
+    pub signature: Option<&'static str>,
+}
+
+impl Finding {
+    fn new(identity: Identity, proof: Proof) -> Finding {
+        Finding { identity, proof, signature: None }
+    }
+}
+
+/// A claim from an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed<'a> {
+    /// The crawler.
+    pub claim: Claim,
+    /// Where the request comes from.
+    pub address: Option<IpAddr>,
+    /// Whether the address may prove an impostor. It may not where it may be that of a proxy that nobody declared.
+    pub may_accuse: bool,
+    /// What the networks of the policy say.
+    pub by_policy: Identity,
+    /// The request with its signature, if it has one.
+    pub signed: Option<Signed<'a>>,
+}
+
+/// What is used for proof, beside reverse DNS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Published lists of networks.
+    pub lists: bool,
+    /// Signatures of requests.
+    pub signatures: bool,
+}
+
+/// Everything that is known for proving crawlers.
+pub struct Proofs {
+    /// What the registry says.
+    pub means: KnownMeans,
+    /// The published lists.
+    pub lists: PublishedLists,
+    /// What reverse DNS said.
+    pub names: AddressNames,
+    replays: Replays,
+    uses: Uses,
+    left_out: AtomicU64,
+}
+
+impl Proofs {
+    /// With what the state store remembers. `queue` takes addresses for reverse DNS, where that is asked.
+    pub fn new(registry: &Registry, facts: &Facts, store: &StateStore, uses: Uses, queue: Option<Queue>) -> Proofs {
+        let means = KnownMeans::of(registry);
+        Proofs {
+            lists: PublishedLists::new(&means, &facts.network_lists, store.clone()),
+            names: AddressNames::new(queue, &facts.address_proofs, store.clone()),
+            means,
+            replays: Replays::default(),
+            uses,
+            left_out: AtomicU64::new(0),
+        }
+    }
+
+    /// Proofs where neither lists nor DNS are used: the networks of the policy decide alone.
+    pub fn none(registry: &Registry) -> Proofs {
+        Proofs::new(registry, &Facts::default(), &StateStore::in_memory_only().0, Uses::default(), None)
+    }
+
+    /// Whether anything can prove a claim here, beside the networks of the policy.
+    pub fn can_prove(&self, claim: Claim) -> bool {
+        self.usable(claim).is_some()
+    }
+
+    /// The means of a claim, if any of them is in use here.
+    fn usable(&self, claim: Claim) -> Option<&Means> {
+        let Claim::Known(crawler) = claim else { return None };
+        let means = self.means.get(crawler)?;
+        let by_list = self.uses.lists && !means.lists.is_empty();
+        let by_signature = self.uses.signatures && means.signer.is_some();
+        (by_list || by_signature || self.asks_dns(means)).then_some(means)
+    }
+
+    fn asks_dns(&self, means: &Means) -> bool {
+        self.names.asks() && !means.hosts.is_empty()
+    }
+
+    /// What is known of a claim now. Where that is not enough, and the answer of DNS can help, it is asked for.
+    pub fn check(&self, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
+        let finding = self.find(claimed, now, true);
+        let Some(means) = self.usable(claimed.claim) else { return finding };
+        let is_verified_by_list = finding.identity == Identity::Verified
+            && matches!(finding.proof, Proof::Networks | Proof::List | Proof::Signature);
+        let asked =
+            claimed.address.filter(|address| !is_verified_by_list && self.asks_dns(means) && is_public(*address));
+        if asked.is_some_and(|address| self.names.ask(address, now)) {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+        finding
+    }
+
+    /// What is known of a claim now. Asks for nothing.
+    pub fn peek(&self, claimed: &Claimed<'_>, now: Timestamp) -> Finding {
+        self.find(claimed, now, false)
+    }
+
+    fn find(&self, claimed: &Claimed<'_>, now: Timestamp, leaves_traces: bool) -> Finding {
+        let by_policy = match claimed.by_policy {
+            identity @ (Identity::Verified | Identity::Impostor) => Finding::new(identity, Proof::Networks),
+            identity => Finding::new(identity, Proof::None),
+        };
+        let (Some(means), Some(address)) = (self.usable(claimed.claim), claimed.address) else { return by_policy };
+        if by_policy.identity == Identity::Verified {
+            return by_policy;
+        }
+        let verified = |proof| Finding::new(Identity::Verified, proof);
+        let lists = if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing };
+        let asked = self.asks_dns(means) && is_public(address);
+        let names = if asked { self.names.say(means, address, now) } else { NamesSay::Nothing };
+        match (&lists, &names) {
+            (ListsSay::Inside(_), _) => return verified(Proof::List),
+            (_, NamesSay::Confirmed { .. }) => return verified(Proof::ReverseDns),
+            _ => {}
+        }
+        let signature = match self.check_signature(claimed, means, now, leaves_traces) {
+            Ok(()) => return verified(Proof::Signature),
+            Err(why) => why,
+        };
+        let accused = if claimed.may_accuse && is_public(address) {
+            self.accusation(means, by_policy.identity == Identity::Impostor, &lists, &names)
+        } else {
+            None
+        };
+        let found = match accused {
+            Some(proof) => Finding::new(Identity::Impostor, proof),
+            None => Finding::new(Identity::Pending, Proof::None),
+        };
+        Finding { signature, ..found }
+    }
+
+    /// Whether the request carries a good signature of the crawler's agent that no other address has shown. The error says
+    /// why not, if there is a signature.
+    fn check_signature(
+        &self,
+        claimed: &Claimed<'_>,
+        means: &Means,
+        now: Timestamp,
+        leaves_traces: bool,
+    ) -> Result<(), Option<&'static str>> {
+        let signed = claimed.signed.as_ref().filter(|_| self.uses.signatures);
+        let (Some(signed), Some(signer), Some(address)) = (signed, &means.signer, claimed.address) else {
+            return Err(None);
+        };
+        let known = self.lists.get(signer.directory);
+        let keys = known.as_ref().map_or(&[][..], |known| known.keys.as_slice());
+        match verify(signed, &signer.origin, keys, now) {
+            SignatureSays::Verified { expires } => {
+                let times = (now, expires);
+                let is_first = self.replays.is_first(signed.fields.signature, address, times, leaves_traces);
+                if is_first { Ok(()) } else { Err(Some("another address has shown the same signature")) }
+            }
+            SignatureSays::UnknownKey => {
+                if leaves_traces {
+                    self.lists.want(signer.directory);
+                }
+                Err(Some("the key is not in the directory of the agent"))
+            }
+            SignatureSays::Invalid(why) | SignatureSays::Nothing(why) => Err(Some(why)),
+        }
+    }
+
+    /// What proves that the address is not the crawler's, if anything does. A list needs reverse DNS to agree where the
+    /// crawler has host names. Reverse DNS alone is enough where the operator documents it and publishes no list.
+    fn accusation(&self, means: &Means, outside_policy: bool, lists: &ListsSay, names: &NamesSay) -> Option<Proof> {
+        let is_refuted = matches!(names, NamesSay::Refuted { .. });
+        let agrees = is_refuted || means.hosts.is_empty();
+        // The owner's own list decides alone where DNS is not asked.
+        if outside_policy && (agrees || !self.asks_dns(means)) {
+            return Some(Proof::Networks);
+        }
+        if *lists == ListsSay::Outside && agrees {
+            return Some(if is_refuted { Proof::ListAndReverseDns } else { Proof::List });
+        }
+        let publishes_lists = !means.lists.is_empty() || means.has_other_lists;
+        (is_refuted && means.hosts_are_whole && !publishes_lists).then_some(Proof::ReverseDns)
+    }
+
+    /// How many addresses were not asked about, because too many waited.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
+
+    /// Why a finding is as it is, in words: what each means says about the address.
+    pub fn evidence(&self, crawler: CrawlerIndex, address: IpAddr, now: Timestamp) -> Vec<String> {
+        let Some(means) = self.means.get(crawler) else { return Vec::new() };
+        let mut lines = Vec::new();
+        if self.uses.lists {
+            lines.extend(means.lists.iter().map(|list| self.list_evidence(*list, address, now)));
+        }
+        if self.asks_dns(means) && is_public(address) {
+            lines.push(match self.names.say(means, address, now) {
+                NamesSay::Confirmed { name, at } => format!("reverse DNS: {name} leads back to the address ({at})"),
+                NamesSay::Refuted { first, last } => {
+                    format!("reverse DNS: no name of the crawler, by two answers ({first} and {last})")
+                }
+                NamesSay::Doubted { at } => {
+                    format!("reverse DNS: no name of the crawler, by one answer ({at}); a second one decides")
+                }
+                NamesSay::Nothing => "reverse DNS: no answer yet".to_owned(),
+            });
+        }
+        lines
+    }
+
+    fn list_evidence(&self, list: ListIndex, address: IpAddr, now: Timestamp) -> String {
+        let url = self.lists.url(list);
+        let Some(known) = self.lists.get(list) else { return format!("{url}: not known yet") };
+        let age = if known.is_fresh(now) { "" } else { ", too old to accuse" };
+        match known.table.network_of(address) {
+            Some(network) => format!("{url}: inside {network} (checked {})", known.checked),
+            None if !known.table.covers_kind_of(address) => {
+                format!("{url}: it has no networks of this kind (checked {}{age})", known.checked)
+            }
+            None => format!("{url}: outside (checked {}{age})", known.checked),
+        }
+    }
+}
+
+#[cfg(test)]
+mod signature_tests;
+#[cfg(test)]
+mod tests;

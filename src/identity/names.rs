@@ -1,0 +1,272 @@
+//! What DNS said of the addresses of claimants: [`AddressNames`], a bounded table by address. One answer serves every
+//! crawler, because it says which names an address has, and not whose it is. A request only looks here, and puts an
+//! address that is not known into the queue of whoever asks DNS. Must not know how DNS is asked.
+//!
+//! An address is in one of these states:
+//! - `Asked`: it waits for DNS. An answer moves it to `Answered`, a failure to `Failed`. After a minute it may be asked
+//!   again, should its question have been lost.
+//! - `Answered`: DNS gave a definite answer, with names or without. The next question moves it to `Asked`.
+//! - `Failed`: DNS gave no answer. It may be asked again after a minute.
+//!
+//! `Asked` and `Failed` keep the last answer: a failure takes nothing away.
+
+use super::means::Means;
+use crate::bounded::{Bounded, Ends};
+use crate::state::{AddressProof, AsWritten, Fact, StateStore};
+use crate::time::Timestamp;
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Two definite answers this far apart refute a crawler. One alone may be the moment in which an operator changes a zone.
+const APART: Duration = Duration::from_secs(600);
+/// How long an answer with a name counts, by the time to live that DNS says.
+const CONFIRMED: (Duration, Duration) = (Duration::from_secs(3_600), Duration::from_secs(86_400));
+/// How long an answer without a name counts. The second one is to come soon.
+const WITHOUT: (Duration, Duration) = (APART, Duration::from_secs(6 * 3_600));
+/// How long a name still counts while it is asked again.
+const GRACE: Duration = Duration::from_secs(86_400);
+/// How long an address without a name is remembered after its answer, so that the next answer is the second one.
+const REMEMBERED: Duration = Duration::from_secs(86_400);
+/// How long a question may be on its way, and how long a failure keeps the next one from being asked.
+const PAUSE: Duration = Duration::from_secs(60);
+/// So many refuted addresses are stored: clients choose how many there are.
+const MOST_STORED: usize = 10_000;
+
+/// A definite answer of DNS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The names that lead back to the address, of those that are hosts of any crawler.
+    pub names: Arc<[String]>,
+    /// The first of the answers that said so one after the other.
+    pub first: Timestamp,
+    /// The last of them.
+    pub last: Timestamp,
+    /// Until when it counts.
+    pub until: Timestamp,
+}
+
+impl Answer {
+    /// An answer of now, after the one before.
+    fn new(names: Vec<String>, ttl: Duration, before: Option<&Answer>, now: Timestamp) -> Answer {
+        let first =
+            before.filter(|before| *before.names == *names && before.last <= now).map_or(now, |before| before.first);
+        let (least, most) = if names.is_empty() { WITHOUT } else { CONFIRMED };
+        // What was said once may be wrong: it is asked again as soon as that counts as a second time.
+        let ttl = if names.is_empty() && first == now { APART } else { ttl.clamp(least, most) };
+        Answer { names: names.into(), first, last: now, until: now.plus(ttl) }
+    }
+
+    /// Whether two answers say it that are far enough apart.
+    fn is_repeated(&self) -> bool {
+        self.last.since(self.first) >= APART
+    }
+
+    fn forgotten(&self) -> Timestamp {
+        self.until.plus(if self.names.is_empty() { REMEMBERED } else { GRACE })
+    }
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Asked { at: Timestamp, before: Option<Answer> },
+    Answered(Answer),
+    Failed { at: Timestamp, before: Option<Answer> },
+}
+
+impl State {
+    fn answer(&self) -> Option<&Answer> {
+        match self {
+            State::Answered(answer) => Some(answer),
+            State::Asked { before, .. } | State::Failed { before, .. } => before.as_ref(),
+        }
+    }
+
+    fn may_be_asked(&self, now: Timestamp) -> bool {
+        match self {
+            // Both ways: a clock that was set back is not to be waited for.
+            State::Asked { at, .. } | State::Failed { at, .. } => now.0.abs_diff(at.0) >= PAUSE.as_secs(),
+            State::Answered(answer) => now >= answer.until || now < answer.last,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    address: IpAddr,
+    state: State,
+}
+
+impl Ends for Entry {
+    type Moment = Timestamp;
+
+    fn ends(&self) -> Timestamp {
+        let pause = match &self.state {
+            State::Asked { at, .. } | State::Failed { at, .. } => at.plus(PAUSE),
+            State::Answered(_) => Timestamp(i64::MIN),
+        };
+        self.state.answer().map_or(pause, |answer| answer.forgotten().max(pause))
+    }
+}
+
+/// What DNS says about an address and a crawler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamesSay {
+    /// The address has this name, which is one of the crawler's hosts, and the name leads back to the address.
+    Confirmed {
+        /// The name.
+        name: String,
+        /// When DNS said it last.
+        at: Timestamp,
+    },
+    /// Two definite answers, far enough apart, gave no such name.
+    Refuted {
+        /// When DNS said it first.
+        first: Timestamp,
+        /// When DNS said it last.
+        last: Timestamp,
+    },
+    /// One definite answer gave no such name.
+    Doubted {
+        /// When.
+        at: Timestamp,
+    },
+    /// There is no answer yet, or none that still counts.
+    Nothing,
+}
+
+/// Puts an address into the queue of whoever asks DNS. Says whether there was room.
+pub type Queue = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// The table.
+pub struct AddressNames {
+    table: Bounded<Entry>,
+    /// `None` where DNS is not asked.
+    queue: Option<Queue>,
+    store: StateStore,
+    /// The refuted addresses in the store, the oldest first.
+    stored: Mutex<VecDeque<IpAddr>>,
+}
+
+impl AddressNames {
+    /// With what the state store remembers. Without a queue DNS is never asked, and nothing counts.
+    pub fn new(queue: Option<Queue>, remembered: &[(Timestamp, AddressProof)], store: StateStore) -> AddressNames {
+        let names = AddressNames { table: Bounded::default(), queue, store, stored: Mutex::default() };
+        for (_, proof) in remembered {
+            let Ok(address) = proof.address.parse::<IpAddr>() else { continue };
+            let listed = proof.names.split(' ').filter(|name| !name.is_empty()).map(str::to_owned);
+            let answer = Answer { names: listed.collect(), first: proof.first, last: proof.last, until: proof.until.0 };
+            if answer.names.is_empty() {
+                names.note_stored(address, proof.last);
+            }
+            let entry = Entry { address, state: State::Answered(answer) };
+            names.table.insert(names.table.hash(address), entry, proof.last);
+        }
+        names
+    }
+
+    /// Whether DNS is asked.
+    pub fn asks(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// How many addresses are known or asked about.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// What is known of an address as a crawler's. Changes nothing.
+    pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
+        let look = |entry: &Entry| {
+            (entry.address == address).then(|| entry.state.answer().map(|answer| judged(answer, means, now)))
+        };
+        self.table.look(self.table.hash(address), look).flatten().unwrap_or(NamesSay::Nothing)
+    }
+
+    /// Asks DNS about an address that is not known, or not any more. Says whether an address had to be left out because
+    /// too many wait.
+    pub fn ask(&self, address: IpAddr, now: Timestamp) -> bool {
+        let Some(queue) = &self.queue else { return false };
+        let hash = self.table.hash(address);
+        let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.clone()));
+        if before.as_ref().is_some_and(|state| !state.may_be_asked(now)) {
+            return false;
+        }
+        let answer = before.as_ref().and_then(|state| state.answer().cloned());
+        // Into the table first: the answer may come before this thread goes on.
+        self.table.insert(hash, Entry { address, state: State::Asked { at: now, before: answer } }, now);
+        let has_room = queue(address);
+        if !has_room {
+            match before {
+                Some(state) => self.table.insert(hash, Entry { address, state }, now),
+                None => self.table.remove(hash),
+            }
+        }
+        !has_room
+    }
+
+    /// DNS gave a definite answer.
+    pub fn answered(&self, address: IpAddr, names: Vec<String>, ttl: Duration, now: Timestamp) {
+        let hash = self.table.hash(address);
+        let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.answer().cloned()));
+        let answer = Answer::new(names, ttl, before.flatten().as_ref(), now);
+        if !answer.names.is_empty() || answer.is_repeated() {
+            self.keep(address, &answer, now);
+        }
+        self.table.insert(hash, Entry { address, state: State::Answered(answer) }, now);
+    }
+
+    /// DNS gave no answer.
+    pub fn failed(&self, address: IpAddr, now: Timestamp) {
+        let hash = self.table.hash(address);
+        let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.answer().cloned()));
+        self.table.insert(hash, Entry { address, state: State::Failed { at: now, before: before.flatten() } }, now);
+    }
+
+    /// Tells the state store. Of refuted addresses it keeps the last ones.
+    fn keep(&self, address: IpAddr, answer: &Answer, now: Timestamp) {
+        let proof = AddressProof {
+            address: address.to_string(),
+            names: answer.names.join(" "),
+            first: answer.first,
+            last: answer.last,
+            until: AsWritten(answer.until),
+        };
+        self.store.put([Fact::set(now, proof)]);
+        if answer.names.is_empty() {
+            self.note_stored(address, now);
+        }
+    }
+
+    fn note_stored(&self, address: IpAddr, now: Timestamp) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        stored.retain(|other| *other != address);
+        stored.push_back(address);
+        if stored.len() > MOST_STORED
+            && let Some(oldest) = stored.pop_front()
+        {
+            let (address, names, until) = (oldest.to_string(), String::new(), AsWritten(now));
+            self.store.put([Fact::removed(now, AddressProof { address, names, first: now, last: now, until })]);
+        }
+    }
+}
+
+fn judged(answer: &Answer, means: &Means, now: Timestamp) -> NamesSay {
+    if now > answer.forgotten() {
+        return NamesSay::Nothing;
+    }
+    if let Some(name) = answer.names.iter().find(|name| means.has_host(name)) {
+        return NamesSay::Confirmed { name: name.clone(), at: answer.last };
+    }
+    match (now <= answer.until, answer.is_repeated()) {
+        (false, _) => NamesSay::Nothing,
+        (true, true) => NamesSay::Refuted { first: answer.first, last: answer.last },
+        (true, false) => NamesSay::Doubted { at: answer.last },
+    }
+}

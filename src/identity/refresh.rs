@@ -1,0 +1,295 @@
+//! Keeping published lists up to date: [`Refresher`] takes each list from its server, a mirror or a file when it is due,
+//! and [`start`] gives it a thread. Must not know requests, nor how a list is believed: [`PublishedLists::take`] decides.
+//!
+//! A list is due a day after its server last said that it is so, with some jitter. After a failure it is due in five
+//! minutes, then in twice that, up to six hours. Files are looked at every minute.
+
+use super::Proofs;
+use super::fetch::{Fetched, fetch};
+use super::means::{ListIndex, is_directory};
+use super::published::{FetchedList, ListChange, PublishedLists};
+use crate::clock::Clock;
+use crate::settings::{IdentitySettings, ListSettings};
+use crate::time::Timestamp;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const FILES: Duration = Duration::from_secs(60);
+const FIRST_RETRY: Duration = Duration::from_secs(300);
+const LAST_RETRY: Duration = Duration::from_secs(6 * 3_600);
+/// So many lists are fetched at a time.
+const AT_ONCE: usize = 8;
+/// The longest wait: the clock may be set meanwhile.
+const LONGEST: Duration = Duration::from_secs(5);
+/// How long an update that somebody asked for may take.
+const UPDATE: Duration = Duration::from_secs(100);
+
+/// What became of one list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListUpdate {
+    /// Where it is published.
+    pub url: String,
+    /// What came of it.
+    pub result: UpdateResult,
+    /// How many networks the list has that counts now, or keys the directory.
+    pub networks: usize,
+    /// Networks that are new.
+    pub added: Vec<IpNet>,
+    /// Networks that are gone.
+    pub removed: Vec<IpNet>,
+    /// Why the former list, if there is one, still counts.
+    pub error: Option<String>,
+}
+
+/// What came of looking for a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UpdateResult {
+    /// There is a list that differs from the former one.
+    Changed,
+    /// It is as it was.
+    Unchanged,
+    /// It could not be had.
+    Unreachable,
+    /// It was had and is not believed.
+    Refused,
+}
+
+/// Takes one list from where the settings say, now.
+pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now: Timestamp) -> ListUpdate {
+    let url = lists.url(list).to_owned();
+    let known = lists.get(list);
+    let of_known = |text: fn(&super::KnownList) -> &String| known.as_deref().map_or("", |known| text(known).as_str());
+    let (etag, last_modified) = (of_known(|known| &known.etag), of_known(|known| &known.last_modified));
+    let (fetched, checked) = match from {
+        ListSettings::Directory(directory) => file(&directory.join(file_name(&url)), last_modified, now),
+        ListSettings::Mirror(mirror) => (fetch(&format!("{mirror}/{}", file_name(&url)), etag, last_modified), now),
+        ListSettings::Published | ListSettings::Off => (fetch(&url, etag, last_modified), now),
+    };
+    let mut result = ListUpdate {
+        url,
+        result: UpdateResult::Unchanged,
+        networks: known.as_ref().map_or(0, |known| known.entries()),
+        added: Vec::new(),
+        removed: Vec::new(),
+        error: None,
+    };
+    match fetched {
+        Fetched::Unchanged => lists.unchanged(list, checked),
+        Fetched::Failed(error) => (result.result, result.error) = (UpdateResult::Unreachable, Some(error)),
+        Fetched::List(fetched) => match lists.take(list, fetched, checked) {
+            Ok(ListChange { added, removed, networks, is_new }) => {
+                result.result = if is_new { UpdateResult::Changed } else { UpdateResult::Unchanged };
+                (result.added, result.removed, result.networks) = (added, removed, networks);
+            }
+            Err(error) => (result.result, result.error) = (UpdateResult::Refused, Some(error.to_string())),
+        },
+    }
+    result
+}
+
+/// A file as a server would give it: its time of change stands for `Last-Modified`, and for the time of the check.
+fn file(path: &Path, last_modified: &str, now: Timestamp) -> (Fetched, Timestamp) {
+    let read = || {
+        let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
+        let date = changed.to_http_date();
+        if date == last_modified {
+            return Ok((Fetched::Unchanged, changed));
+        }
+        let fetched = FetchedList { bytes: fs::read(path)?, etag: String::new(), last_modified: date };
+        Ok((Fetched::List(fetched), changed))
+    };
+    read().unwrap_or_else(|error: io::Error| (Fetched::Failed(format!("{}: {error}", path.display())), now))
+}
+
+/// Where the copy of a list is, below a directory or a mirror: `openai.com/gptbot.json`.
+pub fn file_name(url: &str) -> &str {
+    url.trim_start_matches("https://").trim_end_matches('/')
+}
+
+/// Asks the thread for an update of all lists.
+#[derive(Clone, Debug)]
+pub struct UpdateHandle(SyncSender<SyncSender<Vec<ListUpdate>>>);
+
+impl UpdateHandle {
+    /// Updates all lists now and waits for it. `None` where that takes too long.
+    pub fn update(&self) -> Option<Vec<ListUpdate>> {
+        let (done, updates) = sync_channel(1);
+        self.0.try_send(done).ok()?;
+        updates.recv_timeout(UPDATE).ok()
+    }
+}
+
+/// Starts the thread.
+///
+/// # Errors
+/// It cannot be started.
+pub fn start(refresher: Refresher) -> io::Result<UpdateHandle> {
+    let (sender, requests) = sync_channel(1);
+    thread::Builder::new().name("network-lists".into()).spawn(move || refresher.run(&requests))?;
+    Ok(UpdateHandle(sender))
+}
+
+/// Updates lists when they are due.
+pub struct Refresher {
+    proofs: Arc<Proofs>,
+    from: ListSettings,
+    clock: Clock,
+    due: Vec<Due>,
+    random: RandomState,
+}
+
+struct Due {
+    list: ListIndex,
+    at: Timestamp,
+    tried: Timestamp,
+    failures: u32,
+}
+
+impl Refresher {
+    /// Of lists from where the settings say, and of key directories where signatures are verified.
+    pub fn new(proofs: Arc<Proofs>, settings: &IdentitySettings, clock: Clock) -> Refresher {
+        let random = RandomState::new();
+        let from = settings.lists.clone();
+        let is_file = matches!(from, ListSettings::Directory(_));
+        let is_used = |url: &str| match is_directory(url) {
+            true => settings.signatures && (settings.outgoing || is_file),
+            false => from != ListSettings::Off,
+        };
+        let due = proofs.lists.all().filter(|(_, url)| is_used(url)).map(|(list, _)| {
+            let known = proofs.lists.get(list).filter(|_| !is_file);
+            let at = known.map_or(Timestamp(i64::MIN), |known| known.checked.plus(spread(&random, list, DAY)));
+            Due { list, at, tried: Timestamp(i64::MIN), failures: 0 }
+        });
+        let due = due.collect();
+        Refresher { proofs, from, clock, due, random }
+    }
+
+    fn run(mut self, requests: &Receiver<SyncSender<Vec<ListUpdate>>>) {
+        loop {
+            self.update(false);
+            let now = self.clock.moment().now;
+            let next = self.due.iter().map(|due| due.at.since(now)).min().unwrap_or(LONGEST);
+            match requests.recv_timeout(next.clamp(Duration::from_millis(50), LONGEST)) {
+                Ok(done) => {
+                    // Whoever asked may have gone.
+                    let _ = done.send(self.update(true));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Updates what is due, or everything.
+    fn update(&mut self, all: bool) -> Vec<ListUpdate> {
+        let now = self.clock.moment().now;
+        let is_due = |due: &&Due| all || due.at <= now || self.is_wanted(due, now);
+        let wanted: Vec<ListIndex> = self.due.iter().filter(is_due).map(|due| due.list).collect();
+        let mut updates = Vec::new();
+        for some in wanted.chunks(AT_ONCE) {
+            let (lists, from) = (&self.proofs.lists, &self.from);
+            let together = thread::scope(|scope| {
+                let started: Vec<_> = some.iter().map(|list| scope.spawn(|| update(lists, *list, from, now))).collect();
+                // A thread that panicked has said so.
+                started.into_iter().map(|thread| thread.join().ok()).collect::<Vec<_>>()
+            });
+            for (list, update) in some.iter().zip(together) {
+                self.settle(*list, update.as_ref(), now);
+                updates.extend(update);
+            }
+        }
+        tell(&updates);
+        updates
+    }
+
+    /// Whether a request asked for keys that may be new, and it is not too soon.
+    fn is_wanted(&self, due: &Due, now: Timestamp) -> bool {
+        self.proofs.lists.is_wanted(due.list) && now >= due.tried.plus(FIRST_RETRY)
+    }
+
+    fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) {
+        let is_file = matches!(self.from, ListSettings::Directory(_));
+        let Some(due) = self.due.iter_mut().find(|due| due.list == list) else { return };
+        let succeeded =
+            update.is_some_and(|update| matches!(update.result, UpdateResult::Changed | UpdateResult::Unchanged));
+        due.tried = now;
+        due.failures = if succeeded { 0 } else { due.failures + 1 };
+        let wait = match (is_file, due.failures) {
+            (true, _) => FILES,
+            (false, 0) => DAY,
+            (false, failures) => (FIRST_RETRY * 2u32.pow((failures - 1).min(10))).min(LAST_RETRY),
+        };
+        due.at = now.plus(spread(&self.random, list, wait));
+    }
+}
+
+/// A time between nine and eleven tenths of this one, so that servers are not asked by everybody at once.
+fn spread(random: &RandomState, list: ListIndex, time: Duration) -> Duration {
+    let part = (random.hash_one(list) % 1_000) as f64 / 5_000.0;
+    time.mul_f64(0.9 + part)
+}
+
+/// Says in the log what changed. What could not be had is one line, because an outage concerns all lists.
+fn tell(updates: &[ListUpdate]) {
+    for update in updates {
+        let ListUpdate { url, networks, added, removed, .. } = update;
+        let error = update.error.as_deref().unwrap_or_default();
+        match update.result {
+            UpdateResult::Changed => {
+                tracing::info!(
+                    url,
+                    networks,
+                    added = added.len(),
+                    removed = removed.len(),
+                    "a list of networks changed"
+                );
+            }
+            UpdateResult::Refused => {
+                tracing::warn!(url, "a list of networks is not believed: {error}; crawlgate keeps the former list");
+            }
+            UpdateResult::Unchanged | UpdateResult::Unreachable => {}
+        }
+    }
+    let unreachable: Vec<&ListUpdate> =
+        updates.iter().filter(|update| update.result == UpdateResult::Unreachable).collect();
+    if let Some(first) = unreachable.first() {
+        tracing::warn!(
+            lists = unreachable.len(),
+            "cannot read lists of networks, the first is {}: {}; crawlgate goes by the former lists and tries again",
+            first.url,
+            first.error.as_deref().unwrap_or_default()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RandomState, file_name, spread};
+    use crate::identity::ListIndex;
+    use std::time::Duration;
+
+    #[test]
+    fn copies_are_named_after_the_url() {
+        assert_eq!(file_name("https://openai.com/gptbot.json"), "openai.com/gptbot.json");
+        assert_eq!(file_name("https://www.cloudflare.com/ips-v4/"), "www.cloudflare.com/ips-v4");
+    }
+
+    #[test]
+    fn lists_are_due_at_different_times() {
+        let random = RandomState::new();
+        let times: std::collections::BTreeSet<Duration> =
+            (0..50).map(|list| spread(&random, ListIndex(list), Duration::from_secs(1_000))).collect();
+        assert!(times.len() > 20);
+        assert!(times.iter().all(|time| (900..=1_100).contains(&time.as_secs())));
+    }
+}

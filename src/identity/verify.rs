@@ -1,0 +1,78 @@
+//! Forward-confirmed reverse DNS of one address: [`confirm`]. The names of the address are asked for, and each that is a
+//! host of a crawler has to lead back to the address. Must not know who claims what, nor what follows from the result.
+
+use super::dns::{Dns, DnsAnswer};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// So many names of one address are looked at. The address of an honest crawler has one.
+const MOST_NAMES: usize = 8;
+
+/// What DNS said of an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// A definite answer: the names that are of a crawler and lead back to the address, for so long.
+    Definite(Vec<String>, Duration),
+    /// Nothing definite.
+    Failed(String),
+}
+
+/// One question and its answer, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What was asked.
+    pub asked: String,
+    /// What was said.
+    pub said: String,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Asks for the names of an address and for their addresses. `is_wanted` says which names are hosts of a crawler: no
+/// other name is looked up, because whoever owns an address chooses its names. `note` gets each step.
+pub async fn confirm(
+    dns: &Dns,
+    address: IpAddr,
+    is_wanted: &(dyn Fn(&str) -> bool + Send + Sync),
+    note: &mut (dyn FnMut(Step) + Send),
+) -> Confirmation {
+    let began = Instant::now();
+    let names = dns.names_of(address).await;
+    note(Step { asked: format!("reverse DNS of {address}"), said: said(&names), took: began.elapsed() });
+    let (names, mut ttl) = match names {
+        DnsAnswer::Records(names, ttl) => (names, ttl),
+        DnsAnswer::Nothing(ttl) => return Confirmation::Definite(Vec::new(), ttl),
+        DnsAnswer::Failed(error) => return Confirmation::Failed(error),
+    };
+    if names.len() > MOST_NAMES {
+        return Confirmation::Failed(format!("the address has {} names", names.len()));
+    }
+    let (mut confirmed, mut failure) = (Vec::new(), None);
+    for name in names.iter().map(|name| name.strip_suffix('.').unwrap_or(name)).filter(|name| is_wanted(name)) {
+        let began = Instant::now();
+        let addresses = dns.addresses_of(name, address).await;
+        note(Step { asked: format!("addresses of {name}"), said: said(&addresses), took: began.elapsed() });
+        match addresses {
+            DnsAnswer::Records(addresses, of_addresses) => {
+                ttl = ttl.min(of_addresses);
+                if addresses.contains(&address) {
+                    confirmed.push(name.to_ascii_lowercase());
+                }
+            }
+            DnsAnswer::Nothing(of_nothing) => ttl = ttl.min(of_nothing),
+            DnsAnswer::Failed(error) => failure = Some(error),
+        }
+    }
+    match failure {
+        Some(error) if confirmed.is_empty() => Confirmation::Failed(error),
+        _ => Confirmation::Definite(confirmed, ttl),
+    }
+}
+
+fn said<T: ToString>(answer: &DnsAnswer<T>) -> String {
+    match answer {
+        DnsAnswer::Records(records, _) => records.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        DnsAnswer::Nothing(_) => "nothing".to_owned(),
+        DnsAnswer::Failed(error) => format!("no answer: {error}"),
+    }
+}

@@ -1,0 +1,81 @@
+//! The thread that asks DNS about addresses in the queue: [`queue`] makes the queue, [`start`] the thread. It asks about a
+//! few addresses at a time and about so many a second at most, however many wait. Must not know requests.
+
+use super::Proofs;
+use super::dns::Dns;
+use super::names::Queue;
+use super::verify::{Confirmation, confirm};
+use crate::clock::Clock;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{Receiver, channel};
+
+/// So many addresses wait. What comes on top is not asked about until it comes again.
+const WAITING: usize = 1_024;
+/// So many are asked about at a time.
+const AT_ONCE: usize = 16;
+/// The pause after the start of each: twenty a second at most.
+const PACE: Duration = Duration::from_millis(50);
+
+/// A queue, and its end for the thread.
+pub fn queue() -> (Queue, Receiver<IpAddr>) {
+    let (sender, receiver) = channel(WAITING);
+    (Box::new(move |address| sender.try_send(address).is_ok()), receiver)
+}
+
+/// Starts the thread. `count` gets the outcome of each question: `answered` or `failed`.
+///
+/// # Errors
+/// The thread or its runtime cannot be started.
+pub fn start(
+    proofs: Arc<Proofs>,
+    dns: impl FnOnce() -> io::Result<Dns> + Send + 'static,
+    queue: Receiver<IpAddr>,
+    clock: Clock,
+    count: impl Fn(&'static str) + Send + Sync + 'static,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let run = move || {
+        runtime.block_on(async move {
+            match dns() {
+                Ok(dns) => serve(proofs, Arc::new(dns), queue, clock, Arc::new(count)).await,
+                Err(error) => tracing::error!("cannot ask DNS: {error}; no crawler is proven by reverse DNS"),
+            }
+        });
+    };
+    std::thread::Builder::new().name("reverse-dns".into()).spawn(run).map(drop)
+}
+
+async fn serve(
+    proofs: Arc<Proofs>,
+    dns: Arc<Dns>,
+    mut queue: Receiver<IpAddr>,
+    clock: Clock,
+    count: Arc<dyn Fn(&'static str) + Send + Sync>,
+) {
+    let at_once = Arc::new(Semaphore::new(AT_ONCE));
+    while let Some(address) = queue.recv().await {
+        let Ok(permit) = at_once.clone().acquire_owned().await else { return };
+        let (proofs, dns, clock, count) = (proofs.clone(), dns.clone(), clock.clone(), count.clone());
+        tokio::spawn(async move {
+            let is_wanted = |name: &str| proofs.means.is_host_of_any(name);
+            let confirmation = confirm(&dns, address, &is_wanted, &mut |_| ()).await;
+            let now = clock.moment().now;
+            match confirmation {
+                Confirmation::Definite(names, ttl) => {
+                    proofs.names.answered(address, names, ttl, now);
+                    count("answered");
+                }
+                Confirmation::Failed(_) => {
+                    proofs.names.failed(address, now);
+                    count("failed");
+                }
+            }
+            drop(permit);
+        });
+        tokio::time::sleep(PACE).await;
+    }
+}

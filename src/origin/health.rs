@@ -1,0 +1,227 @@
+//! What requests to an origin came to in the last minutes, for the log and the status: [`Health`] belongs to one server,
+//! [`OriginStatus`] is what an operator reads of it. [`WithoutOrigin`] is the same for hosts that no origin is for. Must
+//! not know Pingora.
+
+use crate::clock::Moment;
+use crate::telemetry::{Recent, RecentByName, Throttle};
+use crate::time::{Timestamp, rfc3339};
+use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Characters of a host or a path that are logged: a log does not grow with what clients send.
+const SHOWN: usize = 200;
+/// Hosts that the status names.
+const HOSTS: usize = 5;
+/// Above this share of requests without an answer somebody has to look: one in 20, as for the alert on it.
+const TOLERATED: u64 = 20;
+
+/// A request that an origin did not answer.
+#[derive(Clone, Copy)]
+pub struct FailedRequest<'a> {
+    /// The host that it asked for.
+    pub host: &'a [u8],
+    /// Its target.
+    pub target: &'a [u8],
+    /// A fixed word.
+    pub reason: &'static str,
+    /// The error in full.
+    pub error: &'a dyn std::fmt::Display,
+    /// When it failed.
+    pub at: Moment,
+}
+
+/// What requests to one server came to.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    answers: Recent,
+    server_errors: Recent,
+    failures: Recent,
+    last_failure: Mutex<Option<LastFailure>>,
+    throttle: Throttle,
+}
+
+/// The last request that an origin did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastFailure {
+    /// When.
+    #[serde(serialize_with = "rfc3339")]
+    pub at: Timestamp,
+    /// Why: `connect_refused`, `read_timeout`, ..., as in `crawlgate_upstream_failures_total`.
+    pub reason: String,
+    /// The host that was asked for.
+    pub host: String,
+    /// The target that was asked for.
+    pub target: String,
+}
+
+/// What requests to one server of an origin came to in the last five minutes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginStatus {
+    /// The server, as in the settings.
+    pub origin: String,
+    /// The hosts that it is for; empty for every other host.
+    pub hosts: Vec<String>,
+    /// How many addresses it has. None: its name could not be resolved.
+    pub addresses: usize,
+    /// Requests that were sent to it, or were to be.
+    pub requests: u64,
+    /// Those that it did not answer.
+    pub failures: u64,
+    /// Those that it answered with 5xx.
+    pub server_errors: u64,
+    /// The last one that it did not answer, however long ago.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
+}
+
+impl Health {
+    /// Counts an answer with this status.
+    pub(super) fn answered(&self, status: u16, lived: Duration) {
+        self.answers.add(lived);
+        if status >= 500 {
+            self.server_errors.add(lived);
+        }
+    }
+
+    /// Counts a request without an answer. Logs at most one a second.
+    pub(super) fn failed(&self, origin: &str, request: &FailedRequest<'_>) {
+        let FailedRequest { reason, error, at, .. } = *request;
+        self.failures.add(at.lived);
+        let (host, target) = (shown(request.host), shown(request.target));
+        if let Some(left_out) = self.throttle.admit(at.lived) {
+            tracing::warn!(origin, ?host, ?target, reason, left_out, %error, "the origin did not answer a request");
+        }
+        let failure = LastFailure { at: at.now, reason: reason.to_owned(), host, target };
+        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+    }
+
+    pub(super) fn status(&self, origin: String, hosts: &[String], addresses: usize, lived: Duration) -> OriginStatus {
+        let failures = self.failures.sum(lived);
+        OriginStatus {
+            origin,
+            hosts: hosts.to_vec(),
+            addresses,
+            requests: self.answers.sum(lived) + failures,
+            failures,
+            server_errors: self.server_errors.sum(lived),
+            last_failure: self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+}
+
+impl OriginStatus {
+    /// What an operator has to look at: no address, more than one request in 20 without an answer, or more than half of
+    /// the answers 5xx.
+    pub fn problem(&self) -> Option<String> {
+        let OriginStatus { origin, requests, failures, server_errors, .. } = self;
+        if self.addresses == 0 {
+            return Some(format!(
+                "the name of the origin {origin} cannot be resolved; its requests get 502. Check DNS and `origins`"
+            ));
+        }
+        if failures * TOLERATED > *requests {
+            let why = self
+                .last_failure
+                .as_ref()
+                .map(|last| format!(", last at {} for {}{} ({})", last.at, last.host, last.target, last.reason));
+            return Some(format!(
+                "the origin {origin} did not answer {failures} of {requests} requests in the last five minutes{}; \
+                 a client gets 502 or 504, unless another server of the origin answers. Check whether it runs and can be \
+                 reached from here",
+                why.unwrap_or_default()
+            ));
+        }
+        let answers = requests - failures;
+        (server_errors * 2 > answers).then(|| {
+            format!(
+                "the origin {origin} answered {server_errors} of {answers} requests in the last five minutes with 5xx. \
+                 See its own log"
+            )
+        })
+    }
+}
+
+/// Requests for hosts that no origin of the settings is for.
+#[derive(Debug, Default)]
+pub(super) struct WithoutOrigin {
+    hosts: RecentByName<String>,
+    throttle: Throttle,
+}
+
+/// Requests of the last five minutes for hosts that no origin of the settings is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithoutOriginStatus {
+    /// How many.
+    pub requests: u64,
+    /// The hosts that were asked for most, each with its requests.
+    pub hosts: Vec<(String, u64)>,
+}
+
+impl WithoutOrigin {
+    /// Counts a request. Logs at most one a second.
+    pub(super) fn asked(&self, host: &[u8], target: &[u8], lived: Duration) {
+        let (host, target) = (shown(host).to_ascii_lowercase(), shown(target));
+        if let Some(left_out) = self.throttle.admit(lived) {
+            tracing::warn!(
+                ?host,
+                ?target,
+                left_out,
+                "no origin is configured for this host; crawlgate answered 502. Name the host in `origins` of \
+                 crawlgate.yaml, or add an origin without `hosts` for every other host"
+            );
+        }
+        self.hosts.add(host, lived);
+    }
+
+    pub(super) fn status(&self, lived: Duration) -> WithoutOriginStatus {
+        WithoutOriginStatus { requests: self.hosts.sum(lived), hosts: self.hosts.top(HOSTS, lived) }
+    }
+}
+
+/// The beginning of what a client sent.
+fn shown(octets: &[u8]) -> String {
+    String::from_utf8_lossy(&octets[..octets.len().min(SHOWN)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(requests: u64, failures: u64, server_errors: u64) -> OriginStatus {
+        let (origin, hosts) = ("http://10.0.0.1".to_owned(), Vec::new());
+        OriginStatus { origin, hosts, addresses: 1, requests, failures, server_errors, last_failure: None }
+    }
+
+    #[test]
+    fn problems_begin_above_one_failure_in_twenty_and_half_of_the_answers() {
+        for (requests, failures, server_errors, is_problem) in [
+            (0, 0, 0, false),
+            (1, 1, 0, true),
+            (100, 5, 0, false),
+            (100, 6, 0, true),
+            (10, 0, 5, false),
+            (10, 0, 6, true),
+        ] {
+            let status = status(requests, failures, server_errors);
+            assert_eq!(status.problem().is_some(), is_problem, "{status:?}");
+        }
+        assert!(OriginStatus { addresses: 0, ..status(0, 0, 0) }.problem().is_some());
+    }
+
+    #[test]
+    fn a_failure_counts_for_five_minutes_and_stays_the_last() {
+        let (health, at) = (Health::default(), Moment { now: Timestamp(1_000), lived: Duration::from_secs(10) });
+        let request =
+            FailedRequest { host: b"shop.example", target: b"/a", reason: "connect_refused", error: &"refused", at };
+        health.failed("http://10.0.0.1", &request);
+        health.answered(200, at.lived);
+        health.answered(503, at.lived);
+        let seen = |seconds| {
+            let status = health.status(String::new(), &[], 1, Duration::from_secs(seconds));
+            (status.requests, status.failures, status.server_errors, status.last_failure.map(|last| last.target))
+        };
+        assert_eq!(seen(10), (3, 1, 1, Some("/a".to_owned())));
+        assert_eq!(seen(400), (0, 0, 0, Some("/a".to_owned())));
+    }
+}

@@ -1,0 +1,71 @@
+//! Proof of crawlers in the running server: [`open`] makes the [`Proofs`] that the settings ask for, and
+//! [`IdentityThreads::start`] starts the threads that ask servers and DNS. Must not know Pingora.
+
+use super::ServerError;
+use crate::clock::Clock;
+use crate::crawlers::Registry;
+use crate::identity::dns::{Dns, NameServer};
+use crate::identity::refresh::{Refresher, UpdateHandle};
+use crate::identity::{Proofs, Uses, refresh, worker};
+use crate::settings::{IdentitySettings, ListSettings};
+use crate::state::{Facts, StateStore};
+use crate::telemetry::Metrics;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::mpsc::Receiver;
+
+/// What the threads need, until they are started.
+pub struct IdentityThreads {
+    settings: IdentitySettings,
+    queue: Option<Receiver<IpAddr>>,
+}
+
+/// The proofs, with what the state store remembers.
+pub fn open(
+    settings: &IdentitySettings,
+    registry: &Registry,
+    facts: &Facts,
+    store: &StateStore,
+) -> (Arc<Proofs>, IdentityThreads) {
+    // Without outgoing requests the lists of an earlier run still count.
+    let has_source = settings.outgoing || matches!(settings.lists, ListSettings::Directory(_));
+    let uses_lists = settings.lists != ListSettings::Off && (has_source || !facts.network_lists.is_empty());
+    let (queue, waiting) = settings.outgoing.then(worker::queue).unzip();
+    let uses =
+        Uses { lists: uses_lists, signatures: settings.signatures && (has_source || !facts.network_lists.is_empty()) };
+    let proofs = Proofs::new(registry, facts, store, uses, queue);
+    (Arc::new(proofs), IdentityThreads { settings: settings.clone(), queue: waiting })
+}
+
+impl IdentityThreads {
+    /// Starts them. `None` where no lists are refreshed.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(
+        self,
+        proofs: &Arc<Proofs>,
+        clock: &Clock,
+        metrics: &Arc<Metrics>,
+    ) -> Result<Option<UpdateHandle>, ServerError> {
+        let IdentitySettings { outgoing, lists, resolvers, signatures } = &self.settings;
+        if let Some(queue) = self.queue {
+            let servers: Vec<NameServer> = resolvers.iter().copied().map(NameServer::At).collect();
+            let dns = move || Dns::new(&servers).map_err(io::Error::other);
+            let metrics = metrics.clone();
+            worker::start(proofs.clone(), dns, queue, clock.clone(), move |outcome| metrics.looked_up(outcome))
+                .map_err(ServerError::io("cannot start the thread for reverse DNS"))?;
+        }
+        let is_refreshed = match lists {
+            ListSettings::Off => *outgoing && *signatures,
+            ListSettings::Published | ListSettings::Mirror(_) => *outgoing,
+            ListSettings::Directory(_) => true,
+        };
+        if !is_refreshed {
+            return Ok(None);
+        }
+        let refresher = Refresher::new(proofs.clone(), &self.settings, clock.clone());
+        refresh::start(refresher).map(Some).map_err(ServerError::io("cannot start the thread for lists of networks"))
+    }
+}

@@ -1,0 +1,111 @@
+//! `identity` of `crawlgate.yaml`: whether crawlgate asks others who a crawler is. The main type is [`IdentitySettings`].
+//! Must not know how anything is asked.
+
+use crate::yaml::{Decoder, Fields, Node, Value};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Where proof of a claimed crawler comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentitySettings {
+    /// Whether crawlgate may ask servers and DNS.
+    pub outgoing: bool,
+    /// Where published lists of networks come from.
+    pub lists: ListSettings,
+    /// The name servers to ask; those of the system where it is empty.
+    pub resolvers: Vec<SocketAddr>,
+    /// Whether signatures of requests are verified.
+    pub signatures: bool,
+}
+
+impl Default for IdentitySettings {
+    fn default() -> IdentitySettings {
+        IdentitySettings { outgoing: false, lists: ListSettings::Published, resolvers: Vec::new(), signatures: true }
+    }
+}
+
+/// Where published lists of networks come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListSettings {
+    /// No lists are used.
+    Off,
+    /// From where their operators publish them, if outgoing requests are allowed.
+    Published,
+    /// From a server that has copies: `URL/openai.com/gptbot.json`.
+    Mirror(String),
+    /// From the files of a directory.
+    Directory(PathBuf),
+}
+
+impl IdentitySettings {
+    /// Makes the directory of lists relative to that of the file.
+    pub(super) fn relative_to(&mut self, directory: &Path) {
+        if let ListSettings::Directory(path) = &mut self.lists {
+            *path = directory.join(&*path);
+        }
+    }
+}
+
+/// `identity: { outgoing: yes, lists: yes, resolvers: [system] }`.
+pub(super) fn identity(node: &Node, decoder: &mut Decoder<'_>) -> IdentitySettings {
+    let mut settings = IdentitySettings::default();
+    let Some(mut fields) = decoder.fields(node, "a map: outgoing, lists, resolvers, signatures") else {
+        return settings;
+    };
+    if let Some(outgoing) = fields.take("outgoing").and_then(|node| decoder.boolean(node)) {
+        settings.outgoing = outgoing;
+    }
+    if let Some(lists) = fields.take("lists").and_then(|node| lists(node, decoder)) {
+        settings.lists = lists;
+    }
+    if let Some(signatures) = fields.take("signatures").and_then(|node| decoder.boolean(node)) {
+        settings.signatures = signatures;
+    }
+    settings.resolvers = resolvers(&mut fields, decoder);
+    fields.finish(decoder);
+    settings
+}
+
+/// `yes`, `no`, a directory, or the URL of a mirror.
+fn lists(node: &Node, decoder: &mut Decoder<'_>) -> Option<ListSettings> {
+    if let Value::Scalar { text, .. } = &node.value {
+        match text.to_ascii_lowercase().as_str() {
+            "yes" | "true" | "on" => return Some(ListSettings::Published),
+            "no" | "false" | "off" => return Some(ListSettings::Off),
+            _ => {}
+        }
+    }
+    let text = decoder.text(node, "yes, no, a directory, or a URL")?;
+    match text.split_once("://") {
+        Some(("http" | "https", rest)) if !rest.is_empty() => {
+            Some(ListSettings::Mirror(text.trim_end_matches('/').to_owned()))
+        }
+        None if !text.is_empty() && !text.contains('\0') => Some(ListSettings::Directory(PathBuf::from(text))),
+        _ => {
+            let message = format!("`{text}` is neither a directory nor a URL with http or https");
+            decoder.error("bad-path", node.span, message);
+            None
+        }
+    }
+}
+
+/// `system`, or addresses; the port is 53 where none is given.
+fn resolvers(fields: &mut Fields<'_>, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
+    let Some(node) = fields.take("resolvers") else { return Vec::new() };
+    let mut addresses = Vec::new();
+    let written = decoder.texts(node, "a list of name servers, like 9.9.9.9, or `system`");
+    for name in &written {
+        let text = name.value.as_str();
+        let address = text.parse().or_else(|_| text.parse().map(|address| SocketAddr::new(address, 53)));
+        match address {
+            Ok(address) => addresses.push(address),
+            Err(_) if text == "system" && written.len() == 1 => {}
+            Err(_) => {
+                let message = format!("`{text}` is not the address of a name server");
+                decoder.error("bad-address", name.span, message).help =
+                    Some("write addresses, like 9.9.9.9 or 127.0.0.1:5353, or `system` alone".into());
+            }
+        }
+    }
+    addresses
+}

@@ -1,0 +1,84 @@
+//! What the edge counts: connections that it ended, requests that it rejected, certificates. Labels are fixed words and
+//! names of certificates.
+
+use super::Metrics;
+use super::counters::cut_label;
+use super::register::Register;
+use prometheus::{IntCounterVec, IntGauge, IntGaugeVec};
+
+/// The series.
+pub(super) struct EdgeMetrics {
+    closed: IntCounterVec,
+    rejected: IntCounterVec,
+    handshakes: IntCounterVec,
+    not_after: IntGaugeVec,
+    refused_renewals: IntGauge,
+}
+
+impl EdgeMetrics {
+    pub(super) fn new(register: Register<'_>) -> EdgeMetrics {
+        let closed = register.counters(
+            "crawlgate_connections_closed_total",
+            "Connections of clients that crawlgate ended for a reason of its own.",
+            &["reason"],
+        );
+        // An alert looks for their first increase, which needs a value before it.
+        for reason in ["too_many", "accept"] {
+            closed.with_label_values(&[reason]);
+        }
+        EdgeMetrics {
+            closed,
+            rejected: register.counters(
+                "crawlgate_requests_rejected_total",
+                "Requests that crawlgate rejected before it judged them, by reason.",
+                &["reason"],
+            ),
+            handshakes: register.counters(
+                "crawlgate_tls_handshakes_total",
+                "Completed TLS handshakes, by version of TLS and by protocol: h2, http/1.1.",
+                &["version", "protocol"],
+            ),
+            not_after: register.gauges(
+                "crawlgate_certificate_not_after_timestamp_seconds",
+                "When the certificate in use expires. The label name is the first name in the certificate.",
+                &["name"],
+            ),
+            refused_renewals: register.gauge(
+                "crawlgate_certificates_refused",
+                "Certificates whose files changed and cannot be used. The former certificate stays in use.",
+            ),
+        }
+    }
+}
+
+impl Metrics {
+    /// `crawlgate_connections_closed_total{reason}`.
+    pub fn connection_closed(&self, reason: &'static str) {
+        self.edge.closed.with_label_values(&[reason]).inc();
+    }
+
+    /// `crawlgate_requests_rejected_total{reason}`.
+    pub fn request_rejected(&self, reason: &'static str) {
+        self.edge.rejected.with_label_values(&[reason]).inc();
+    }
+
+    /// `crawlgate_tls_handshakes_total{version,protocol}`.
+    pub fn tls_handshake(&self, version: &'static str, protocol: &'static str) {
+        self.edge.handshakes.with_label_values(&[version, protocol]).inc();
+    }
+
+    /// `crawlgate_certificate_not_after_timestamp_seconds{name}` of all certificates in use, and
+    /// `crawlgate_certificates_refused`.
+    pub fn set_certificates(&self, not_after: &[(String, i64)], refused: usize) {
+        let _one = self.setting();
+        self.edge.not_after.reset();
+        for (name, moment) in not_after {
+            let gauge = self.edge.not_after.with_label_values(&[cut_label(name)]);
+            // Of two certificates with one name, the one that expires first matters.
+            if gauge.get() == 0 || *moment < gauge.get() {
+                gauge.set(*moment);
+            }
+        }
+        self.edge.refused_renewals.set(i64::try_from(refused).unwrap_or(i64::MAX));
+    }
+}

@@ -1,0 +1,84 @@
+//! Requests of the last minutes that point at a mistake in the setup: for hosts that no policy claims, and from a proxy
+//! that the settings do not trust. [`Traffic`] counts them beside all requests, [`TrafficStatus`] is what an operator reads.
+//! Must not know policies or settings.
+
+use super::recent::{Recent, RecentByName};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Octets of a host that are kept: a name has at most 253.
+const HOST: usize = 256;
+/// Hosts and proxies that the status names.
+const NAMED: usize = 5;
+/// Fewer requests say little about a setup.
+const ENOUGH: u64 = 10;
+
+/// Counts of the last five minutes.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    requests: Recent,
+    unclaimed: RecentByName<String>,
+    undeclared_proxies: RecentByName<IpAddr>,
+}
+
+/// Requests of the last five minutes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficStatus {
+    /// All requests.
+    pub requests: u64,
+    /// Those for hosts that no policy claims.
+    pub unclaimed: u64,
+    /// The hosts among these that were asked for most, each with its requests.
+    pub unclaimed_hosts: Vec<(String, u64)>,
+    /// Those with forwarding fields from a peer that is not trusted.
+    pub from_undeclared_proxies: u64,
+    /// The peers among these with most requests.
+    pub undeclared_proxies: Vec<(IpAddr, u64)>,
+}
+
+impl Traffic {
+    /// Counts a request.
+    pub fn request(&self, lived: Duration) {
+        self.requests.add(lived);
+    }
+
+    /// Counts a request as one for a host that no policy claims.
+    pub fn unclaimed(&self, host: &[u8], lived: Duration) {
+        let host = String::from_utf8_lossy(&host[..host.len().min(HOST)]).to_ascii_lowercase();
+        self.unclaimed.add(host, lived);
+    }
+
+    /// Counts a request as one with forwarding fields from a peer that is not trusted.
+    pub fn undeclared_proxy(&self, peer: IpAddr, lived: Duration) {
+        self.undeclared_proxies.add(peer, lived);
+    }
+
+    /// The counts.
+    pub fn status(&self, lived: Duration) -> TrafficStatus {
+        TrafficStatus {
+            requests: self.requests.sum(lived),
+            unclaimed: self.unclaimed.sum(lived),
+            unclaimed_hosts: self.unclaimed.top(NAMED, lived),
+            from_undeclared_proxies: self.undeclared_proxies.sum(lived),
+            undeclared_proxies: self.undeclared_proxies.top(NAMED, lived),
+        }
+    }
+}
+
+impl TrafficStatus {
+    /// Whether most requests are for hosts that no policy claims.
+    pub fn is_mostly_unclaimed(&self) -> bool {
+        self.is_most(self.unclaimed)
+    }
+
+    /// Whether most requests come from proxies that the settings do not trust. Single clients with such fields are no sign
+    /// of a proxy: any client may send them.
+    pub fn is_mostly_from_undeclared_proxies(&self) -> bool {
+        self.is_most(self.from_undeclared_proxies)
+    }
+
+    fn is_most(&self, count: u64) -> bool {
+        count >= ENOUGH && count * 2 > self.requests
+    }
+}

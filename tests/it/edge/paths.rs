@@ -1,0 +1,79 @@
+//! Spellings of a path: whatever a real server resolves to a disallowed file, no crawler gets by another spelling.
+
+use crate::support::nginx::Nginx;
+use crate::support::{Connection, Setup};
+
+const SECRET: &str = "the secret page";
+
+/// Other ways to write `/private.txt`, and some that are none.
+const SPELLINGS: [&str; 40] = [
+    "/private.txt",
+    "//private.txt",
+    "///private.txt",
+    "/./private.txt",
+    "/././private.txt",
+    "/x/../private.txt",
+    "/x/y/../../private.txt",
+    "/x/%2e%2e/private.txt",
+    "/x/.%2E/private.txt",
+    "/%2e/private.txt",
+    "/%2E//private.txt",
+    "/%70rivate.txt",
+    "/%50rivate.txt",
+    "/p%72ivate.txt",
+    "/private%2etxt",
+    "/private%2Etxt",
+    "/pr%69vate%2e%74xt",
+    "/private.txt?",
+    "/private.txt?a=b",
+    "/private.txt?/../public.txt",
+    "/private.txt;a=b",
+    "/;a=b/private.txt",
+    "/private.txt/",
+    "/private.txt/.",
+    "/private.txt/..",
+    "/private.txt%20",
+    "/private.txt%00",
+    "/private.txt%00.html",
+    "/private.txt#a",
+    "/%2fprivate.txt",
+    "/%2Fprivate.txt",
+    "/x%2f..%2fprivate.txt",
+    "/..%2fprivate.txt",
+    "/%5cprivate.txt",
+    "/\\private.txt",
+    "/%c0%afprivate.txt",
+    "/%c1%b0rivate.txt",
+    "/%u0070rivate.txt",
+    "/%2570rivate.txt",
+    "http://shop.example/x/..//private.txt",
+];
+
+/// The answer to a GET of this target.
+fn get(address: std::net::SocketAddr, target: &str) -> (u16, String) {
+    let mut connection = Connection::open(address);
+    connection.send(&format!(
+        "GET {target} HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: GPTBot/1.0\r\nConnection: close\r\n\r\n"
+    ));
+    let response = connection.response("GET");
+    (response.status, String::from_utf8_lossy(&response.body).into_owned())
+}
+
+#[test]
+fn no_spelling_of_a_path_carries_a_crawler_past_a_rule() {
+    let nginx = Nginx::start(None);
+    nginx.write("private.txt", SECRET);
+    let policy = "robots: { origin: replace, groups: { agents: GPTBot, disallow: /private.txt } }\nenforcement: { mode: enforce }\n";
+    let gate = Setup::before(nginx.address).policy("site", policy).start();
+    let mut resolved = 0;
+    for spelling in SPELLINGS {
+        let (_, direct) = get(nginx.address, spelling);
+        let (status, through) = get(gate.address, spelling);
+        assert!(!through.contains(SECRET), "{spelling}");
+        if direct.contains(SECRET) {
+            resolved += 1;
+            assert!([400, 403].contains(&status), "{spelling}: {status}");
+        }
+    }
+    assert!(resolved > 15, "nginx resolves {resolved} of the spellings");
+}
