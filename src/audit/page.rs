@@ -18,7 +18,7 @@ h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}p,caption{max-width:48
 .numbers{display:flex;flex-wrap:wrap;gap:1rem 2.5rem;padding:0;list-style:none}.numbers b{display:block;font-size:1.7rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;color:var(--soft)}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th:first-child,td:first-child,.text{text-align:left}.text{white-space:normal;overflow-wrap:anywhere}
+th{white-space:normal;vertical-align:bottom}th:first-child,td:first-child,.text{text-align:left}.text{white-space:normal;overflow-wrap:anywhere}
 svg{width:100%;height:auto;font:13px system-ui,sans-serif}svg text{fill:var(--ink)}.bad{fill:var(--bad)}.some{fill:var(--some)}
 .soft{color:var(--soft)}td.hit{color:var(--bad);font-weight:600}";
 
@@ -77,7 +77,8 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(
         out,
         "</ul>\n<p>A fetch is certain if no robots.txt that the crawler may have used allows it. It is stale if an older \
-         file that the crawler may still use allows it. It is unproven if it is not known what was in force before.</p>"
+         file that the crawler may still use allows it. It is unproven if it is not known what was in force before. \
+         <i>Would block</i> says what enforcing the rules would have refused.</p>"
     )?;
     bars(out, &crawlers)?;
     days(out, report)?;
@@ -115,7 +116,7 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
              <rect class=\"bad\" x=\"200\" y=\"{}\" width=\"{certain:.1}\" height=\"18\"/>\
              <text x=\"{:.1}\" y=\"{}\">{}</text>",
             y + 17,
-            Text(&crawler.id.chars().take(26).collect::<String>()),
+            Text(&crawler.name.chars().take(26).collect::<String>()),
             y + 3,
             y + 3,
             208.0 + all,
@@ -165,7 +166,7 @@ fn days(out: &mut String, report: &Report) -> fmt::Result {
 }
 
 fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
-    writeln!(out, "<h2>Crawlers</h2>\n<div class=\"scroll\"><table><thead><tr>")?;
+    writeln!(out, "<h2>Crawlers</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>")?;
     for title in [
         "Crawler",
         "Requests",
@@ -175,7 +176,7 @@ fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
         "Stale",
         "Unproven",
         "Not bound",
-        "Enforcing would block",
+        "Would block",
         "Sent",
         "Sent, disallowed",
     ] {
@@ -219,7 +220,7 @@ fn list(
     }
     writeln!(
         out,
-        "<h2>{title}</h2>\n<div class=\"scroll\"><table><caption>{caption}</caption><thead><tr><th scope=\"col\" \
+        "<h2>{title}</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><caption>{caption}</caption><thead><tr><th scope=\"col\" \
          class=\"text\">{title}</th><th scope=\"col\">Requests</th></tr></thead><tbody>"
     )?;
     for (text, count, error) in entries {
