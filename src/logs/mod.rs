@@ -92,8 +92,11 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_method && !target.is_empty()).then_some((method, target))
 }
 
-/// The same, of a field that owns its octets.
-fn owned_request_line(line: Cow<'_, [u8]>) -> Option<(Cow<'_, [u8]>, Cow<'_, [u8]>)> {
+/// Octets of a line, or what they stand for without their escapes.
+type Octets<'a> = Cow<'a, [u8]>;
+
+/// The same, of a field that may own its octets.
+fn owned_request_line(line: Octets<'_>) -> Option<(Octets<'_>, Octets<'_>)> {
     match line {
         Cow::Borrowed(line) => request_line(line).map(|(method, target)| (method.into(), target.into())),
         Cow::Owned(line) => {
