@@ -29,6 +29,8 @@ pub enum Rejection {
     Timeout,
     /// The body is larger than the settings let it be.
     BodyTooLarge,
+    /// It is in clear text, and the listener speaks TLS.
+    NotEncrypted,
     /// There are more connections than the settings let be.
     Busy,
 }
@@ -54,6 +56,8 @@ static TIMEOUT: LazyLock<Forms> =
 static BODY_TOO_LARGE: LazyLock<Forms> = LazyLock::new(|| {
     rejected(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "The body of the request is too large.")
 });
+static NOT_ENCRYPTED: LazyLock<Forms> =
+    LazyLock::new(|| rejected(StatusCode::BAD_REQUEST, "not_encrypted", "This port speaks https only."));
 static BUSY: LazyLock<Forms> = LazyLock::new(|| {
     let page = Page::new(StatusCode::SERVICE_UNAVAILABLE, "busy", "There are too many connections. Try again soon.");
     let page = Page { retry_after: Some(BUSY_RETRY), ..page };
@@ -75,6 +79,7 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
         Rejection::Malformed => &BAD_REQUEST,
         Rejection::Timeout => &TIMEOUT,
         Rejection::BodyTooLarge => &BODY_TOO_LARGE,
+        Rejection::NotEncrypted => &NOT_ENCRYPTED,
         Rejection::Busy => &BUSY,
     };
     choose(forms, asked.headers).in_reply_to(asked.method)

@@ -7,7 +7,7 @@ use crate::crawlers::Registry;
 use crate::policy::{ParsedVersion, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, ResponseFacts, explain_for,
+    Behaviour, CachedVersions, Case, Claimant, Facts, HistoryBasis, Identity, Kind, ResponseFacts, explain_for,
     identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
@@ -19,6 +19,10 @@ use std::sync::Arc;
 const ONLY_WHERE_VERIFIED: &str = "\
 A running crawlgate reports an impostor only if these networks verified a visit within seven days. Otherwise it treats the
 request as unverified. Use --live to ask the running crawlgate.";
+
+const ASK_THE_RUNNING_ONE: &str = "\
+This answer knows no visits. Use --live to ask the running crawlgate, which knows what the crawler may have cached and what
+`robots.previous` says.";
 
 /// Explain one request: crawler, group, rule with its line, verdict, action, X-Robots-Tag
 #[derive(Debug, clap::Args)]
@@ -116,6 +120,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         writeln!(out, "\n{}", ONLY_WHERE_VERIFIED)?;
     }
     if claimed {
+        if explanation.kind == Kind::Unproven && arguments.held.is_none() {
+            writeln!(out, "\n{ASK_THE_RUNNING_ONE}")?;
+        }
         return Ok(());
     }
     let (policies, host) = (arguments.policies.display(), &arguments.host);

@@ -110,7 +110,9 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
     }
     writeln!(out, "  robots.txt  version {}, in force since {}", site.version, site.since)?;
     if site.held_versions > 0 {
-        writeln!(out, "  cached      {} superseded versions may still be cached", site.held_versions)?;
+        let (versions, may) = (site.held_versions, "may still be cached");
+        let plural = if versions == 1 { "" } else { "s" };
+        writeln!(out, "  cached      {versions} superseded version{plural} {may}")?;
     }
     writeln!(out, "  search      {}", front_page(site))?;
     for crawler in &site.suspended {
@@ -131,7 +133,7 @@ fn print_policy(out: &mut impl Write, site: &SiteStatus) -> io::Result<()> {
         }
     }
     if let Some(until) = site.paused_until {
-        writeln!(out, "  paused      until {until}")?;
+        writeln!(out, "  paused      for {} until {until}", site.paused_for.as_deref().unwrap_or("crawlers"))?;
     }
     Ok(())
 }

@@ -90,6 +90,11 @@ impl<'b> Request<'b> {
         request.host = host(&seen, is_http10)?;
         request.check_target()?;
         request.framing = framing(&seen, is_http10)?;
+        if let (Framing::Length(length), Some(most)) = (request.framing, limits.body)
+            && length > most
+        {
+            return Err(Mistake::BodyTooLarge);
+        }
         if matches!(method, b"TRACE" | b"CONNECT") {
             return Err(Mistake::Method);
         }

@@ -27,6 +27,8 @@ pub enum Mistake {
     Target,
     /// Several lengths, or one that is no number.
     ContentLength,
+    /// More than `limits.body`.
+    BodyTooLarge,
     /// A coding other than chunked alone, or one beside a length, or one over HTTP/1.0.
     TransferEncoding,
     /// TRACE and CONNECT.
@@ -52,6 +54,7 @@ impl Mistake {
             Mistake::OtherHost => "other_host",
             Mistake::Target => "target",
             Mistake::ContentLength => "content_length",
+            Mistake::BodyTooLarge => "body_too_large",
             Mistake::TransferEncoding => "transfer_encoding",
             Mistake::Method => "method",
             Mistake::HeadTimeout => "head_timeout",
@@ -66,6 +69,7 @@ impl Mistake {
             Mistake::TargetTooLong => Rejection::TargetTooLong,
             Mistake::TooManyFields | Mistake::HeadersTooLarge => Rejection::HeadersTooLarge,
             Mistake::HeadTimeout => Rejection::Timeout,
+            Mistake::BodyTooLarge => Rejection::BodyTooLarge,
             _ => Rejection::Malformed,
         }
     }

@@ -68,10 +68,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         };
         self.edge.notices.closed(reason, Some(client), &"too many");
         if self.tls.is_none() {
-            let answer = rejection(Rejection::Busy, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
-            let mut octets = Vec::new();
-            http1::with_date(|date| answer.write_http1(date, false, &mut octets));
-            let _ = stream.try_write(&octets);
+            answer_at_once(stream, Rejection::Busy);
         }
     }
 
@@ -101,10 +98,19 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
     async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, bool)> {
         let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), false)) };
         let mut stop = stop.clone();
+        let handshake = async {
+            let mut first = [0];
+            stream.peek(&mut first).await?;
+            // A handshake begins with 22, and a request with the letter of a method.
+            if first[0].is_ascii_uppercase() {
+                answer_at_once(&stream, Rejection::NotEncrypted);
+            }
+            tls.handshake(stream).await
+        };
         let handshake = tokio::select! {
             biased;
             // In a box, or each connection would have room for it to its end.
-            handshake = timeout(self.edge.desk.limits.handshake, Box::pin(tls.handshake(stream))) => handshake,
+            handshake = timeout(self.edge.desk.limits.handshake, Box::pin(handshake)) => handshake,
             _ = stop.wait_for(|stop| *stop) => return None,
         };
         match handshake {
@@ -124,9 +130,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
     }
 
     /// Serves a connection in its protocol: over TLS the one that ALPN chose, in clear text the one that its first octets
-    /// are of.
+    /// are of. A listener that leads to https speaks HTTP/1 alone: no client asks for a redirect over HTTP/2.
     async fn speak(&self, mut connection: Box<Connection>, mut speaks_http2: bool, mut stop: ShutdownWatch) {
-        if self.tls.is_none() {
+        if self.tls.is_none() && self.redirect.is_none() {
             connection.set_deadline(self.edge.desk.limits.idle);
             let begins = tokio::select! {
                 biased;
@@ -146,4 +152,12 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
             Box::pin(http1::serve(self, connection, stop)).await;
         }
     }
+}
+
+/// Writes an answer in clear text, if the socket takes it at once.
+fn answer_at_once(stream: &TcpStream, reason: Rejection) {
+    let answer = rejection(reason, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
+    let mut octets = Vec::new();
+    http1::with_date(|date| answer.write_http1(date, false, &mut octets));
+    let _ = stream.try_write(&octets);
 }

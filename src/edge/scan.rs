@@ -42,7 +42,10 @@ impl<'l> Scanner<'l> {
             (self.line, self.position) = (end + 1, end + 1);
             match (line, self.lines) {
                 // A client may send an empty line after a body. Two are no request.
-                ([], 0) if self.start == 0 => self.start = end + 1,
+                ([], 0) if self.start == 0 => {
+                    self.start = end + 1;
+                    continue;
+                }
                 ([], 0) => return Err(Mistake::RequestLine),
                 ([], _) => return Ok(Some(self.start..end + 1)),
                 ([b' ' | b'\t', ..], 1..) => return Err(Mistake::FoldedLine),
@@ -101,6 +104,15 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(scan(octets.as_bytes()), Ok(head), "{octets:?}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_head_is_no_part_of_it() {
+        for before in ["", "\r\n"] {
+            let head = format!("{before}GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            let octets = [head.as_bytes(), &[b'x'; 5_000]].concat();
+            assert_eq!(Scanner::new(&LIMITS).scan(&octets), Ok(Some(before.len()..head.len())), "{before:?}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! Before a request is judged: whether it is a proper one, its client, and how long the connection may live.
+//! Before a request is judged: whether it is a proper one, its client, and how long the connection may live. A request over
+//! HTTP/1 comes from the edge, which has settled the first two and judged it.
 
 use super::Gateway;
 use super::ctx::RequestContext;
@@ -10,19 +11,21 @@ use std::sync::Arc;
 
 pub(super) fn check(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) {
     settle_connection(gateway, session);
-    settle_client(gateway, session, ctx);
-    match connection(session).and_then(|connection| connection.take_over()) {
-        Some(JudgedRequest { arrival, client, judgement }) => {
-            (ctx.arrival, ctx.client, ctx.judgement) = (arrival, client, Some(judgement));
-        }
-        None => ctx.rejection = rejection(gateway, session),
+    let connection = connection(session);
+    if let Some(connection) = connection {
+        ctx.peer = connection.peer;
     }
+    if let Some(JudgedRequest { arrival, client, judgement }) = connection.and_then(|connection| connection.take_over())
+    {
+        (ctx.arrival, ctx.client, ctx.judgement) = (arrival, client, Some(judgement));
+        return;
+    }
+    let forwarded_for = session.req_header().headers.get_all("x-forwarded-for");
+    let forwarded_for = forwarded_for.iter().map(|line| line.as_bytes());
+    ctx.client = ctx.peer.address.map(|peer| client_address(peer, forwarded_for, &gateway.trusted_proxies));
+    ctx.rejection = rejection(gateway, session);
     if let Some(rejection) = ctx.rejection {
         gateway.metrics.request_rejected(reason(rejection));
-    }
-    if ctx.rejection.is_none() && is_too_long(gateway, session) {
-        gateway.metrics.request_rejected("body_too_large");
-        ctx.rejection = Some(Rejection::BodyTooLarge);
     }
 }
 
@@ -40,16 +43,6 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
         // Pingora makes keep-alive infinite after the first request. Asked only where it is on, because setting it
         // would switch it on for clients that asked to close (Pingora 0.9.1).
         session.set_keepalive(Some(gateway.limits.idle.as_secs().max(1)));
-    }
-}
-
-fn settle_client(gateway: &Gateway, session: &Session, ctx: &mut RequestContext) {
-    if let Some(connection) = connection(session) {
-        ctx.peer = connection.peer;
-    }
-    if let Some(peer) = ctx.peer.address {
-        let lines = session.req_header().headers.get_all("x-forwarded-for");
-        ctx.client = Some(client_address(peer, lines.iter().map(|line| line.as_bytes()), &gateway.trusted_proxies));
     }
 }
 
@@ -73,6 +66,7 @@ fn reason(rejection: Rejection) -> &'static str {
         Rejection::Method => "method",
         Rejection::TargetTooLong => "target_too_long",
         Rejection::HeadersTooLarge => "headers_too_large",
+        Rejection::BodyTooLarge => "body_too_large",
         _ => "malformed",
     }
 }
@@ -95,6 +89,9 @@ fn rejection(gateway: &Gateway, session: &Session) -> Option<Rejection> {
     };
     if !named {
         return Some(Rejection::NoHost);
+    }
+    if is_too_long(gateway, session) {
+        return Some(Rejection::BodyTooLarge);
     }
     (request.method == Method::TRACE).then_some(Rejection::Method)
 }

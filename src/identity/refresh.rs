@@ -27,7 +27,7 @@ const FILES: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_secs(300);
 const LAST_RETRY: Duration = Duration::from_secs(6 * 3_600);
 /// So many lists are fetched at a time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 16;
 /// The longest wait: the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
 /// How long an update that somebody asked for may take.

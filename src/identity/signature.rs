@@ -52,7 +52,7 @@ pub enum SignatureSays {
 }
 
 /// A signature that was read.
-struct Claim<'a> {
+struct ReadSignature<'a> {
     covered: &'a InnerList,
     key: &'a str,
     expires: i64,
@@ -70,11 +70,11 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
     else {
         return SignatureSays::Invalid("the signature cannot be read");
     };
-    let claim = match claim(&inputs, &signatures, now) {
-        Ok(claim) => claim,
+    let read = match of_bots(&inputs, &signatures, now) {
+        Ok(read) => read,
         Err(says) => return says,
     };
-    let base = match base(claim.covered, signed, origin) {
+    let base = match base(read.covered, signed, origin) {
         Ok(base) => base,
         Err(says) => return says,
     };
@@ -82,24 +82,28 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
         key.not_before.is_none_or(|from| from <= now.0 + SKEW.as_secs() as i64)
             && key.expires.is_none_or(|until| now.0 < until)
     };
-    let named = |key: &&PublicKey| key.names.iter().any(|name| name == claim.key);
+    let named = |key: &&PublicKey| key.names.iter().any(|name| name == read.key);
     let Some(key) = keys.iter().filter(is_current).find(named) else { return SignatureSays::UnknownKey };
-    match UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), claim.octets) {
-        Ok(()) => SignatureSays::Verified { expires: Timestamp(claim.expires) },
+    match UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), read.octets) {
+        Ok(()) => SignatureSays::Verified { expires: Timestamp(read.expires) },
         Err(_) => SignatureSays::Invalid("the signature does not fit the request"),
     }
 }
 
 /// The signature of Web Bot Auth among those of a request, within its time.
-fn claim<'a>(inputs: &'a Dictionary, signatures: &'a Dictionary, now: Timestamp) -> Result<Claim<'a>, SignatureSays> {
-    let of_bots = inputs.iter().find_map(|(label, entry)| match entry {
+fn of_bots<'a>(
+    inputs: &'a Dictionary,
+    signatures: &'a Dictionary,
+    now: Timestamp,
+) -> Result<ReadSignature<'a>, SignatureSays> {
+    let tagged = inputs.iter().find_map(|(label, entry)| match entry {
         ListEntry::InnerList(covered) => {
             let tag = covered.params.get("tag").and_then(BareItem::as_str);
             (tag == Some(TAG)).then_some((label, covered))
         }
         ListEntry::Item(_) => None,
     });
-    let Some((label, covered)) = of_bots else {
+    let Some((label, covered)) = tagged else {
         return Err(SignatureSays::Nothing("there is no signature with the tag web-bot-auth"));
     };
     let number = |name: &str| covered.params.get(name).and_then(BareItem::as_int);
@@ -121,7 +125,7 @@ fn claim<'a>(inputs: &'a Dictionary, signatures: &'a Dictionary, now: Timestamp)
         Some(ListEntry::Item(Item { bare_item: BareItem::ByteSeq(octets), .. })) => octets,
         _ => return Err(SignatureSays::Invalid("there is no signature of this label")),
     };
-    Ok(Claim { covered, key, expires, octets })
+    Ok(ReadSignature { covered, key, expires, octets })
 }
 
 /// What was signed (RFC 9421 section 2.5). Covered have to be the host and the agent.

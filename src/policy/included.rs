@@ -21,7 +21,14 @@ impl Policy {
     pub fn include(&mut self, files: &IncludedFiles, diagnostics: &mut Diagnostics) {
         for included in self.included_mut() {
             included.bytes = files.0.get(&included.name.value).cloned();
-            if included.bytes.is_none() {
+            // An error page that was saved in place of the file is not what crawlers had.
+            let is_html = included.bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii_start().starts_with(b"<"));
+            if is_html && included.name.value.ends_with(".txt") {
+                included.bytes = None;
+                let message = format!("`{}` is HTML and no robots.txt; crawlgate does not use it", included.name.value);
+                let finding = Diagnostic::warning("not-a-robots-txt", included.name.span, message);
+                diagnostics.push(finding.help("save the file with `curl -fsSL`, which fails where the site has none"));
+            } else if included.bytes.is_none() {
                 let message = format!("the policy directory has no readable file `{}`", included.name.value);
                 let finding = Diagnostic::warning("missing-file", included.name.span, message);
                 diagnostics.push(finding.help(

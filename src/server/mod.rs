@@ -3,6 +3,7 @@
 //! of them is given only what it needs.
 
 mod background;
+mod descriptors;
 mod identity;
 mod origin_robots;
 mod proxy_server;
@@ -110,6 +111,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let stop = Arc::new(Stop::new());
     let signals = signals::catch().map_err(ServerError::io("cannot catch signals"))?;
 
+    descriptors::raise(&settings.limits);
     let (certificates, tls) = Certificates::open(&settings.listen)?;
     let bound: Vec<_> = settings.listen.iter().map(|listener| bind(listener.address)).collect::<Result<_, _>>()?;
     let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();

@@ -14,7 +14,7 @@ use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
 use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
-use crate::settings::Settings;
+use crate::settings::{AccessDestination, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
@@ -71,7 +71,7 @@ impl Rooms {
             clock,
             metrics: Metrics::new(),
             traffic: Box::default(),
-            access: AccessLog::open(&settings.logs.access).map_err(ServerError::io("cannot open the access log"))?,
+            access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
         });
@@ -125,4 +125,11 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
         Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
         None => Ok(Clock::following(file)?),
     }
+}
+
+fn cannot_open_access_log(settings: &Settings) -> impl FnOnce(std::io::Error) -> ServerError {
+    ServerError::io(match &settings.logs.access {
+        AccessDestination::File(path) => format!("cannot open the access log {}", path.display()),
+        AccessDestination::Off | AccessDestination::Stdout => "cannot open the access log".to_owned(),
+    })
 }

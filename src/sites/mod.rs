@@ -33,7 +33,7 @@ pub use watch::WatchGuard;
 
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
-use crate::policy::{IncludedFiles, Snapshot};
+use crate::policy::{IncludedFiles, SiteEntry, Snapshot};
 use crate::state::{self, Remembered, StateStore, StoreHealth};
 use crate::time::Timestamp;
 use crate::verdict;
@@ -252,7 +252,22 @@ impl SiteManager {
                 file.display()
             )
         });
-        self.unhealthy_store().into_iter().chain(set_aside)
+        self.unhealthy_store().into_iter().chain(set_aside).chain(self.ignored_declarations())
+    }
+
+    /// Without a state directory each start looks like the first, so nothing can be said of the time before it.
+    fn ignored_declarations(&self) -> Option<String> {
+        let snapshot = self.snapshot.load();
+        let declares = |entry: &&SiteEntry| entry.site.policy.robots.previous.is_some();
+        let declaring = snapshot.sites().iter().filter(declares).map(|entry| entry.site.name.as_str());
+        let sites: Vec<&str> = declaring.collect();
+        (!sites.is_empty() && self.store.health().is_in_memory()).then(|| {
+            format!(
+                "`robots.previous` has no effect ({}): crawlgate keeps no state, so every start looks like the first one. Set \
+                 `state` to a directory that outlasts a restart.",
+                sites.join(", ")
+            )
+        })
     }
 
     /// Why what is new is not in force, if it is not.

@@ -64,6 +64,9 @@ pub struct SiteStatus {
     /// The pause in force, until this moment.
     #[serde(serialize_with = "rfc3339")]
     pub paused_until: Option<Timestamp>,
+    /// For whom it is paused, while it is: `crawlers` or `everyone`.
+    #[serde(default)]
+    pub paused_for: Option<String>,
     /// Superseded versions that may still be held.
     pub held_versions: usize,
     /// Whether Googlebot may fetch `/` and index it: by robots.txt as it is served, which keeps it off everything while
@@ -228,6 +231,7 @@ fn with_entry(file: &SiteStatus, entry: Option<&SiteEntry>, now: Timestamp) -> S
         modes: site.map(ModeFor::of).unwrap_or_default(),
         exempt: site.map(exempt).unwrap_or_default(),
         paused_until: pause.map(|pause| pause.until),
+        paused_for: pause.map(|pause| pause.audience.name().to_owned()),
         indexable: site.is_none_or(|site| indexable(site, now)),
         front_page_seen: site.and_then(|site| site.front_page.last(now)).map(|(_, seen)| seen),
         // As it was compiled: what is served and what is said here are one.

@@ -36,7 +36,7 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
     let is_tls = url.starts_with("https:");
     let site = url.split("://").nth(1).unwrap_or_default();
     // The certificate of the demo is vouched for by nobody.
-    let (curl, wget) = if is_tls { ("{curl} -k", "wget --no-check-certificate") } else { ("curl", "wget") };
+    let (curl, wget) = if is_tls { ("curl -k", "wget --no-check-certificate") } else { ("curl", "wget") };
     let (policies, control) = (quoted(policies), quoted(control));
     let mut text = String::new();
     let mut section = |title: &str, commands: &[String]| {
@@ -88,4 +88,23 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
         "\ncrawlgate runs in front of a sample site, with the policy in {policies}. When you save the policy, crawlgate \
          reads it again.\nTry this in another terminal:\n{text}\nCtrl-C ends the demo.\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    #[test]
+    fn commands_speak_the_protocol_of_the_demo() {
+        for (is_tls, command) in
+            [(false, "curl -i -A GPTBot http://127.0.0.1:1/"), (true, "curl -k -i -A GPTBot https://127.0.0.1:1/")]
+        {
+            let bound = Bound { listen: vec![(is_tls, SocketAddr::from(([127, 0, 0, 1], 1)))], admin: None };
+            let place = Path::new("/tmp/place");
+            let text = text(&bound, place, place, place, "crawlgate");
+            assert!(text.contains(command) && text.contains("--host 127.0.0.1:1 "), "{text}");
+            assert!(!text.contains("{curl}") && !text.contains("{wget}"), "{text}");
+        }
+    }
 }

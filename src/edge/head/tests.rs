@@ -150,6 +150,13 @@ fn bodies_that_two_readers_could_frame_differently_are_refused() {
     ] {
         assert_eq!(mistake("POST / HTTP/1.1", &format!("{HOST}{fields}")), Some(wrong), "{fields:?}");
     }
+    let limits = Limits { body: Some(5), ..Limits::DEFAULT };
+    for (length, is_refused) in [(5, false), (6, true)] {
+        let head = format!("POST / HTTP/1.1\r\n{HOST}Content-Length: {length}\r\n\r\n");
+        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let refusal = Request::read(head.as_bytes(), &mut room, &limits).err();
+        assert_eq!(refusal, is_refused.then_some(Mistake::BodyTooLarge));
+    }
     let chunked = format!("{HOST}Transfer-Encoding: chunked\r\n");
     assert_eq!(mistake("POST / HTTP/1.0", &chunked), Some(Mistake::TransferEncoding));
 }

@@ -132,3 +132,13 @@ pub enum Audience {
     /// Everyone.
     Everyone,
 }
+
+impl Audience {
+    /// Its name in policies and in the status.
+    pub fn name(self) -> &'static str {
+        match self {
+            Audience::Crawlers => "crawlers",
+            Audience::Everyone => "everyone",
+        }
+    }
+}

@@ -29,7 +29,7 @@ impl IdentityMetrics {
         IdentityMetrics {
             networks: register.gauges(
                 "crawlgate_identity_list_networks",
-                "Networks of a published list, by the URL of the list.",
+                "Networks of a published list, or keys of a key directory, by its URL.",
                 &["list"],
             ),
             checked: register.gauges(

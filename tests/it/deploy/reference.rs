@@ -1,6 +1,7 @@
 //! docs/logs-and-metrics.md has every metric and every field of the logs, as the running binary writes them.
 
 use super::files::{says, text};
+use crate::support::dns::{Dns, Reply};
 use crate::support::{Authority, BINGBOT, BROWSER, GPTBOT, Gate, Origin, Setup, TlsConnection, eventually, read};
 use rustls::version::TLS13;
 use serde_json::Value;
@@ -94,7 +95,13 @@ fn busy() -> ((Origin, TempDir), Gate) {
     let file = |end: &str| directory.path().join(format!("site.{end}")).display().to_string();
     let tls = format!("tls: {{ certificates: [{{ cert: {}, key: {} }}] }}", file("pem"), file("key"));
     let listeners = format!("[127.0.0.1:0, {{ address: 127.0.0.1:0, {tls} }}]");
-    let setup = Setup::before("").with_origins(&origins).listeners(&listeners).settings(logs).with_clock();
+    let dns = Dns::start(|_| Reply::NxDomain);
+    let identity = format!("identity: {{ outgoing: yes, lists: lists, resolvers: ['{}'] }}", dns.address);
+    let setup = Setup::before("").with_origins(&origins).listeners(&listeners).settings(logs).settings(&identity);
+    let setup = setup.with_clock();
+    let list = setup.policies().with_file_name("lists").join("openai.com/gptbot.json");
+    fs::create_dir_all(list.parent().expect("a directory")).expect("a directory");
+    fs::write(&list, "192.0.2.0/24\n").expect("a list");
     let mut gate = setup.policy("site", POLICY).policy("merged", "hosts: [merged.test]\n").start();
     let ask = |gate: &Gate, host: &str, target: &str, agent: &str| {
         gate.get(host, target, &format!("User-Agent: {agent}\r\n"));
@@ -112,6 +119,8 @@ fn busy() -> ((Origin, TempDir), Gate) {
         ("site.test", "/cart/", "SomeBot/1.0 (+https://some.example/bot)"),
         ("site.test", "/", BROWSER),
         ("site.test", "/", "PartnerBot/1\r\nX-Forwarded-For: 203.0.113.1"),
+        ("site.test", "/", "YandexBot/3.0\r\nX-Forwarded-For: 203.0.113.1"),
+        ("site.test", "/cart/", "DuckAssistBot/1.2\r\nSignature-Input: sig1=()\r\nSignature: sig1=:AA==:"),
         ("down.test", "/", BROWSER),
         ("unclaimed.test", "/", BROWSER),
     ] {

@@ -1,6 +1,6 @@
 //! Connections, deadlines and sizes: each with its answer, its metric and no harm to others.
 
-use crate::support::{Connection, HOST, Origin, PATIENCE, Setup, eventually, read};
+use crate::support::{Connection, HOST, Http2, Origin, PATIENCE, Setup, eventually, read};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -114,6 +114,18 @@ fn bodies_that_are_too_large_get_a_413() {
     ));
     assert_eq!(connection.response("POST").status, 413);
     gate.wait_for_metric(&rejected("body_too_large"), 2.0);
+    let http2 = Http2::open(gate.address);
+    let post = |octets: usize, said: bool| {
+        let length = octets.to_string();
+        let fields = if said { vec![("content-length", length.as_str())] } else { Vec::new() };
+        http2
+            .begin("POST", &format!("http://{HOST}/"), &fields, Some(vec![b'x'; octets]))
+            .wait()
+            .expect("an answer")
+            .status
+    };
+    assert_eq!((post(1024, true), post(1024, false)), (200, 200));
+    assert_eq!((post(1025, true), post(1025, false)), (413, 413));
 }
 
 #[test]
@@ -128,6 +140,16 @@ fn a_body_that_stops_or_comes_too_slowly_gets_a_408() {
     while !slow.says_something_within(Duration::from_millis(100)) && slow.try_send("x") {}
     assert_eq!(slow.response("POST").status, 408);
     gate.wait_for_metric(&rejected("body_rate"), 1.0);
+    let http2 = Http2::open(gate.address);
+    let mut slow = http2.upload(HOST, "/", &[]);
+    // Two octets, the second one a second after `stall`: too slow on average.
+    let began = Instant::now();
+    slow.send(b"x", false);
+    while began.elapsed() < Duration::from_millis(1_700) {
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    slow.send(b"x", false);
+    assert_eq!(slow.response().status, 408);
 }
 
 #[test]
@@ -155,6 +177,7 @@ fn a_client_that_reads_nothing_is_given_up() {
 fn exhausted_descriptors_are_survived() {
     let origin = Origin::plain();
     let gate = Setup::before(origin.address).under(&["sh", "-c", "ulimit -n 100; exec \"$0\" \"$@\""]).start();
+    gate.log.wait_for("the process may open 100 files");
     let open: Vec<Connection> = (0..200).map(|_| gate.connect()).collect();
     gate.log.wait_for("cannot accept connections");
     drop(open);

@@ -215,6 +215,9 @@ fn listener_for_http_leads_to_https_but_for_robots_txt_and_challenges() {
         https.http("GET", "[::1]:80", "/", "").field("location"),
         Some(format!("https://[::1]:{port}/").as_str())
     );
+    let mut http2 = crate::support::Connection::open(https.gate.listening[1]);
+    http2.send_bytes(crate::support::http2::PREFACE);
+    assert_eq!(http2.response("GET").status, 400);
     assert!(https.origin.received().is_empty());
     assert!(https.http("GET", "shop.example", "/robots.txt", "").text().contains("User-agent: GPTBot"));
     assert_eq!(https.http("GET", "shop.example", "/.well-known/acme-challenge/token", "").text(), "hello");
@@ -263,6 +266,8 @@ fn handshake_that_stalls_or_is_none_is_ended() {
     gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"handshake_timeout\"}", 2.0);
     let mut plain = gate.connect();
     plain.send("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+    let answer = plain.response("GET");
+    assert!(answer.status == 400 && answer.text().contains("https only"), "{}", answer.text());
     gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"handshake\"}", 1.0);
     let mut connection =
         TlsConnection::open(gate.address, "shop.example", &authority.client(&[], &BOTH)).expect("a connection");
