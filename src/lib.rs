@@ -13,6 +13,7 @@
 //! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
 //! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
@@ -30,6 +31,7 @@
 //! | 0 | [`crawlers`] | the registry of known crawlers, identification from a user agent |
 //! | 0 | [`heads`] | heads of requests and responses read as every door reads them: host, target, content type |
 //! | 0 | [`html`] | robots metas and marks written into a page on its way |
+//! | -1 | [`logs`] | lines of access logs as requests |
 //! | -1 | [`robots`] | RFC 9309: targets, patterns, rule sets, rendering. Knows bytes only |
 //! | -1 | [`indexing`] | X-Robots-Tag: directives, field grammar, combination, emission |
 //! | -1 | [`yaml`] | YAML as a tree that knows where everything stands; mistakes shown in their place |
@@ -62,6 +64,7 @@
 pub mod crawlers;
 pub mod history;
 pub mod indexing;
+pub mod logs;
 pub mod policy;
 pub mod robots;
 pub mod time;
@@ -72,6 +75,8 @@ pub mod yaml;
 pub mod admin;
 #[cfg(feature = "gate")]
 pub mod answers;
+#[cfg(feature = "proxy")]
+pub mod audit;
 #[cfg(feature = "gate")]
 mod bounded;
 #[cfg(feature = "proxy")]

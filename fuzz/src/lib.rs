@@ -5,6 +5,7 @@
 
 use crawlgate::crawlers::{Claim, Registry, SiteMarkers, read_list};
 use crawlgate::indexing::{Scope, octets, parse_lines};
+use crawlgate::logs::{FormatString, Line, LineFormat};
 use crawlgate::policy::{Site, SiteEntry, Snapshot};
 use crawlgate::robots::{
     Bound, Dialect, File, FileVerdict, Key, LITERAL_STAR, LineEnd, Pattern, Reading, Rule, RuleSet, TargetScratch,
@@ -451,6 +452,40 @@ pub fn html(data: &[u8]) {
                 without.drain(place..place + written.len());
             }
             assert_eq!(without, html, "something else is changed");
+        }
+    }
+}
+
+/// A format in the first line, then a line of an access log: what is read of it stands in it, and what is written as
+/// Combined again says the same.
+pub fn log_line(data: &[u8]) {
+    let (format, line) = match data.iter().position(|octet| *octet == b'\n') {
+        Some(end) => (&data[..end], &data[end + 1..]),
+        None => (b"".as_slice(), data),
+    };
+    let pattern = std::str::from_utf8(format).ok().and_then(|format| FormatString::parse(format).ok());
+    for format in [Some(LineFormat::Detect), pattern.map(LineFormat::FormatString)].into_iter().flatten() {
+        let Some(Line::Request(record)) = format.read(line) else { continue };
+        assert!(!record.target.is_empty() && record.time.writable().is_some());
+        // Signs in place of octets that are no UTF-8 take three octets each.
+        let fields = [Some(&record.method), Some(&record.target), record.host.as_ref(), record.user_agent.as_ref()];
+        assert!(fields.into_iter().flatten().all(|field| field.len() <= 3 * line.len()));
+        let hex = |text: &[u8]| -> String { text.iter().map(|octet| format!("\\x{octet:02X}")).collect() };
+        let written = format!(
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET {}" {} {} "-" "{}""#,
+            hex(&record.target),
+            record.status,
+            record.bytes,
+            hex(record.user_agent.as_deref().unwrap_or_default()),
+        );
+        // A target that ends like a version is one.
+        if record.target.windows(6).any(|part| part == b" HTTP/") {
+            continue;
+        }
+        let Some(Line::Request(again)) = LineFormat::Detect.read(written.as_bytes()) else { panic!("{written}") };
+        assert_eq!((&again.target, again.status, again.bytes), (&record.target, record.status, record.bytes));
+        if record.user_agent.as_deref() != Some(b"-") {
+            assert_eq!(again.user_agent.unwrap_or_default(), record.user_agent.unwrap_or_default());
         }
     }
 }

@@ -75,6 +75,10 @@ fn examples(command: &str) -> &'static [&'static str] {
         "import" => {
             &["crawlgate import https://shop.example -o policies/shop.yaml", "crawlgate import robots.txt --purposes"]
         }
+        "audit" => &[
+            "crawlgate audit --robots robots.txt access.log access.log.1.gz",
+            "crawlgate audit --policies policies --html report.html access.log",
+        ],
         "crawlers" => &["crawlgate crawlers --purpose training", "crawlgate crawlers GPTBot"],
         "pause" => &["crawlgate pause --site shop --for 2h --retry-after 30m", "crawlgate pause --everyone --for 10m"],
         "resume" => &["crawlgate resume --site shop"],

@@ -2,6 +2,7 @@
 //!
 //! Results go to standard output, messages to standard error.
 
+mod audit;
 mod certificates;
 mod check;
 mod completions;
@@ -48,6 +49,7 @@ enum Command {
     Explain(explain::Arguments),
     Tester(tester::Arguments),
     Import(import::Arguments),
+    Audit(audit::Arguments),
     Crawlers(crawlers::Arguments),
     Pause(pause::Arguments),
     Resume(resume::Arguments),
@@ -107,6 +109,7 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Tester(arguments) => tester::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::Audit(arguments) => audit::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),
         Command::Pause(arguments) => pause::run(arguments),
         Command::Resume(arguments) => resume::run(arguments),

@@ -64,6 +64,11 @@ fn policies_are_refused_in_their_place_or_judged_as_published() {
 }
 
 #[test]
+fn log_lines_are_read_or_refused_and_say_the_same_when_written_again() {
+    over_seeds("log_line", checks::log_line);
+}
+
+#[test]
 fn tags_that_are_sent_on_say_what_was_read() {
     over_seeds("tags", checks::tags);
 }
@@ -115,6 +120,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "head",
             "html",
             "import",
+            "log_line",
             "network_list",
             "policy",
             "proxy_header",

@@ -13,6 +13,8 @@ mod zoo;
 #[cfg(feature = "proxy")]
 mod agreement;
 #[cfg(feature = "proxy")]
+mod audit;
+#[cfg(feature = "proxy")]
 mod cli_offline;
 #[cfg(feature = "proxy")]
 mod cli_running;

@@ -1,0 +1,147 @@
+//! Logs as chunks of whole lines: [`Input`] names one, [`Opened`] reads it, unpacking gzip and zstd by what the file begins
+//! with. Knows no lines beyond where they end.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Octets of a chunk. A line that is longer is cut, and its pieces cannot be read.
+const CHUNK: usize = 1 << 20;
+
+/// A log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Standard input.
+    Stdin,
+    /// A file, plain or packed.
+    File(PathBuf),
+}
+
+impl Input {
+    /// What messages call it.
+    pub fn name(&self) -> String {
+        match self {
+            Input::Stdin => "standard input".into(),
+            Input::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// Its size as it is stored, where that is known. Fails where it cannot be read.
+    pub(super) fn size(&self) -> io::Result<Option<u64>> {
+        let Input::File(path) = self else { return Ok(None) };
+        if fs::metadata(path)?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory; name the files in it"));
+        }
+        let file = File::open(path)?.metadata()?;
+        Ok(file.is_file().then_some(file.len()))
+    }
+
+    /// Opens it. `taken` counts the octets that are taken from it as stored.
+    pub(super) fn open(&self, taken: Arc<AtomicU64>) -> io::Result<Opened> {
+        let source: Box<dyn Read> = match self {
+            Input::Stdin => Box::new(io::stdin().lock()),
+            Input::File(path) => Box::new(File::open(path)?),
+        };
+        let reader = unpacked(Counting { source, taken })?;
+        Ok(Opened { reader, rest: Vec::new(), damage: None, is_over: false })
+    }
+}
+
+/// A reader that counts.
+struct Counting {
+    source: Box<dyn Read>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.taken.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+fn unpacked(mut source: Counting) -> io::Result<Box<dyn Read>> {
+    let mut magic = Vec::new();
+    source.by_ref().take(6).read_to_end(&mut magic)?;
+    let whole = Cursor::new(magic.clone()).chain(source);
+    match magic.as_slice() {
+        [0x1f, 0x8b, ..] => {
+            Ok(Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 17, whole))))
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Box::new(zstd::Decoder::new(whole)?)),
+        [b'B', b'Z', b'h', ..] => Err(unsupported("bzip2", "bzcat")),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(unsupported("xz", "xzcat")),
+        _ => Ok(Box::new(whole)),
+    }
+}
+
+fn unsupported(packer: &str, command: &str) -> io::Error {
+    io::Error::other(format!(
+        "is packed with {packer}, which crawlgate cannot unpack; use `{command} FILE | crawlgate audit -`"
+    ))
+}
+
+/// A log that is being read.
+pub struct Opened {
+    reader: Box<dyn Read>,
+    /// The beginning of a line whose end was not read yet.
+    rest: Vec<u8>,
+    /// Why the log could not be read to its end.
+    pub damage: Option<io::Error>,
+    is_over: bool,
+}
+
+impl Opened {
+    /// The next whole lines; `None` at the end, and where the log is damaged.
+    pub fn chunk(&mut self) -> Option<Vec<u8>> {
+        if self.is_over {
+            return None;
+        }
+        let mut octets = Vec::with_capacity(CHUNK);
+        octets.append(&mut self.rest);
+        let missing = CHUNK - octets.len();
+        match self.reader.by_ref().take(missing as u64).read_to_end(&mut octets) {
+            Ok(read) => self.is_over = read < missing,
+            Err(error) => (self.damage, self.is_over) = (Some(error), true),
+        }
+        if !self.is_over
+            && let Some(end) = memchr::memrchr(b'\n', &octets)
+        {
+            self.rest.extend_from_slice(&octets[end + 1..]);
+            octets.truncate(end + 1);
+        }
+        (!octets.is_empty()).then_some(octets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK, Opened};
+    use std::io::Read;
+
+    fn opened(reader: impl Read + 'static) -> Opened {
+        Opened { reader: Box::new(reader), rest: Vec::new(), damage: None, is_over: false }
+    }
+
+    #[test]
+    fn chunks_end_with_lines_and_lose_nothing() {
+        let line = [b"x".repeat(99), b"\n".to_vec()].concat();
+        let text = [line.repeat(25_000), b"last".to_vec()].concat();
+        let (mut opened, mut together) = (opened(std::io::Cursor::new(text.clone())), Vec::new());
+        while let Some(chunk) = opened.chunk() {
+            assert!(chunk.len() <= CHUNK && (chunk.ends_with(b"\n") || chunk.ends_with(b"last")));
+            together.extend(chunk);
+        }
+        assert!(together == text && opened.damage.is_none());
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let mut opened = opened(std::io::repeat(b'x').take(3 * CHUNK as u64));
+        let lengths: Vec<usize> = std::iter::from_fn(|| opened.chunk()).map(|chunk| chunk.len()).collect();
+        assert_eq!(lengths, [CHUNK; 3]);
+    }
+}

@@ -1,0 +1,21 @@
+//! Access logs in, compliance report out: which crawlers fetched what robots.txt disallowed, by which rules, and what
+//! enforcement would have done. [`Rules`] says what was in force when, [`audit`] reads [`Input`]s on several cores, and
+//! [`Report`] is the result, printed by `table` or `page`. Must not know the command line. Memory stays the same with any
+//! number of lines: top lists are bounded [`sketch`]es, and caches are emptied when they are full.
+
+mod input;
+mod page;
+mod pool;
+mod report;
+mod rules;
+pub mod sketch;
+mod table;
+mod tally;
+mod worker;
+
+pub use input::Input;
+pub use page::page;
+pub use pool::{AuditError, Options, Progress, audit};
+pub use report::Report;
+pub use rules::{PublishedFile, Rules, RulesError};
+pub use table::{size, table, thousands};

@@ -1,0 +1,253 @@
+//! A report as one HTML page that needs nothing else: tables, and bars as inline SVG, dark and light, without script. The
+//! log is hostile input: every text of it is escaped, and a Content-Security-Policy allows nothing but the page's style.
+
+use super::report::{Crawler, Report};
+use super::table::{size, thousands};
+use std::fmt::{self, Display, Formatter, Write};
+
+/// Crawlers and days that are shown.
+const CRAWLERS: usize = 100;
+const BARS: usize = 15;
+const DAYS: usize = 120;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--ink:#1c2127;--page:#fff;--soft:#5b6572;--line:#d5dae0;--bad:#b3261e;--some:#8a93a0}
+@media(prefers-color-scheme:dark){:root{--ink:#e8eaed;--page:#16191d;--soft:#a3acb8;--line:#39414a;--bad:#ff8a80;--some:#77818e}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:72rem;margin:2rem auto;padding:0 1rem}
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}p,caption{max-width:48rem}
+.numbers{display:flex;flex-wrap:wrap;gap:1rem 2.5rem;padding:0;list-style:none}.numbers b{display:block;font-size:1.7rem}
+.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;color:var(--soft)}
+th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
+th{white-space:normal;vertical-align:bottom}th:first-child,td:first-child,.text{text-align:left}.text{white-space:normal;overflow-wrap:anywhere}
+svg{width:100%;height:auto;font:13px system-ui,sans-serif}svg text{fill:var(--ink)}.bad{fill:var(--bad)}.some{fill:var(--some)}
+.soft{color:var(--soft)}td.hit{color:var(--bad);font-weight:600}";
+
+/// Text of the log as HTML.
+struct Text<'a>(&'a str);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for sign in self.0.chars() {
+            match sign {
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '&' => f.write_str("&amp;")?,
+                '"' => f.write_str("&quot;")?,
+                sign if sign.is_control() => f.write_char('\u{fffd}')?,
+                sign => f.write_char(sign)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write(&mut out, report);
+    out
+}
+
+fn write(out: &mut String, report: &Report) -> fmt::Result {
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>Crawlers and robots.txt</title>\n<style>\n{STYLE}\n</style></head><body>\n\
+         <h1>Crawlers and robots.txt</h1>"
+    )?;
+    if let (Some(from), Some(to)) = (report.from, report.to) {
+        writeln!(out, "<p class=\"soft\">{from} to {to}</p>")?;
+    }
+    let crawlers: Vec<&Crawler> = report.crawlers.iter().filter(|crawler| crawler.judged).collect();
+    let requests = crawlers.iter().map(|crawler| crawler.requests).sum();
+    let breaking = crawlers.iter().filter(|crawler| crawler.certain > 0).count() as u64;
+    writeln!(out, "<ul class=\"numbers\">")?;
+    for (number, text) in [
+        (requests, "requests of crawlers"),
+        (report.disallowed, "fetches of disallowed pages"),
+        (report.certain, "of them certain"),
+        (breaking, "crawlers with certain ones"),
+        (report.people.requests, "requests of people"),
+    ] {
+        writeln!(out, "<li><b>{}</b>{text}</li>", thousands(number))?;
+    }
+    writeln!(
+        out,
+        "</ul>\n<p>A fetch is certain if no robots.txt that the crawler may have used allows it. It is stale if an older \
+         file that the crawler may still use allows it. It is unproven if it is not known what was in force before. \
+         <i>Would block</i> says what enforcing the rules would have refused.</p>"
+    )?;
+    bars(out, &crawlers)?;
+    days(out, report)?;
+    table(out, &crawlers)?;
+    let rules = report.rules.iter().map(|rule| (format!("{} ({})", rule.pattern, rule.place), rule.count, 0));
+    list(out, "Rules", "Rules that disallowed what was fetched", rules)?;
+    let urls = report.urls.iter().map(|top| (top.name.clone(), top.count, top.error));
+    list(out, "URLs", "Disallowed URLs that were fetched most, without their query", urls)?;
+    let unlisted = report.unlisted.iter().map(|top| (top.name.clone(), top.count, top.error));
+    list(out, "Unlisted bots", "Bots that crawlgate does not know, by what they call themselves", unlisted)?;
+    notes(out, report)?;
+    writeln!(out, "</body></html>")
+}
+
+/// The crawlers with the most disallowed fetches.
+fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
+    let shown: Vec<&&Crawler> = crawlers.iter().filter(|crawler| crawler.disallowed > 0).take(BARS).collect();
+    let Some(most) = shown.iter().map(|crawler| crawler.disallowed).max() else {
+        return writeln!(out, "<p><b>No crawler fetched anything that robots.txt disallows.</b></p>");
+    };
+    let height = shown.len() * 26;
+    writeln!(
+        out,
+        "<h2>Disallowed fetches by crawler</h2>\n<p class=\"soft\">Coloured: certain. Grey: the others. The table below \
+         has the numbers.</p>\n<svg viewBox=\"0 0 800 {height}\" role=\"img\" aria-label=\"Disallowed fetches by crawler\">"
+    )?;
+    for (place, crawler) in shown.iter().enumerate() {
+        let y = place * 26;
+        let width = |number: u64| number as f64 / most as f64 * 480.0;
+        let (certain, all) = (width(crawler.certain), width(crawler.disallowed));
+        writeln!(
+            out,
+            "<text x=\"190\" y=\"{}\" text-anchor=\"end\">{}</text>\
+             <rect class=\"some\" x=\"200\" y=\"{}\" width=\"{all:.1}\" height=\"18\"/>\
+             <rect class=\"bad\" x=\"200\" y=\"{}\" width=\"{certain:.1}\" height=\"18\"/>\
+             <text x=\"{:.1}\" y=\"{}\">{}</text>",
+            y + 17,
+            Text(&crawler.name.chars().take(26).collect::<String>()),
+            y + 3,
+            y + 3,
+            208.0 + all,
+            y + 17,
+            thousands(crawler.disallowed)
+        )?;
+    }
+    writeln!(out, "</svg>")
+}
+
+/// The last days, disallowed fetches each.
+fn days(out: &mut String, report: &Report) -> fmt::Result {
+    let shown = &report.days[report.days.len().saturating_sub(DAYS)..];
+    let most = shown.iter().map(|day| day.disallowed).max().unwrap_or(0);
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return Ok(()) };
+    if most == 0 || shown.len() < 2 {
+        return Ok(());
+    }
+    let step = 800.0 / shown.len() as f64;
+    writeln!(
+        out,
+        "<h2>Disallowed fetches by day</h2>\n<svg viewBox=\"0 0 800 170\" role=\"img\" aria-label=\"Disallowed fetches \
+         by day, at most {most}\">"
+    )?;
+    for (place, day) in shown.iter().enumerate() {
+        let height = |number: u64| number as f64 / most as f64 * 140.0;
+        for (class, number) in [("some", day.disallowed), ("bad", day.certain)] {
+            writeln!(
+                out,
+                "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {} \
+                 disallowed, {} certain</title></rect>",
+                place as f64 * step,
+                145.0 - height(number),
+                (step * 0.85).min(40.0),
+                height(number),
+                day.day,
+                thousands(day.disallowed),
+                thousands(day.certain)
+            )?;
+        }
+    }
+    writeln!(
+        out,
+        "<text x=\"0\" y=\"165\">{}</text><text x=\"800\" y=\"165\" text-anchor=\"end\">{}</text>\n</svg>",
+        first.day, last.day
+    )
+}
+
+fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
+    writeln!(out, "<h2>Crawlers</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>")?;
+    for title in [
+        "Crawler",
+        "Requests",
+        "robots.txt",
+        "Disallowed",
+        "Certain",
+        "Stale",
+        "Unproven",
+        "Not bound",
+        "Would block",
+        "Sent",
+        "Sent, disallowed",
+    ] {
+        write!(out, "<th scope=\"col\">{title}</th>")?;
+    }
+    writeln!(out, "</tr></thead><tbody>")?;
+    for crawler in crawlers.iter().take(CRAWLERS) {
+        let purpose = crawler.purpose.map_or("", |purpose| purpose.name());
+        write!(out, "<tr><td>{} <span class=\"soft\">{purpose}</span></td>", Text(&crawler.name))?;
+        let would = crawler.would.get("block").copied().unwrap_or(0);
+        for (number, is_hit) in [
+            (crawler.requests, false),
+            (crawler.robots_txt, false),
+            (crawler.disallowed, false),
+            (crawler.certain, crawler.certain > 0),
+            (crawler.stale, false),
+            (crawler.unproven, false),
+            (crawler.not_bound, false),
+            (would, false),
+        ] {
+            write!(out, "<td{}>{}</td>", if is_hit { " class=\"hit\"" } else { "" }, thousands(number))?;
+        }
+        writeln!(out, "<td>{}</td><td>{}</td></tr>", size(crawler.bytes), size(crawler.bytes_disallowed))?;
+    }
+    writeln!(out, "</tbody></table></div>")?;
+    if crawlers.len() > CRAWLERS {
+        writeln!(out, "<p class=\"soft\">{} crawlers more are in the JSON.</p>", crawlers.len() - CRAWLERS)?;
+    }
+    Ok(())
+}
+
+fn list(
+    out: &mut String,
+    title: &str,
+    caption: &str,
+    entries: impl Iterator<Item = (String, u64, u64)>,
+) -> fmt::Result {
+    let mut entries = entries.peekable();
+    if entries.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<h2>{title}</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><caption>{caption}</caption><thead><tr><th scope=\"col\" \
+         class=\"text\">{title}</th><th scope=\"col\">Requests</th></tr></thead><tbody>"
+    )?;
+    for (text, count, error) in entries {
+        let error = if error > 0 { format!(" (at most {} too high)", thousands(error)) } else { String::new() };
+        writeln!(out, "<tr><td class=\"text\">{}</td><td>{}{error}</td></tr>", Text(&text), thousands(count))?;
+    }
+    writeln!(out, "</tbody></table></div>")
+}
+
+/// What was not read or not judged.
+fn notes(out: &mut String, report: &Report) -> fmt::Result {
+    writeln!(out, "<h2>About this report</h2>\n<ul>\n<li>{} lines were read.</li>", thousands(report.lines))?;
+    for (number, text) in [
+        (report.unreadable, "lines could not be read."),
+        (report.no_request, "lines are about connections without a request."),
+        (report.other_hosts, "requests are to hosts that were not judged."),
+        (report.no_user_agent, "requests are in lines without a user agent, which do not tell crawlers."),
+    ] {
+        if number > 0 {
+            writeln!(out, "<li>{} {text}</li>", thousands(number))?;
+        }
+    }
+    for damaged in &report.damaged {
+        writeln!(out, "<li>{} breaks off: {}</li>", Text(&damaged.file), Text(&damaged.error))?;
+    }
+    writeln!(
+        out,
+        "<li>Crawlers are named by their user agents, which anybody can write. A log proves no identity.</li>\n</ul>"
+    )
+}

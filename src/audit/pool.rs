@@ -1,0 +1,129 @@
+//! The run: one thread reads the logs, workers judge, and their tallies become one [`Report`]. Knows neither lines nor
+//! rules.
+
+use super::input::Input;
+use super::report::{Damaged, Report};
+use super::rules::Rules;
+use super::tally::Tally;
+use super::worker::{Chunk, Worker};
+use crate::crawlers::Registry;
+use crate::logs::LineFormat;
+use std::io;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// How to read.
+#[derive(Debug, Default)]
+pub struct Options {
+    /// The form of the lines.
+    pub format: LineFormat,
+    /// Judge only requests to this host. Lines without a host are taken to be for it.
+    pub host: Option<String>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Octets taken from the logs as they are stored.
+    pub taken: u64,
+    /// All of them, where that is known.
+    pub size: Option<u64>,
+    /// Lines read.
+    pub lines: u64,
+}
+
+/// A log that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {name}: {error}")]
+pub struct AuditError {
+    name: String,
+    error: io::Error,
+}
+
+/// Reads all logs and judges their requests. `progress` is called now and then.
+///
+/// # Errors
+/// A log cannot be opened. One that breaks off is read up to there, and the report says so.
+pub fn audit(
+    inputs: &[Input],
+    rules: &Rules,
+    registry: &'static Registry,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, AuditError> {
+    let mut size = Some(0);
+    for input in inputs {
+        let own = input.size().map_err(|error| AuditError { name: input.name(), error })?;
+        size = size.zip(own).map(|(all, own)| all + own);
+    }
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    let (sender, receiver) = sync_channel(2 * workers);
+    let receiver = Arc::new(Mutex::new(receiver));
+    let mut reading = Reading { sender, size, taken: Arc::default(), lines: 0, damaged: Vec::new(), progress };
+    let (read, tally) = thread::scope(|scope| {
+        let work = || {
+            let receiver = receiver.clone();
+            let host = options.host.as_deref().map(str::as_bytes);
+            scope.spawn(move || work(Worker::new(rules, &options.format, registry, host), &receiver))
+        };
+        let handles: Vec<_> = (0..workers).map(|_| work()).collect();
+        let read = inputs.iter().enumerate().try_for_each(|(index, input)| reading.input(index, input));
+        let damaged = reading.end();
+        let mut tally = Tally::default();
+        for handle in handles {
+            tally.merge(handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        (read.map(|()| damaged), tally)
+    });
+    let names: Vec<String> = inputs.iter().map(Input::name).collect();
+    Ok(Report::new(tally, rules, registry, &names, read?))
+}
+
+struct Reading<'a> {
+    sender: SyncSender<Chunk>,
+    size: Option<u64>,
+    taken: Arc<AtomicU64>,
+    lines: u64,
+    damaged: Vec<Damaged>,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Reading<'_> {
+    fn input(&mut self, index: usize, input: &Input) -> Result<(), AuditError> {
+        let opened = input.open(self.taken.clone());
+        let mut opened = opened.map_err(|error| AuditError { name: input.name(), error })?;
+        let mut first_line = 1;
+        while let Some(octets) = opened.chunk() {
+            let lines = memchr::memchr_iter(b'\n', &octets).count() as u64;
+            if self.sender.send(Chunk { input: index, first_line, octets }).is_err() {
+                // The workers have ended, which they do only when one of them panics.
+                return Ok(());
+            }
+            first_line += lines;
+            self.lines += lines;
+            let taken = self.taken.load(Ordering::Relaxed);
+            (self.progress)(Progress { taken, size: self.size, lines: self.lines });
+        }
+        let damaged = |error: io::Error| Damaged { file: input.name(), error: error.to_string() };
+        self.damaged.extend(opened.damage.map(damaged));
+        Ok(())
+    }
+
+    /// No more chunks follow: the workers end.
+    fn end(self) -> Vec<Damaged> {
+        self.damaged
+    }
+}
+
+fn work(mut worker: Worker<'_>, chunks: &Mutex<Receiver<Chunk>>) -> Tally {
+    loop {
+        let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Ok(chunk) => worker.read(&chunk),
+            Err(_) => return worker.tally,
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The result of an audit as data: [`Report`], which is also the JSON. Made once from the merged tally; prints nothing.
+
+use super::rules::Rules;
+use super::sketch::{Counted, Sketch};
+use super::tally::{Row, RuleKey, Tally};
+use crate::crawlers::{Purpose, Registry};
+use crate::policy::Site;
+use crate::policy::site::RuleSource;
+use crate::time::{Timestamp, rfc3339};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Entries of the lists of URLs, rules and unlisted bots.
+const TOP: usize = 20;
+
+/// What an audit found.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Report {
+    /// Lines that are not empty.
+    pub lines: u64,
+    pub unreadable: u64,
+    /// The first lines that could not be read.
+    pub examples: Vec<Unreadable>,
+    /// Logs that break off.
+    pub damaged: Vec<Damaged>,
+    /// Lines about connections without a request.
+    pub no_request: u64,
+    /// Requests in lines whose format has no user agent.
+    pub no_user_agent: u64,
+    /// Requests to hosts that are not judged.
+    pub other_hosts: u64,
+    #[serde(serialize_with = "rfc3339")]
+    pub from: Option<Timestamp>,
+    #[serde(serialize_with = "rfc3339")]
+    pub to: Option<Timestamp>,
+    pub disallowed: u64,
+    pub certain: u64,
+    pub people: People,
+    /// Those that fetched most of what is disallowed first.
+    pub crawlers: Vec<Crawler>,
+    pub rules: Vec<RuleCount>,
+    pub urls: Vec<Top>,
+    /// Unlisted bots by what they call themselves.
+    pub unlisted: Vec<Top>,
+    pub days: Vec<Day>,
+}
+
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Unreadable {
+    pub file: String,
+    pub line: u64,
+    pub text: String,
+}
+
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Damaged {
+    pub file: String,
+    pub error: String,
+}
+
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct People {
+    pub requests: u64,
+    pub bytes: u64,
+}
+
+/// One crawler.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Crawler {
+    /// The registry's id, the token of the robots.txt, `other` or `tool`.
+    pub id: String,
+    pub name: String,
+    pub purpose: Option<Purpose>,
+    /// Whether robots.txt concerns it: tools that no group names are not judged.
+    pub judged: bool,
+    pub requests: u64,
+    pub robots_txt: u64,
+    pub disallowed: u64,
+    pub certain: u64,
+    pub stale: u64,
+    pub unproven: u64,
+    pub not_bound: u64,
+    pub exempt: u64,
+    pub ambiguous: u64,
+    pub bytes: u64,
+    pub bytes_disallowed: u64,
+    pub rules: Vec<RuleCount>,
+    /// What `mode: enforce` would have done, by action.
+    pub would: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct RuleCount {
+    pub pattern: String,
+    pub count: u64,
+    /// Where it stands.
+    pub place: String,
+}
+
+/// An entry of a list that is kept in bounded memory.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Top {
+    pub name: String,
+    pub count: u64,
+    /// By how much the count may be too high.
+    pub error: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Day {
+    pub day: String,
+    pub requests: u64,
+    pub crawlers: u64,
+    pub disallowed: u64,
+    pub certain: u64,
+}
+
+impl Report {
+    pub(super) fn new(
+        tally: Tally,
+        rules: &Rules,
+        registry: &Registry,
+        names: &[String],
+        damaged: Vec<Damaged>,
+    ) -> Report {
+        let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
+        let all = rule_counts(tally.rows.values().flat_map(|row| &row.rules), &sites);
+        let mut crawlers: Vec<Crawler> =
+            tally.rows.iter().map(|(label, row)| crawler(label, row, registry, &sites)).collect();
+        crawlers
+            .sort_by(|a, b| (b.disallowed, b.requests).cmp(&(a.disallowed, a.requests)).then_with(|| a.id.cmp(&b.id)));
+        let examples = tally.examples.into_iter().map(|example| Unreadable {
+            file: names.get(example.input).cloned().unwrap_or_default(),
+            line: example.line,
+            text: example.text,
+        });
+        let days = tally.days.iter().map(|(day, counts)| Day {
+            day: Timestamp(day * 86_400).to_string().chars().take(10).collect(),
+            requests: counts.requests,
+            crawlers: counts.crawlers,
+            disallowed: counts.disallowed,
+            certain: counts.certain,
+        });
+        Report {
+            lines: tally.lines,
+            unreadable: tally.unreadable,
+            examples: examples.collect(),
+            damaged,
+            no_request: tally.no_request,
+            no_user_agent: tally.no_user_agent,
+            other_hosts: tally.other_hosts,
+            from: tally.from,
+            to: tally.to,
+            disallowed: crawlers.iter().map(|crawler| crawler.disallowed).sum(),
+            certain: crawlers.iter().map(|crawler| crawler.certain).sum(),
+            people: People { requests: tally.people, bytes: tally.people_bytes },
+            crawlers,
+            rules: all.into_iter().take(TOP).collect(),
+            urls: top(tally.urls),
+            unlisted: top(tally.unlisted),
+            days: days.collect(),
+        }
+    }
+}
+
+fn crawler(label: &str, row: &Row, registry: &Registry, sites: &[&Site]) -> Crawler {
+    let known = registry.crawlers().iter().find(|crawler| crawler.id == label);
+    let name = known.map_or(
+        match label {
+            "other" => "unlisted bots",
+            "tool" => "unlisted tools",
+            token => token,
+        },
+        |crawler| crawler.name.as_str(),
+    );
+    let mut would = row.would.clone();
+    would.entry("block").or_default();
+    Crawler {
+        id: label.to_owned(),
+        name: name.to_owned(),
+        purpose: known.map(|crawler| crawler.purpose),
+        judged: row.judged,
+        requests: row.requests,
+        robots_txt: row.robots_txt,
+        disallowed: row.disallowed,
+        certain: row.certain,
+        stale: row.stale,
+        unproven: row.unproven,
+        not_bound: row.not_bound,
+        exempt: row.exempt,
+        ambiguous: row.ambiguous,
+        bytes: row.bytes,
+        bytes_disallowed: row.bytes_disallowed,
+        rules: rule_counts(&row.rules, sites),
+        would,
+    }
+}
+
+/// Rules with the same pattern together, the most frequent first. The place is that of the latest one.
+fn rule_counts<'a>(rules: impl IntoIterator<Item = (&'a RuleKey, &'a u64)>, sites: &[&Site]) -> Vec<RuleCount> {
+    let mut by_pattern: BTreeMap<&str, (u64, RuleKey)> = BTreeMap::new();
+    for (key, count) in rules {
+        let Some(pattern) = pattern(sites, *key) else { continue };
+        let entry = by_pattern.entry(pattern).or_insert((0, *key));
+        *entry = (entry.0 + count, entry.1.max(*key));
+    }
+    let count = |(pattern, (count, key)): (&str, (u64, RuleKey))| RuleCount {
+        pattern: pattern.to_owned(),
+        count,
+        place: place(sites, key).unwrap_or_default(),
+    };
+    let mut counts: Vec<RuleCount> = by_pattern.into_iter().map(count).collect();
+    // Stable: equal counts stay in the order of their patterns.
+    counts.sort_by_key(|rule| std::cmp::Reverse(rule.count));
+    counts
+}
+
+fn pattern<'a>(sites: &[&'a Site], (site, group, rule): RuleKey) -> Option<&'a str> {
+    let group = sites.get(site)?.document.groups.get(usize::from(group))?;
+    Some(group.rules.get(rule as usize)?.pattern.as_str())
+}
+
+fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
+    let site = sites.get(site)?;
+    Some(match site.rule_sources.get(usize::from(group))?.get(rule as usize)? {
+        RuleSource::Policy(span) | RuleSource::Purpose(span) => {
+            format!("{}:{}:{}", site.policy.source.name, span.line, span.column)
+        }
+        RuleSource::Staging => format!("{} (environment: staging)", site.policy.source.name),
+        RuleSource::Origin(line) => site.origin.as_ref()?.place(*line),
+    })
+}
+
+fn top(sketch: Sketch) -> Vec<Top> {
+    let shown = |counted: Counted| Top {
+        name: String::from_utf8_lossy(&counted.key).into_owned(),
+        count: counted.count,
+        error: counted.error,
+    };
+    sketch.top(TOP).into_iter().map(shown).collect()
+}

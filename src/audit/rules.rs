@@ -1,0 +1,161 @@
+//! What was in force when: [`Rules`] are published files with the times of their publication, or the sites of policies,
+//! which are taken to have been in force all the time. Knows no logs.
+
+use crate::crawlers::Registry;
+use crate::policy::origin::{Origin, OriginFile};
+use crate::policy::{IncludedFiles, ParsedVersion, SiteEntry, Snapshot, SupersededVersion};
+use crate::sites::DefaultSite;
+use crate::time::Timestamp;
+use crate::verdict::{CachedVersions, HistoryBasis, Surroundings, load_with};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A robots.txt and since when it was in force.
+#[derive(Clone, Debug)]
+pub struct PublishedFile {
+    /// What messages call it.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// `None`: since ever.
+    pub since: Option<Timestamp>,
+}
+
+/// What requests are judged by.
+#[derive(Debug)]
+pub struct Rules {
+    entries: Vec<InForce>,
+    /// Which entry is for which host, where policies say so.
+    snapshot: Option<Snapshot>,
+    grace: Duration,
+}
+
+#[derive(Debug)]
+struct InForce {
+    since: Option<Timestamp>,
+    entry: SiteEntry,
+    /// The files before it, the latest first.
+    superseded: Vec<SupersededVersion>,
+}
+
+/// Why there are no rules.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RulesError {
+    /// Two files begin together.
+    #[error("{0} and {1} are in force since the same moment; write `FILE@TIME` for the later one")]
+    SameTime(String, String),
+    /// A file that crawlgate cannot use.
+    #[error("{name}: {message}")]
+    Unusable {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// What was in force for a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// Index of the entry.
+    pub index: usize,
+    /// The site.
+    pub entry: &'a SiteEntry,
+}
+
+impl Rules {
+    /// From published files, in any order. A crawler may use a copy for `grace`.
+    ///
+    /// # Errors
+    /// Two files begin together, or one cannot be used.
+    pub fn published(
+        mut files: Vec<PublishedFile>,
+        grace: Duration,
+        registry: &'static Registry,
+    ) -> Result<Rules, RulesError> {
+        files.sort_by_key(|file| file.since);
+        for pair in files.windows(2) {
+            if pair[0].since == pair[1].since {
+                return Err(RulesError::SameTime(pair[0].name.clone(), pair[1].name.clone()));
+            }
+        }
+        let mut entries: Vec<InForce> = Vec::with_capacity(files.len());
+        let mut superseded: Vec<SupersededVersion> = Vec::new();
+        for (place, file) in files.iter().enumerate() {
+            let since = file.since.unwrap_or(Timestamp(i64::MIN));
+            let entry = entry(file, since, registry)?;
+            entries.push(InForce { since: file.since, entry, superseded: superseded.clone() });
+            if let Some(superseded_at) = files.get(place + 1).and_then(|next| next.since) {
+                let parsed = Arc::new(ParsedVersion::read(file.bytes.clone().into(), registry));
+                superseded.insert(0, SupersededVersion { parsed, since, superseded_at });
+                superseded.truncate(SUPERSEDED);
+            }
+        }
+        Ok(Rules { entries, snapshot: None, grace })
+    }
+
+    /// From policies.
+    pub fn policies(snapshot: Snapshot) -> Rules {
+        let entry = |entry: &SiteEntry| InForce { since: None, entry: entry.clone(), superseded: Vec::new() };
+        Rules { entries: snapshot.sites().iter().map(entry).collect(), snapshot: Some(snapshot), grace: Duration::ZERO }
+    }
+
+    /// The entries, by index.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &SiteEntry> {
+        self.entries.iter().map(|in_force| &in_force.entry)
+    }
+
+    /// What was in force for a host at a moment. Where the log names no host, the only policy is meant.
+    pub(super) fn find(&self, host: Option<&[u8]>, time: Timestamp) -> Option<Found<'_>> {
+        match (&self.snapshot, host) {
+            (None, _) => self.at(time),
+            (Some(_), None) if self.entries.len() == 1 => self.entry(0),
+            (Some(_), None) => None,
+            (Some(snapshot), Some(host)) => self.entry(snapshot.site_for_host(host)?),
+        }
+    }
+
+    fn entry(&self, index: usize) -> Option<Found<'_>> {
+        Some(Found { index, entry: &self.entries.get(index)?.entry })
+    }
+
+    /// Before the first known file that file is taken to have been in force, and proves nothing.
+    fn at(&self, time: Timestamp) -> Option<Found<'_>> {
+        let after = self.entries.partition_point(|in_force| in_force.since.is_none_or(|since| since <= time));
+        self.entry(after.saturating_sub(1))
+    }
+
+    /// What a crawler may have cached that is documented to keep a robots.txt for `kept`.
+    pub(super) fn cached(&self, index: usize, time: Timestamp, kept: Duration) -> CachedVersions<'_> {
+        let Some(in_force) = self.entries.get(index) else { return CachedVersions::default() };
+        let cached_since = Timestamp(time.0.saturating_sub_unsigned(self.grace.max(kept).as_secs()));
+        let mut cached = 0;
+        for (place, version) in in_force.superseded.iter().enumerate() {
+            cached |= u64::from(version.superseded_at >= cached_since) << place;
+        }
+        let begins = self.entries.first().and_then(|first| first.since);
+        // With as many files within the grace as there are bits, earlier ones may be missing.
+        let is_whole = begins.is_none_or(|begins| begins < cached_since) && cached.count_ones() < u64::BITS;
+        let basis = if is_whole { HistoryBasis::Declared } else { HistoryBasis::Unknown };
+        let versions = in_force.superseded.as_slice();
+        CachedVersions { versions, cached, basis, was_served: true, ..CachedVersions::default() }
+    }
+}
+
+/// As many as `CachedVersions` has bits for.
+const SUPERSEDED: usize = u64::BITS as usize;
+
+/// The site that serves this very file.
+fn entry(file: &PublishedFile, since: Timestamp, registry: &'static Registry) -> Result<SiteEntry, RulesError> {
+    let source = DefaultSite::for_every_host().source();
+    let origin = Origin::Read(Arc::new(OriginFile::new(file.name.clone(), file.bytes.clone())));
+    let surroundings = Surroundings { origin: &origin, files: &IncludedFiles::default() };
+    let at = since.max(Timestamp(0));
+    match load_with("robots.txt", &source, surroundings, registry, at) {
+        (Some(site), _) => Ok(SiteEntry::new(site, at)),
+        (None, diagnostics) => Err(RulesError::Unusable {
+            name: file.name.clone(),
+            message: diagnostics.items.first().map(|found| found.message.clone()).unwrap_or_default(),
+        }),
+    }
+}

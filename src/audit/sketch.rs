@@ -1,0 +1,133 @@
+//! The most frequent keys of a stream, in bounded memory: [`Sketch`] is the Space-Saving algorithm (Metwally, Agrawal, El
+//! Abbadi 2005). A count is never too low, and too high by at most its error, which is stated.
+
+use ahash::AHashMap;
+
+/// Keys that are kept.
+const KEPT: usize = 512;
+
+/// Counts of the most frequent keys.
+#[derive(Clone, Debug, Default)]
+pub struct Sketch {
+    places: AHashMap<Box<[u8]>, usize>,
+    /// Aligned with `keys`: looking for the lowest reads these alone.
+    counts: Vec<u64>,
+    errors: Vec<u64>,
+    keys: Vec<Box<[u8]>>,
+}
+
+/// A key with its count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The key.
+    pub key: Box<[u8]>,
+    /// At least as many times as it was seen.
+    pub count: u64,
+    /// By how much the count may be too high.
+    pub error: u64,
+}
+
+impl Sketch {
+    /// Counts a key once.
+    pub fn add(&mut self, key: &[u8]) {
+        if let Some(&place) = self.places.get(key) {
+            self.counts[place] += 1;
+        } else if self.keys.len() < KEPT {
+            self.insert(key.into(), 1, 0);
+        } else if let Some((place, &lowest)) = self.counts.iter().enumerate().min_by_key(|(_, count)| **count) {
+            let key: Box<[u8]> = key.into();
+            self.places.remove(&self.keys[place]);
+            self.places.insert(key.clone(), place);
+            (self.keys[place], self.counts[place], self.errors[place]) = (key, lowest + 1, lowest);
+        }
+    }
+
+    fn insert(&mut self, key: Box<[u8]>, count: u64, error: u64) {
+        self.places.insert(key.clone(), self.keys.len());
+        self.keys.push(key);
+        self.counts.push(count);
+        self.errors.push(error);
+    }
+
+    /// How often a key that is not kept may have been seen.
+    fn floor(&self) -> u64 {
+        if self.keys.len() < KEPT { 0 } else { self.counts.iter().min().copied().unwrap_or(0) }
+    }
+
+    /// Adds the counts of another stream. What only one of them kept may have been seen by the other as often as its
+    /// lowest count.
+    pub fn merge(&mut self, other: Sketch) {
+        let (own_floor, their_floor) = (self.floor(), other.floor());
+        let mut all: Vec<Counted> = Vec::with_capacity(self.keys.len() + other.keys.len());
+        for mut counted in std::mem::take(self).into_counted() {
+            let place = other.places.get(&counted.key);
+            counted.count += place.map_or(their_floor, |&place| other.counts[place]);
+            counted.error += place.map_or(their_floor, |&place| other.errors[place]);
+            all.push(counted);
+        }
+        let known: ahash::AHashSet<Box<[u8]>> = all.iter().map(|counted| counted.key.clone()).collect();
+        for mut counted in other.into_counted().filter(|counted| !known.contains(&counted.key)) {
+            counted.count += own_floor;
+            counted.error += own_floor;
+            all.push(counted);
+        }
+        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
+        for counted in all.into_iter().take(KEPT) {
+            self.insert(counted.key, counted.count, counted.error);
+        }
+    }
+
+    fn into_counted(self) -> impl Iterator<Item = Counted> {
+        let counts = self.counts.into_iter().zip(self.errors);
+        self.keys.into_iter().zip(counts).map(|(key, (count, error))| Counted { key, count, error })
+    }
+
+    /// The most frequent keys, the first the most frequent. Where so much of a count may be error that the key may be
+    /// none of them, it is left out.
+    pub fn top(self, number: usize) -> Vec<Counted> {
+        let mut all: Vec<Counted> = self.into_counted().filter(|counted| counted.error * 2 < counted.count).collect();
+        all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.key.cmp(&b.key)));
+        all.truncate(number);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT, Sketch};
+
+    #[test]
+    fn frequent_keys_are_found_among_many_rare_ones() {
+        let mut halves = [Sketch::default(), Sketch::default()];
+        for number in 0..100_000_u32 {
+            let half = &mut halves[number as usize % 2];
+            half.add(&number.to_le_bytes());
+            if number % 20 < 2 {
+                half.add(b"often");
+            }
+        }
+        let [mut one, other] = halves;
+        one.merge(other);
+        assert!(one.keys.len() <= KEPT && one.places.len() == one.keys.len());
+        let top = one.top(10);
+        assert_eq!(&*top[0].key, b"often");
+        assert!(top[0].count >= 10_000 && top[0].count - top[0].error <= 10_000, "{top:?}");
+    }
+
+    #[test]
+    fn counts_are_exact_where_all_keys_fit() {
+        let (mut one, mut other) = (Sketch::default(), Sketch::default());
+        for key in [b"a", b"b", b"a"] {
+            one.add(key);
+            other.add(key);
+        }
+        other.add(b"c");
+        one.merge(other);
+        let counts: Vec<_> =
+            one.top(9).into_iter().map(|counted| (counted.key, counted.count, counted.error)).collect();
+        assert_eq!(
+            counts,
+            [(b"a".as_slice().into(), 4, 0), (b"b".as_slice().into(), 2, 0), (b"c".as_slice().into(), 1, 0)]
+        );
+    }
+}

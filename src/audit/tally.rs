@@ -1,0 +1,196 @@
+//! What one worker has counted: [`Tally`], and a [`Row`] for each crawler. Tallies of several workers are merged in the
+//! end. Knows no lines and no rules, only decisions about them.
+
+use super::sketch::Sketch;
+use crate::time::Timestamp;
+use crate::verdict::{Action, Decision, Kind, Verdict};
+use ahash::AHashMap;
+use std::collections::BTreeMap;
+
+/// Lines that cannot be read and are shown.
+pub const EXAMPLES: usize = 3;
+
+/// Days that are counted by themselves; a log with wrong times may hold any number.
+const DAYS: usize = 4_000;
+
+/// A line that cannot be read. The first of a log sort first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Example {
+    /// Index of the input.
+    pub input: usize,
+    /// Its number in the input.
+    pub line: u64,
+    /// Its beginning.
+    pub text: String,
+}
+
+/// A rule: the index of the entry, its group, its place there. Of a request that no rule decided the place is absent.
+pub type RuleKey = (usize, u16, u32);
+
+/// The requests of one crawler.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    pub requests: u64,
+    pub robots_txt: u64,
+    pub disallowed: u64,
+    pub certain: u64,
+    pub stale: u64,
+    pub unproven: u64,
+    pub not_bound: u64,
+    pub exempt: u64,
+    pub ambiguous: u64,
+    pub bytes: u64,
+    pub bytes_disallowed: u64,
+    /// By the name of the action.
+    pub would: BTreeMap<&'static str, u64>,
+    pub rules: AHashMap<RuleKey, u64>,
+    /// Whether its requests are judged: tools that no rule names are not.
+    pub judged: bool,
+}
+
+/// The requests of one day.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Day {
+    pub requests: u64,
+    pub crawlers: u64,
+    pub disallowed: u64,
+    pub certain: u64,
+}
+
+/// Everything that was counted.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub lines: u64,
+    pub unreadable: u64,
+    pub examples: Vec<Example>,
+    pub no_request: u64,
+    pub no_user_agent: u64,
+    pub other_hosts: u64,
+    pub people: u64,
+    pub people_bytes: u64,
+    pub from: Option<Timestamp>,
+    pub to: Option<Timestamp>,
+    /// By days since 1970.
+    pub days: BTreeMap<i64, Day>,
+    /// By the crawler's label.
+    pub rows: AHashMap<Box<str>, Row>,
+    pub urls: Sketch,
+    /// Unlisted bots by what they call themselves.
+    pub unlisted: Sketch,
+}
+
+impl Row {
+    /// Counts a request. Returns whether it was disallowed, and whether that is certain.
+    pub fn add(&mut self, index: usize, decision: &Decision, bytes: u64) -> (bool, bool) {
+        self.requests += 1;
+        self.bytes += bytes;
+        self.robots_txt += u64::from(decision.robots_txt);
+        self.judged |= decision.verdict != Verdict::NotACrawler;
+        self.ambiguous += u64::from(decision.kind == Kind::Ambiguous);
+        let would = decision.would.or(Some(decision.action)).filter(|action| is_refusal(*action));
+        if let Some(action) = would {
+            *self.would.entry(action.name()).or_default() += 1;
+        }
+        if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
+            return (false, false);
+        }
+        self.disallowed += 1;
+        self.bytes_disallowed += bytes;
+        match decision.kind {
+            Kind::StaleCopy => self.stale += 1,
+            Kind::Unproven => self.unproven += 1,
+            Kind::NotBound => self.not_bound += 1,
+            Kind::Exempt => self.exempt += 1,
+            _ => self.certain += 1,
+        }
+        if let Some((group, Some(rule))) = decision.rule.map(|rule| (rule.group, rule.rule)) {
+            *self.rules.entry((index, group, rule)).or_default() += 1;
+        }
+        let is_certain = !matches!(decision.kind, Kind::StaleCopy | Kind::Unproven | Kind::NotBound | Kind::Exempt);
+        (true, is_certain)
+    }
+
+    fn merge(&mut self, other: Row) {
+        self.requests += other.requests;
+        self.robots_txt += other.robots_txt;
+        self.disallowed += other.disallowed;
+        self.certain += other.certain;
+        self.stale += other.stale;
+        self.unproven += other.unproven;
+        self.not_bound += other.not_bound;
+        self.exempt += other.exempt;
+        self.ambiguous += other.ambiguous;
+        self.bytes += other.bytes;
+        self.bytes_disallowed += other.bytes_disallowed;
+        self.judged |= other.judged;
+        for (name, number) in other.would {
+            *self.would.entry(name).or_default() += number;
+        }
+        for (rule, number) in other.rules {
+            *self.rules.entry(rule).or_default() += number;
+        }
+    }
+}
+
+/// Whether a crawler gets something else than the page because of what it did.
+fn is_refusal(action: Action) -> bool {
+    match action {
+        Action::Block(_) | Action::Slow { .. } | Action::License { .. } => true,
+        Action::Pass | Action::Pause { .. } | Action::RobotsTxt | Action::TdmRep => false,
+    }
+}
+
+impl Tally {
+    /// Takes note of a request's time, and returns its day; `None` where there are too many days already.
+    pub fn day(&mut self, time: Timestamp) -> Option<&mut Day> {
+        self.from = Some(self.from.map_or(time, |from| from.min(time)));
+        self.to = Some(self.to.map_or(time, |to| to.max(time)));
+        let day = time.0.div_euclid(86_400);
+        if self.days.len() >= DAYS && !self.days.contains_key(&day) {
+            return None;
+        }
+        Some(self.days.entry(day).or_default())
+    }
+
+    /// Counts a line that cannot be read.
+    pub fn unreadable(&mut self, input: usize, line: u64, text: &[u8]) {
+        self.unreadable += 1;
+        let is_earlier = |known: &Example| (input, line) < (known.input, known.line);
+        if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
+            return;
+        }
+        let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
+        let text = text.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
+        self.examples.push(Example { input, line, text });
+        self.examples.sort();
+        self.examples.truncate(EXAMPLES);
+    }
+
+    /// Adds what another worker has counted.
+    pub fn merge(&mut self, other: Tally) {
+        self.lines += other.lines;
+        self.unreadable += other.unreadable;
+        self.examples.extend(other.examples);
+        self.examples.sort();
+        self.examples.truncate(EXAMPLES);
+        self.no_request += other.no_request;
+        self.no_user_agent += other.no_user_agent;
+        self.other_hosts += other.other_hosts;
+        self.people += other.people;
+        self.people_bytes += other.people_bytes;
+        self.from = self.from.into_iter().chain(other.from).min();
+        self.to = self.to.into_iter().chain(other.to).max();
+        for (day, counts) in other.days {
+            let own = self.days.entry(day).or_default();
+            own.requests += counts.requests;
+            own.crawlers += counts.crawlers;
+            own.disallowed += counts.disallowed;
+            own.certain += counts.certain;
+        }
+        for (label, row) in other.rows {
+            self.rows.entry(label).or_default().merge(row);
+        }
+        self.urls.merge(other.urls);
+        self.unlisted.merge(other.unlisted);
+    }
+}

@@ -1,0 +1,179 @@
+//! A worker reads chunks of lines, judges each request and counts: [`Worker`]. Crawlers are told from user agents once:
+//! a log holds few different ones. Knows no files and no threads.
+
+use super::rules::{Found, Rules};
+use super::tally::Tally;
+use crate::crawlers::{Claim, Registry, calls_itself};
+use crate::logs::{Line, LineFormat, Record};
+use crate::policy::HostHistory;
+use crate::policy::site::name_and_port;
+use crate::verdict::{Behaviour, Case, Claimant, Facts, Identity, Scratch, claim_label, decide_for};
+use ahash::AHashMap;
+use std::time::Duration;
+
+/// User agents whose claim is remembered, of all entries together; then all are forgotten.
+const REMEMBERED: usize = 20_000;
+
+/// Longer ones are not remembered.
+const LONGEST_REMEMBERED: usize = 1_024;
+
+/// Of a longer URL only the beginning is shown.
+const LONGEST_URL: usize = 200;
+
+/// Whole lines of one input.
+pub struct Chunk {
+    /// Index of the input.
+    pub input: usize,
+    /// Number of the first line.
+    pub first_line: u64,
+    /// The lines.
+    pub octets: Vec<u8>,
+}
+
+/// What a worker needs and has counted.
+pub struct Worker<'a> {
+    rules: &'a Rules,
+    format: &'a LineFormat,
+    registry: &'static Registry,
+    /// Only requests to this host count.
+    host: Option<&'a [u8]>,
+    /// By entry and user agent.
+    claims: Vec<AHashMap<Box<[u8]>, Claim>>,
+    remembered: usize,
+    scratch: Scratch,
+    url: Vec<u8>,
+    /// The result.
+    pub tally: Tally,
+}
+
+impl<'a> Worker<'a> {
+    /// One that has counted nothing yet.
+    pub fn new(rules: &'a Rules, format: &'a LineFormat, registry: &'static Registry, host: Option<&'a [u8]>) -> Self {
+        let claims = rules.entries().map(|_| AHashMap::new()).collect();
+        let (scratch, tally) = (Scratch::default(), Tally::default());
+        Worker { rules, format, registry, host, claims, remembered: 0, scratch, url: Vec::new(), tally }
+    }
+
+    /// Counts the lines of a chunk.
+    pub fn read(&mut self, chunk: &Chunk) {
+        let octets = chunk.octets.strip_suffix(b"\n").unwrap_or(&chunk.octets);
+        let mut start = 0;
+        let ends = memchr::memchr_iter(b'\n', octets).chain([octets.len()]);
+        for (line, end) in (chunk.first_line..).zip(ends) {
+            let text = &octets[start..end];
+            start = end + 1;
+            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            if text.is_empty() {
+                continue;
+            }
+            self.tally.lines += 1;
+            match self.format.read(text) {
+                Some(Line::Request(record)) => self.request(&record),
+                Some(Line::NoRequest) => self.tally.no_request += 1,
+                None => self.tally.unreadable(chunk.input, line, text),
+            }
+        }
+    }
+
+    fn request(&mut self, record: &Record<'_>) {
+        let rules = self.rules;
+        let host = record.host.as_deref().or(self.host);
+        let is_other = |wanted: &[u8]| !record.host.as_deref().is_none_or(|host| is_host(host, wanted));
+        let found = match self.host.is_some_and(is_other) {
+            true => None,
+            false => rules.find(host, record.time),
+        };
+        let Some(found) = found else {
+            self.tally.other_hosts += 1;
+            return;
+        };
+        if let Some(day) = self.tally.day(record.time) {
+            day.requests += 1;
+        }
+        let Some(user_agent) = record.user_agent.as_deref() else {
+            self.tally.no_user_agent += 1;
+            return;
+        };
+        match self.claim(&found, user_agent) {
+            Claim::Nobody => {
+                self.tally.people += 1;
+                self.tally.people_bytes += record.bytes;
+            }
+            claim => self.crawler(record, &found, user_agent, claim),
+        }
+    }
+
+    fn claim(&mut self, found: &Found<'_>, user_agent: &[u8]) -> Claim {
+        if let Some(claim) = self.claims[found.index].get(user_agent) {
+            return *claim;
+        }
+        let claim = self.registry.identify_with(user_agent, &found.entry.site.tokens);
+        if user_agent.len() <= LONGEST_REMEMBERED {
+            if self.remembered == REMEMBERED {
+                self.claims.iter_mut().for_each(|claims| claims.clear());
+                self.remembered = 0;
+            }
+            self.claims[found.index].insert(user_agent.into(), claim);
+            self.remembered += 1;
+        }
+        claim
+    }
+
+    fn crawler(&mut self, record: &Record<'_>, found: &Found<'_>, user_agent: &[u8], claim: Claim) {
+        let site = &*found.entry.site;
+        let facts = Facts {
+            host: record.host.as_deref().unwrap_or_default(),
+            target: &record.target,
+            method: &record.method,
+            user_agent,
+            client: None,
+            // Claims are taken at their word: a log proves nothing.
+            identity: Identity::Verified,
+            now: record.time,
+        };
+        let history = HostHistory::none();
+        let claimant = Claimant { site: found.index, entry: found.entry, history, claim };
+        let kept = match claim {
+            Claim::Known(crawler) => self.registry.robots_cache(crawler).1,
+            Claim::Nobody | Claim::Token(_) | Claim::Other | Claim::Tool => Duration::ZERO,
+        };
+        let cached_versions = self.rules.cached(found.index, record.time, kept);
+        let case = Case { registry: self.registry, facts, claimant, cached_versions };
+        let decision = decide_for(&case, Behaviour::default(), &mut self.scratch);
+        let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
+        let rows = &mut self.tally.rows;
+        if !rows.contains_key(label) {
+            rows.insert(label.into(), super::tally::Row::default());
+        }
+        let Some(row) = rows.get_mut(label) else { return };
+        let (is_disallowed, is_certain) = row.add(found.index, &decision, record.bytes);
+        if let Some(day) = self.tally.day(record.time) {
+            day.crawlers += 1;
+            day.disallowed += u64::from(is_disallowed);
+            day.certain += u64::from(is_certain);
+        }
+        if is_disallowed {
+            self.url(record);
+        }
+        if claim == Claim::Other {
+            self.tally.unlisted.add(calls_itself(user_agent).unwrap_or("(no name)").as_bytes());
+        }
+    }
+
+    /// Counts the URL without its query: those of searches are all different.
+    fn url(&mut self, record: &Record<'_>) {
+        self.url.clear();
+        self.url.extend_from_slice(record.host.as_deref().unwrap_or_default());
+        let (path, query) = match memchr::memchr(b'?', &record.target) {
+            Some(query) => (&record.target[..query], b"?...".as_slice()),
+            None => (&*record.target, b"".as_slice()),
+        };
+        self.url.extend_from_slice(&path[..path.len().min(LONGEST_URL)]);
+        self.url.extend_from_slice(query);
+        self.tally.urls.add(&self.url);
+    }
+}
+
+fn is_host(host: &[u8], wanted: &[u8]) -> bool {
+    name_and_port(host).0.eq_ignore_ascii_case(wanted)
+}

@@ -1,0 +1,271 @@
+//! JSON lines: those of crawlgate, Caddy and Traefik, and nginx's `log_format` with usual names. A table says which key
+//! means what; where a line has several for one thing, the one with the lower rank counts.
+
+use super::{Line, Record, moment, or_empty, owned_request_line};
+use crate::time::Timestamp;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Time,
+    Request,
+    Method,
+    Target,
+    Host,
+    Status,
+    Bytes,
+    UserAgent,
+    /// An object with more of them.
+    Headers,
+}
+
+const FIELDS: usize = Field::UserAgent as usize + 1;
+
+/// Keys without regard to case, what they mean, and their rank.
+const KEYS: &[(&str, Field, u8)] = &[
+    ("StartUTC", Field::Time, 0),
+    ("time_iso8601", Field::Time, 1),
+    ("msec", Field::Time, 2),
+    ("ts", Field::Time, 2),
+    ("time", Field::Time, 3),
+    ("timestamp", Field::Time, 4),
+    ("@timestamp", Field::Time, 5),
+    ("time_local", Field::Time, 5),
+    ("request", Field::Request, 0),
+    ("request_line", Field::Request, 1),
+    ("request_method", Field::Method, 0),
+    ("RequestMethod", Field::Method, 0),
+    ("method", Field::Method, 1),
+    ("request_uri", Field::Target, 0),
+    ("RequestPath", Field::Target, 0),
+    ("target", Field::Target, 0),
+    ("uri", Field::Target, 1),
+    ("url", Field::Target, 2),
+    ("path", Field::Target, 3),
+    ("http_host", Field::Host, 0),
+    ("RequestHost", Field::Host, 0),
+    ("host", Field::Host, 1),
+    ("vhost", Field::Host, 2),
+    ("virtual_host", Field::Host, 2),
+    ("server_name", Field::Host, 3),
+    ("status", Field::Status, 0),
+    ("DownstreamStatus", Field::Status, 0),
+    ("status_code", Field::Status, 1),
+    ("body_bytes_sent", Field::Bytes, 0),
+    ("DownstreamContentSize", Field::Bytes, 0),
+    ("bytes", Field::Bytes, 1),
+    ("size", Field::Bytes, 1),
+    ("bytes_sent", Field::Bytes, 2),
+    ("http_user_agent", Field::UserAgent, 0),
+    ("request_User-Agent", Field::UserAgent, 0),
+    ("user_agent", Field::UserAgent, 1),
+    ("User-Agent", Field::UserAgent, 1),
+    ("useragent", Field::UserAgent, 2),
+    ("agent", Field::UserAgent, 3),
+    ("headers", Field::Headers, 0),
+];
+
+/// Reads a line. One that is not UTF-8 throughout is read with signs in place of what is not.
+pub fn read(line: &[u8]) -> Option<Line<'_>> {
+    if let Ok(Value::Object(slots)) = serde_json::from_slice(line) {
+        return slots.line();
+    }
+    if std::str::from_utf8(line).is_ok() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(line);
+    let Ok(Value::Object(slots)) = serde_json::from_str(&text) else { return None };
+    slots.line().map(owned)
+}
+
+fn owned(line: Line<'_>) -> Line<'static> {
+    let own = |field: Cow<'_, [u8]>| Cow::Owned(field.into_owned());
+    match line {
+        Line::NoRequest => Line::NoRequest,
+        Line::Request(record) => Line::Request(Record {
+            host: record.host.map(own),
+            time: record.time,
+            method: own(record.method),
+            target: own(record.target),
+            status: record.status,
+            bytes: record.bytes,
+            user_agent: record.user_agent.map(own),
+        }),
+    }
+}
+
+enum Value<'a> {
+    Text(Cow<'a, str>),
+    Number(f64),
+    Object(Box<Slots<'a>>),
+    Nothing,
+}
+
+/// The best value of each field so far, with its rank.
+#[derive(Default)]
+struct Slots<'a>([Option<(u8, Value<'a>)>; FIELDS]);
+
+impl<'a> Slots<'a> {
+    fn put(&mut self, field: Field, rank: u8, value: Value<'a>) {
+        match (field, value) {
+            (_, Value::Nothing) => {}
+            // Caddy's `request` and its `headers` are objects.
+            (Field::Request | Field::Headers, Value::Object(inner)) => {
+                for (own, theirs) in self.0.iter_mut().zip(inner.0) {
+                    // What stands deeper says more of the request than the line's own keys do.
+                    *own = theirs.or(own.take());
+                }
+            }
+            (Field::Headers, _) | (_, Value::Object(_)) => {}
+            (field, value) => {
+                let slot = &mut self.0[field as usize];
+                if slot.as_ref().is_none_or(|(known, _)| rank < *known) {
+                    *slot = Some((rank, value));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, field: Field) -> Option<Value<'a>> {
+        self.0[field as usize].take().map(|(_, value)| value)
+    }
+
+    fn text(&mut self, field: Field) -> Option<Cow<'a, [u8]>> {
+        match self.take(field)? {
+            Value::Text(Cow::Borrowed(text)) => Some(text.as_bytes().into()),
+            Value::Text(Cow::Owned(text)) => Some(text.into_bytes().into()),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self, field: Field) -> u64 {
+        match self.take(field) {
+            Some(Value::Number(number)) => number as u64,
+            Some(Value::Text(text)) => super::number(text.as_bytes()),
+            _ => 0,
+        }
+    }
+
+    fn time(&mut self) -> Option<Timestamp> {
+        match self.take(Field::Time)? {
+            Value::Number(number) => moment::epoch(number),
+            Value::Text(text) => moment::any(&text),
+            _ => None,
+        }
+    }
+
+    fn line(mut self) -> Option<Line<'a>> {
+        let time = self.time()?;
+        let (method, target) = match (self.text(Field::Target), self.text(Field::Request)) {
+            (Some(target), request) => {
+                let method = self.text(Field::Method).or_else(|| Some(owned_request_line(request?)?.0));
+                (method.unwrap_or_default(), target)
+            }
+            (None, Some(request)) => match owned_request_line(request) {
+                Some(parts) => parts,
+                None => return Some(Line::NoRequest),
+            },
+            (None, None) => return None,
+        };
+        if target.is_empty() {
+            return Some(Line::NoRequest);
+        }
+        Some(Line::Request(Record {
+            host: self.text(Field::Host).map(or_empty).filter(|host| !host.is_empty()),
+            time,
+            method,
+            target,
+            status: u16::try_from(self.number(Field::Status)).unwrap_or(0),
+            bytes: self.number(Field::Bytes),
+            user_agent: Some(self.text(Field::UserAgent).map(or_empty).unwrap_or_default()),
+        }))
+    }
+}
+
+impl<'de> Deserialize<'de> for Value<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value<'de>, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(text.into()))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(text.to_owned().into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value<'de>, E> {
+        Ok(Value::Nothing)
+    }
+
+    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
+        Ok(Value::Nothing)
+    }
+
+    /// Its first item: Caddy writes the lines of a header field as a list.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value<'de>, A::Error> {
+        let first = items.next_element()?.unwrap_or(Value::Nothing);
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
+        let mut slots = Box::<Slots<'de>>::default();
+        while let Some(Key(known)) = map.next_key()? {
+            match known {
+                Some((field, rank)) => slots.put(field, rank, map.next_value()?),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Value::Object(slots))
+    }
+}
+
+/// A key, looked up.
+struct Key(Option<(Field, u8)>);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
+        struct AnyKey;
+        impl Visitor<'_> for AnyKey {
+            type Value = Key;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+                let known = KEYS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(key));
+                Ok(Key(known.map(|(_, field, rank)| (*field, *rank))))
+            }
+        }
+        deserializer.deserialize_str(AnyKey)
+    }
+}

@@ -1,0 +1,137 @@
+//! Lines of access logs as requests: [`LineFormat`] reads a line, [`Record`] is what it says of one request. Formats are
+//! Combined, Common, the JSON of crawlgate, nginx, Caddy and Traefik, and any that nginx's `log_format` describes.
+//!
+//! Octets in, values out: this room knows no file, no clock and no crawler.
+
+mod clf;
+mod format;
+mod json;
+mod moment;
+
+pub use format::{FormatError, FormatString};
+
+use crate::time::Timestamp;
+use std::borrow::Cow;
+
+/// One request, as a log tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The host that was asked, where the format has it.
+    pub host: Option<Cow<'a, [u8]>>,
+    /// When.
+    pub time: Timestamp,
+    /// GET, HEAD, ...
+    pub method: Cow<'a, [u8]>,
+    /// Path and query as sent.
+    pub target: Cow<'a, [u8]>,
+    /// Zero where the log does not say it.
+    pub status: u16,
+    /// Octets sent; zero where the log does not say it.
+    pub bytes: u64,
+    /// Empty where the request had none; `None` where the format has no such field.
+    pub user_agent: Option<Cow<'a, [u8]>>,
+}
+
+/// A line that could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line<'a> {
+    /// A request.
+    Request(Record<'a>),
+    /// A connection without a request that could be read: TLS on a plain port, a timeout, a scanner.
+    NoRequest,
+}
+
+/// How lines are read.
+#[derive(Clone, Debug, Default)]
+pub enum LineFormat {
+    /// A line that begins with `{` is JSON; any other is Combined or Common.
+    #[default]
+    Detect,
+    /// As a pattern says.
+    FormatString(FormatString),
+}
+
+impl LineFormat {
+    /// Reads a line without its end. `None` where it cannot be read.
+    ///
+    /// ```
+    /// use crawlgate::logs::{Line, LineFormat};
+    /// let line = br#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /cart/ HTTP/1.1" 200 5120 "-" "GPTBot/1.2""#;
+    /// let Some(Line::Request(record)) = LineFormat::Detect.read(line) else { panic!("a request") };
+    /// assert_eq!((&*record.target, record.bytes), (b"/cart/".as_slice(), 5120));
+    /// ```
+    pub fn read<'a>(&self, line: &'a [u8]) -> Option<Line<'a>> {
+        match self {
+            LineFormat::FormatString(pattern) => pattern.read(line),
+            LineFormat::Detect if line.trim_ascii_start().starts_with(b"{") => json::read(line),
+            LineFormat::Detect => clf::read(line),
+        }
+    }
+}
+
+/// A field as logs write it: `-` stands for nothing.
+fn or_empty(field: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    if *field == *b"-" { Cow::Borrowed(b"") } else { field }
+}
+
+/// A number of octets or a status; `-` and what is no number count as zero.
+fn number(field: &[u8]) -> u64 {
+    std::str::from_utf8(field).ok().and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+/// Method and target of a request line; `None` where it is none.
+fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    let (method, rest) = (&line[..space], &line[space + 1..]);
+    let target = match memchr::memrchr(b' ', rest) {
+        Some(end) if rest[end + 1..].starts_with(b"HTTP/") => &rest[..end],
+        // HTTP/0.9, and targets with blanks in them.
+        _ => rest,
+    };
+    let is_method = !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-');
+    (is_method && !target.is_empty()).then_some((method, target))
+}
+
+/// Octets of a line, or what they stand for without their escapes.
+type Octets<'a> = Cow<'a, [u8]>;
+
+/// The same, of a field that may own its octets.
+fn owned_request_line(line: Octets<'_>) -> Option<(Octets<'_>, Octets<'_>)> {
+    match line {
+        Cow::Borrowed(line) => request_line(line).map(|(method, target)| (method.into(), target.into())),
+        Cow::Owned(line) => {
+            let (method, target) = request_line(&line)?;
+            Some((Cow::Owned(method.to_vec()), Cow::Owned(target.to_vec())))
+        }
+    }
+}
+
+/// Takes the escapes out of a field: `\xHH` and `\"` of nginx and Apache, and Apache's `\n`, `\t` and the like.
+fn unescape(field: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr::memchr(b'\\', field) else { return Cow::Borrowed(field) };
+    let mut out = field[..first].to_vec();
+    let mut rest = &field[first..];
+    while let Some((&octet, after)) = rest.split_first() {
+        let (written, after) = match (octet, after) {
+            (b'\\', [b'x', high, low, after @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, after),
+                _ => (octet, &rest[1..]),
+            },
+            (b'\\', [b'n', after @ ..]) => (b'\n', after),
+            (b'\\', [b't', after @ ..]) => (b'\t', after),
+            (b'\\', [b'r', after @ ..]) => (b'\r', after),
+            (b'\\', [sign @ (b'"' | b'\\' | b'/'), after @ ..]) => (*sign, after),
+            _ => (octet, after),
+        };
+        out.push(written);
+        rest = after;
+    }
+    Cow::Owned(out)
+}
+
+fn digit(octet: u8) -> Option<u8> {
+    char::from(octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! `audit` on logs of several servers, as a process.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const AHREFS: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
+const BROWSER: &str =
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nDisallow: /cart/\nAllow: /cart/help\n";
+
+/// A directory with files, in which the command runs.
+struct Case(TempDir);
+
+impl Case {
+    fn new(files: &[(&str, &[u8])]) -> Case {
+        let case = Case(tempfile::tempdir().expect("a temporary directory"));
+        case.write("robots.txt", ROBOTS.as_bytes());
+        files.iter().for_each(|(name, content)| case.write(name, content));
+        case
+    }
+
+    fn write(&self, name: &str, content: &[u8]) {
+        fs::write(self.0.path().join(name), content).expect("a file");
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.run_with(arguments, b"")
+    }
+
+    fn run_with(&self, arguments: &[&str], stdin: &[u8]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .arg("audit")
+            .args(arguments)
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        // A command that fails at once may not read it.
+        let _ = child.stdin.take().expect("standard input").write_all(stdin);
+        child.wait_with_output().expect("an end")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+fn line(time: &str, target: &str, user_agent: &str) -> String {
+    format!("192.0.2.7 - - [{time}] \"GET {target} HTTP/1.1\" 200 1000 \"-\" \"{user_agent}\"\n")
+}
+
+fn crawler<'a>(report: &'a Value, id: &str) -> &'a Value {
+    let crawlers = report["crawlers"].as_array().expect("a list");
+    crawlers.iter().find(|crawler| crawler["id"] == id).unwrap_or_else(|| panic!("no {id} in {report}"))
+}
+
+/// Of a crawler: requests, disallowed, certain, stale, unproven.
+fn numbers(report: &Value, id: &str) -> [u64; 5] {
+    let crawler = crawler(report, id);
+    ["requests", "disallowed", "certain", "stale", "unproven"].map(|field| crawler[field].as_u64().expect("a number"))
+}
+
+#[test]
+fn a_combined_log_shows_who_fetched_what_is_disallowed() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let lines = [
+        line(AT, "/robots.txt", GPTBOT),
+        line(AT, "/a?b", GPTBOT),
+        line(AT, "/a?c", GPTBOT),
+        line(AT, "/cart/1", BINGBOT),
+        line(AT, "/cart/help", BINGBOT),
+        line(AT, "/cart/1", BROWSER),
+        line(AT, "/cart/1", "curl/8.0"),
+        line("23/Nov/2026:00:30:00 +0100", "/cart/1", "FooBot/1.0 (+https://foo.example)"),
+        "192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"\\x16\\x03\" 400 0 \"-\" \"-\"\n".to_owned(),
+        "what is this\n".to_owned(),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(report["lines"], 10);
+    assert_eq!((&report["unreadable"], &report["no_request"]), (&json!(1), &json!(1)));
+    assert_eq!(report["examples"], json!([{"file": "access.log", "line": 10, "text": "what is this"}]));
+    assert_eq!((&report["from"], &report["to"]), (&json!("2026-11-22T10:00:00Z"), &json!("2026-11-22T23:30:00Z")));
+    assert_eq!(report["people"], json!({"requests": 1, "bytes": 1000}));
+    let gptbot = crawler(&report, "gptbot");
+    assert_eq!(numbers(&report, "gptbot"), [3, 2, 2, 0, 0]);
+    assert_eq!((&gptbot["robots_txt"], &gptbot["bytes_disallowed"]), (&json!(1), &json!(2000)));
+    assert_eq!(gptbot["would"], json!({"block": 2}));
+    assert_eq!(gptbot["rules"], json!([{"pattern": "/", "count": 2, "place": "robots.txt:2"}]));
+    assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
+    assert_eq!(numbers(&report, "other"), [1, 1, 1, 0, 0]);
+    assert_eq!(crawler(&report, "curl")["judged"], false);
+    assert_eq!(report["unlisted"], json!([{"name": "FooBot", "count": 1, "error": 0}]));
+    assert_eq!(report["urls"][0], json!({"name": "/a?...", "count": 2, "error": 0}));
+}
+
+#[test]
+fn every_request_is_judged_by_the_files_of_its_time() {
+    // Neither the lines nor the files are in the order of time.
+    let lines = [
+        line("05/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT),
+        line("01/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT),
+        line("03/Nov/2026:13:00:00 +0000", "/cart/", BINGBOT),
+        line("03/Nov/2026:11:00:00 +0000", "/cart/", BINGBOT),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes()), ("open.txt", b"User-agent: *\nDisallow: /x\n")]);
+    let files = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "--robots", "open.txt", "access.log"];
+    // Allowed twice; stale an hour after the change, certain two days after it.
+    assert_eq!(numbers(&case.json(&files), "bingbot"), [4, 2, 1, 1, 0]);
+    assert_eq!(crawler(&case.json(&files), "bingbot")["would"], json!({"block": 1}));
+    let no_grace = [files.as_slice(), &["--grace", "10m"]].concat();
+    assert_eq!(numbers(&case.json(&no_grace), "bingbot"), [4, 2, 2, 0, 0]);
+    // AhrefsBot is documented to keep a robots.txt for a week.
+    case.write("kept.log", lines.concat().replace(BINGBOT, AHREFS).as_bytes());
+    let kept = [&files[..4], &["kept.log"]].concat();
+    assert_eq!(numbers(&case.json(&kept), "ahrefsbot"), [4, 2, 0, 2, 0]);
+    // Before the first known file, and as long as crawlers may have used an unknown one, nothing is proven.
+    let late = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "access.log"];
+    assert_eq!(numbers(&case.json(&late), "bingbot"), [4, 4, 1, 0, 3]);
+}
+
+#[test]
+fn logs_of_other_servers_and_packed_ones_give_the_same_report() {
+    let times = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"];
+    let all = |form: &dyn Fn(&str, &str, &str) -> String| -> String {
+        let targets = [("/", GPTBOT), ("/cart/1", BINGBOT), ("/cart/help", BINGBOT), ("/", BROWSER)];
+        let of_time = |time: &&str| targets.map(|(target, user_agent)| form(time, target, user_agent)).concat();
+        times.iter().map(of_time).collect()
+    };
+    let clf = |time: &str| format!("{}/Nov/2026:10:00:00 +0000", &time[8..10]);
+    let combined = all(&|time, target, user_agent| line(&clf(time), target, user_agent));
+    let hosted = all(&|time, target, user_agent| format!("shop.example:443 {}", line(&clf(time), target, user_agent)));
+    let own = all(&|time, target, user_agent| {
+        let request = json!({"time": time, "method": "GET", "host": "shop.example", "target": target, "status": 200, "bytes": 1000, "user_agent": user_agent});
+        format!("{request}\n")
+    });
+    let caddy = all(&|time, target, user_agent| {
+        let request =
+            json!({"method": "GET", "host": "shop.example", "uri": target, "headers": {"User-Agent": [user_agent]}});
+        format!("{}\n", json!({"ts": time, "request": request, "status": 200, "size": 1000}))
+    });
+    let traefik = all(&|time, target, user_agent| {
+        let request = json!({"time": time, "RequestMethod": "GET", "RequestHost": "shop.example", "RequestPath": target, "DownstreamStatus": 200, "DownstreamContentSize": 1000, "request_User-Agent": user_agent});
+        format!("{request}\n")
+    });
+    let nginx = all(&|time, target, user_agent| {
+        let request = json!({"time_iso8601": time, "request": format!("GET {target} HTTP/1.1"), "status": "200", "body_bytes_sent": "1000", "http_user_agent": user_agent});
+        format!("{request}\n")
+    });
+    let case = Case::new(&[]);
+    let expected = {
+        case.write("combined", combined.as_bytes());
+        case.json(&["--robots", "robots.txt", "combined"])["crawlers"].clone()
+    };
+    assert_eq!(expected[0]["disallowed"], 2, "{expected}");
+    for (name, log) in [("hosted", hosted), ("own", own), ("caddy", caddy), ("traefik", traefik), ("nginx", nginx)] {
+        case.write(name, log.as_bytes());
+        assert_eq!(case.json(&["--robots", "robots.txt", name])["crawlers"], expected, "{name}");
+    }
+
+    let format = "$request_method|$uri|$msec|$body_bytes_sent|$http_user_agent";
+    let custom = all(&|time, target, user_agent| {
+        let seconds = if time == times[0] { 1_795_341_600 } else { 1_795_428_000 };
+        format!("GET|{target}|{seconds}.125|1000|{user_agent}\n")
+    });
+    case.write("custom", custom.as_bytes());
+    assert_eq!(case.json(&["--robots", "robots.txt", "--format", format, "custom"])["crawlers"], expected);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--format", "$request", "custom"]).status.code(), Some(2));
+
+    // A rotated set in the wrong order: one day plain, one packed.
+    let (first, second) = combined.split_at(combined.len() / 2);
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(first.as_bytes()).expect("room");
+    case.write("access.log.1.gz", &packed.finish().expect("gzip"));
+    case.write("access.log", second.as_bytes());
+    assert_eq!(case.json(&["--robots", "robots.txt", "access.log", "access.log.1.gz"])["crawlers"], expected);
+    case.write("packed", &zstd::encode_all(combined.as_bytes(), 3).expect("zstd"));
+    assert_eq!(case.json(&["--robots", "robots.txt", "packed"])["crawlers"], expected);
+    let piped = case.run_with(&["--robots", "robots.txt", "--json", "-"], combined.as_bytes());
+    let piped: Value = serde_json::from_slice(&piped.stdout).expect("JSON");
+    assert_eq!(piped["crawlers"], expected);
+}
+
+#[test]
+fn policies_judge_each_host_by_its_own_rules() {
+    const AT: &str = "22/Nov/2026:10:00:00 +0000";
+    let hosted = |host: &str, target: &str| format!("{host} {}", line(AT, target, BINGBOT));
+    let lines = [hosted("shop.example", "/cart/"), hosted("blog.example:443", "/cart/"), hosted("x.example", "/cart/")];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir(case.0.path().join("policies")).expect("a directory");
+    let policy = |host: &str, path: &str| {
+        format!("hosts: [{host}]\nrobots:\n  origin: replace\n  groups:\n    - agents: \"*\"\n      disallow: {path}\n")
+    };
+    case.write("policies/shop.yaml", policy("shop.example", "/cart/").as_bytes());
+    case.write("policies/blog.yaml", policy("blog.example", "/drafts/").as_bytes());
+    let report = case.json(&["--policies", "policies", "access.log"]);
+    assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
+    assert_eq!(crawler(&report, "bingbot")["rules"][0]["place"], "policies/shop.yaml:6:17");
+    assert_eq!((&report["other_hosts"], &report["urls"][0]["name"]), (&json!(1), &json!("shop.example/cart/")));
+    let one = case.json(&["--policies", "policies", "--host", "Blog.example", "access.log"]);
+    assert_eq!((numbers(&one, "bingbot"), &one["other_hosts"]), ([1, 0, 0, 0, 0], &json!(2)));
+    case.write("policies/blog.yaml", b"hots: [blog.example]\n");
+    assert_eq!(case.run(&["--policies", "policies", "access.log"]).status.code(), Some(1));
+}
+
+#[test]
+fn exit_codes_tell_findings_from_wrong_usage_and_unreadable_files() {
+    let at = "22/Nov/2026:10:00:00 +0000";
+    let case = Case::new(&[
+        ("bad.log", line(at, "/", GPTBOT).as_bytes()),
+        ("good.log", line(at, "/", BINGBOT).as_bytes()),
+        ("empty.log", b""),
+        ("binary.log", &[0xff; 3_000]),
+        ("common.log", b"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5\n"),
+    ]);
+    for (arguments, code) in [
+        (&["--robots", "robots.txt", "bad.log"][..], 0),
+        (&["--robots", "robots.txt", "--fail-on", "violation", "bad.log"], 1),
+        (&["--robots", "robots.txt@2026-11-22", "--fail-on", "violation", "bad.log"], 0),
+        (&["--robots", "robots.txt@2026-11-22", "--fail-on", "disallowed", "bad.log"], 1),
+        (&["--robots", "robots.txt", "--fail-on", "violation", "good.log"], 0),
+        (&["--robots", "robots.txt", "empty.log"], 0),
+        (&["--robots", "robots.txt", "common.log"], 0),
+        (&["bad.log"], 2),
+        (&["--robots", "robots.txt"], 2),
+        (&["--robots", "robots.txt@soon", "bad.log"], 2),
+        (&["--robots", "robots.txt", "--robots", "robots.txt", "bad.log"], 2),
+        (&["--robots", "robots.txt", "--policies", ".", "bad.log"], 2),
+        (&["--robots", "robots.txt", "-", "-"], 2),
+        (&["--robots", "robots.txt", "no.log"], 3),
+        (&["--robots", "robots.txt", "."], 3),
+        (&["--robots", "no.txt", "bad.log"], 3),
+        (&["--robots", "robots.txt", "binary.log"], 3),
+    ] {
+        let output = case.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!output.stderr.contains(&0x1b), "no progress outside of a terminal");
+    }
+    assert_eq!(case.json(&["--robots", "robots.txt", "common.log"])["no_user_agent"], 1);
+}
+
+#[test]
+fn a_log_that_breaks_off_is_read_up_to_there() {
+    let lines: String =
+        (0..20_000).map(|number| line("22/Nov/2026:10:00:00 +0000", &format!("/{number}"), GPTBOT)).collect();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(lines.as_bytes()).expect("room");
+    let packed = packed.finish().expect("gzip");
+    let case = Case::new(&[("cut.gz", &packed[..packed.len() / 2]), ("b.bz2", b"BZh91AY")]);
+    let report = case.json(&["--robots", "robots.txt", "cut.gz"]);
+    assert_eq!(report["damaged"][0]["file"], "cut.gz");
+    let requests = numbers(&report, "gptbot")[0];
+    assert!(requests > 1_000 && requests < 19_000, "{requests}");
+    assert_eq!(case.run(&["--robots", "robots.txt", "b.bz2"]).status.code(), Some(3));
+    // Each URL is another one: the list is bounded, and leaves out what it cannot vouch for.
+    let whole = Case::new(&[("access.log", lines.as_bytes())]).json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(numbers(&whole, "gptbot")[1], 20_000);
+    assert!(whole["urls"].as_array().is_some_and(|urls| urls.len() <= 20));
+}
+
+#[test]
+fn the_page_shows_the_numbers_and_escapes_the_log() {
+    let lines = [
+        line("22/Nov/2026:10:00:00 +0000", "/<script>alert(1)</script>", GPTBOT),
+        line("23/Nov/2026:10:00:00 +0000", "/", GPTBOT),
+        line("23/Nov/2026:10:00:00 +0000", "/", "<img>Bot/1.0 (+https://foo.example)"),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"]).status.code(), Some(0));
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    for part in ["<!doctype html>", "GPTBot", "/&lt;script&gt;", "<svg", "prefers-color-scheme", "default-src 'none'"] {
+        assert!(page.contains(part), "{part}");
+    }
+    for forbidden in ["<script", "<img", "http://", "https://", "src="] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "no/out.html", "access.log"]).status.code(), Some(3));
+}
