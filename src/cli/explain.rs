@@ -4,11 +4,11 @@ use super::{Failure, control, now, origin_copy, policies, print_json};
 use crate::admin::LiveQuestion;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::Registry;
-use crate::policy::{ParsedVersion, SupersededVersion};
+use crate::policy::{ParsedVersion, Snapshot, SupersededVersion};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind, ResponseFacts, explain_for,
-    identity_by_policy, report_unclaimed,
+    Behaviour, CachedVersions, Case, Claimant, Explanation, Facts, HistoryBasis, Identity, Kind, ResponseFacts,
+    explain_for, identity_by_policy, report_unclaimed,
 };
 use std::io::Write;
 use std::net::IpAddr;
