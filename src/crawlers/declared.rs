@@ -46,7 +46,8 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
 
 /// Whether the string may hold a page or an address, so that it is worth a closer look.
 pub fn may_name_contact(text: &[u8]) -> bool {
-    memchr::memchr2(b'+', b'@', text).is_some() || memchr::memmem::find(text, b"://").is_some()
+    let is_scheme = |at: usize| text[at..].starts_with(b"://");
+    memchr::memchr3_iter(b'+', b'@', b':', text).any(|at| text[at] != b':' || is_scheme(at))
 }
 
 /// What bots say in the string of a browser: where they can be reached, `compatible; Name` behind the browser, or a word

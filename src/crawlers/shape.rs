@@ -305,14 +305,30 @@ pub fn tool_names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().copied()
 }
 
-/// Whether the word that ends here is one that programs end their names with.
+/// The last three letters of all endings: for each pair of the last two, a bit for each letter before them.
+static LAST_THREE: [u32; 26 * 26] = {
+    let mut bits = [0; 26 * 26];
+    let mut place = 0;
+    while place < TOOL_ENDINGS.len() {
+        let ending = TOOL_ENDINGS[place].as_bytes();
+        let end = ending.len();
+        let (third, second, last) = (ending[end - 3] - b'a', ending[end - 2] - b'a', ending[end - 1] - b'a');
+        bits[second as usize * 26 + last as usize] |= 1 << third;
+        place += 1;
+    }
+    bits
+};
+
+/// Whether the word that ends here is one that programs end their names with. Most words differ in the last letters.
+#[inline]
 pub fn ends_like_tool(until: &[u8]) -> bool {
-    // The last letters of all endings. Most words of browsers end in others.
-    let Some(last) = until.last() else { return false };
-    if !matches!(last | 0x20, b'l' | b'n' | b'r' | b'k' | b'g' | b'e' | b'c' | b's' | b'w' | b't' | b'y') {
+    let [.., third, second, last] = *until else { return false };
+    let [third, second, last] = [third, second, last].map(|byte| (byte | 0x20).wrapping_sub(b'a'));
+    if third >= 26 || second >= 26 || last >= 26 {
         return false;
     }
-    TOOL_ENDINGS.iter().any(|ending| super::octets::ends_with(until, ending.as_bytes()))
+    let bits = LAST_THREE[usize::from(second) * 26 + usize::from(last)];
+    bits >> third & 1 == 1 && TOOL_ENDINGS.iter().any(|ending| super::octets::ends_with(until, ending.as_bytes()))
 }
 
 /// Whether the string is that of a browser and of nothing else, as far as its beginning shows: a system that people use,
