@@ -112,6 +112,7 @@ lints! {
     SITE_CLOSED: Warning "site-closed", "a file that closes the whole site to search engines";
     EMPTY_FILE: Warning "empty-file", "a file without a rule";
     CRAWL_DELAY_IGNORED: Warning "crawl-delay-ignored", "a Crawl-delay for crawlers that ignore it";
+    SEVERAL_AGENTS: Warning "several-agents", "several names on one User-agent line";
     GLUED_GROUP: Warning "glued-group", "a group of Crawl-delay only, which the next group joins";
     RULE_OUTSIDE_GROUP: Warning "rule-outside-group", "a rule before the first User-agent";
     MISSPELT_KEY: Warning "misspelt-key", "a key that not every crawler understands";

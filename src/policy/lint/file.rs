@@ -3,6 +3,7 @@
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Registry};
+use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::robots::{
     Dialect, File, Key, LITERAL_STAR, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling, TargetScratch,
@@ -45,6 +46,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     lines.clone().for_each(|line| each_line(file, line, &mut found));
     grouping(file, &reading, &mut found);
     delays(file, &reading, registry, &mut found);
+    several_agents(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host, server);
     super::lint_subject(&subject, registry, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
@@ -271,6 +273,24 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
             lints::CRAWL_DELAY_IGNORED
                 .at(span_of_line(file, delay.number), format!("{} {ignore} Crawl-delay", agents.join(" and ")))
                 .help("remove it, or slow the crawler down by answering 429 or 503 with Retry-After"),
+        );
+    }
+}
+
+/// Lines with the names of several crawlers: the rules are for the first only.
+fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
+    for agent in reading.groups().iter().flat_map(|group| &group.agents) {
+        let Some(record) = file.line(agent.line).and_then(|line| line.record.as_ref()) else { continue };
+        let value = file.text(&record.value);
+        let Some(names) = names_on_one_line(&value, registry) else { continue };
+        let lines: Vec<String> = names.iter().map(|name| format!("`User-agent: {name}`")).collect();
+        found.push(
+            lints::SEVERAL_AGENTS
+                .at(
+                    span_of_line(file, agent.line),
+                    format!("crawlers read only the first name of this line, `{}`", agent.token),
+                )
+                .help(format!("write each name on a line of its own: {}", lines.join(", "))),
         );
     }
 }
