@@ -86,6 +86,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("site-closed", 0, "User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\nUser-agent: Googlebot\nDisallow: /a\n"),
     ("site-closed", 0, "User-agent: Bingbot\nDisallow: /a\nUser-agent: Googlebot\nDisallow: /*\n",
         "User-agent: *\nDisallow: /\nAllow: /shop\n"),
+    ("site-closed", 0, "User-agent: *\nDisallow: /\nAllow: /robots.txt$\nAllow: /ads.txt\nAllow: /.well-known/acme-challenge/\nAllow: /favicon.ico\nAllow: /sitemap_index.xml\n",
+        "User-agent: *\nDisallow: /\nAllow: /robots.txt\nAllow: /sitemap/\n"),
     ("site-closed", 0, "User-agent: *\nCrawl-delay: 120\nUser-agent: 008\nDisallow: /\n",
         "User-agent: *\nDisallow: /$\n"),
     ("empty-file", 0, "# User-agent: *\n# Disallow: /\n", "Sitemap: https://shop.example/s.xml\n"),
