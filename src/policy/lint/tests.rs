@@ -46,6 +46,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nDisallow: /\nUser-agent: Bingbot\nDisallow: /b\n"),
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /b\n",
         "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /a\n"),
+    ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /y\n",
+        "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /\nUser-agent: Bingbot\nAllow: /a\n"),
     ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n",
         "User-agent: OurOwnBot\nUser-agent: WebZIP\nUser-agent: Roverbot\nUser-agent: Devil\nDisallow: /a\n"),
     ("unlisted-token", 1, "User-agent: Foozle\nDisallow: /a\n", "User-agent: Bingbot\nUser-agent: wget\nDisallow: /a\n"),
