@@ -91,7 +91,7 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
             diagnostics.push(
                 lints::DOLLAR_INSIDE
                     .at(rule.span, format!("`{pattern}` matches only URLs with the character `$`"))
-                    .help("`$` is the end of a URL only as the last character of a rule"),
+                    .help("`$` is the end of a URL only as the last character of a rule; URLs that have the character match as they are"),
             );
         }
         if pattern.bytes().filter(|octet| *octet == b'*').count() > MAX_WILDCARDS {
@@ -122,8 +122,13 @@ fn holds_several_paths(pattern: &str) -> bool {
 
 /// Whether a `$` stands before the end where no URL has one: `/*.pdf$/`. Some URLs have it before a word.
 fn has_dollar_inside(pattern: &str) -> bool {
-    let rest = pattern.strip_suffix('$').unwrap_or(pattern).split('$').skip(1);
-    rest.into_iter().any(|rest| !rest.starts_with(|sign: char| sign.is_ascii_alphanumeric() || "(_-".contains(sign)))
+    let text = pattern.strip_suffix('$').unwrap_or(pattern);
+    let begins_word = |place: usize| {
+        let (before, after) = (&text[..place], &text[place + 1..]);
+        before.ends_with(['/', '*', '?', '&', '=', '$'])
+            && after.starts_with(|sign: char| sign.is_ascii_alphanumeric() || "$(_-".contains(sign))
+    };
+    text.match_indices('$').any(|(place, _)| !begins_word(place))
 }
 
 /// What to write in place of a path that does not begin with a slash. Owners write URLs, and rules for other hosts.
