@@ -97,6 +97,7 @@ lints! {
     SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
     SEVERAL_PATHS: Warning "several-paths", "several paths in one rule";
+    REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
     DOLLAR_INSIDE: Warning "dollar-inside", "a `$` that ends no path";
     MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";
     CASE_TWINS: Note "case-twins", "paths that differ only in case";

@@ -1,6 +1,7 @@
 //! Lints of a robots.txt as it was found, in any state.
 
 use super::catalogue as lints;
+use super::rules::{holds_several_paths, is_regular_expression};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Registry};
 use crate::policy::agent_names::names_on_one_line;
@@ -216,10 +217,15 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
                 "redirect to the main host",
             )
         },
-        Key::RequestRate | Key::VisitTime => said(
+        Key::RequestRate => said(
             &lints::UNSUPPORTED_DIRECTIVE,
-            format!("`{name}` is read by hardly any crawler (SeznamBot reads Request-rate)"),
+            format!("`{name}` is read by SeznamBot and hardly any other crawler"),
             "Crawl-delay is read by more: Bingbot, CCBot, ClaudeBot",
+        ),
+        Key::VisitTime => said(
+            &lints::UNSUPPORTED_DIRECTIVE,
+            format!("`{name}` is read by hardly any crawler"),
+            "to slow crawlers down at busy hours answer 429 or 503 with Retry-After",
         ),
         Key::CleanParam => said(
             &lints::UNSUPPORTED_DIRECTIVE,
@@ -381,6 +387,11 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
             compared += 1;
             if compared > MAX_COMPARED {
                 return;
+            }
+            // What such a rule is meant to match, other lints say.
+            let pattern = rule.rule.pattern.as_str();
+            if holds_several_paths(pattern) || is_regular_expression(pattern) {
+                continue;
             }
             let Some(record) = file.line(rule.line).and_then(|line| line.record.as_ref()) else { continue };
             let written = file.octets(&record.value);
