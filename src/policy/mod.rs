@@ -5,6 +5,7 @@
 pub mod model;
 pub mod site;
 
+mod agent_names;
 mod check;
 mod compile;
 pub(crate) mod decode;

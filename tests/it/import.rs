@@ -381,3 +381,11 @@ fn a_group_that_says_nothing_about_use_inherits_nothing() {
         assert_eq!(body.matches("Content-").count(), 1, "{body}");
     }
 }
+
+#[test]
+fn names_behind_the_first_of_a_line_are_noted() {
+    let imported = imported(b"User-agent: Googlebot, Bingbot\nDisallow: /a\n", false);
+    let names = vec!["Bingbot".to_owned()];
+    assert_eq!(imported.notes, [(1, LeftOut::OtherAgents { read: "Googlebot".into(), names })]);
+    assert!(imported.text.contains("- agents: [Googlebot]\n"), "{}", imported.text);
+}

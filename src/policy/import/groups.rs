@@ -5,6 +5,7 @@ use super::left_out::{LeftOut, UnfitToken};
 use super::signals::Signals;
 use super::yaml::one_line;
 use crate::crawlers::{Purpose, Registry, stands_in_browsers};
+use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::{MAX_PATTERN, is_token};
 use crate::robots::{File, FileGroup, Key, Reading, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +65,7 @@ impl Groups<'_> {
             Shape::Html => self.note(1, LeftOut::Html),
             Shape::Utf16 => self.note(1, LeftOut::Utf16),
         }
+        self.other_agents(registry);
         let mut tokens: Vec<(String, usize)> = Vec::new();
         for agent in self.reading.groups().iter().flat_map(|group| &group.agents) {
             if !tokens.iter().any(|(token, _)| token.eq_ignore_ascii_case(&agent.token)) {
@@ -88,6 +90,16 @@ impl Groups<'_> {
             }
         }
         drafts
+    }
+
+    fn other_agents(&mut self, registry: &Registry) {
+        for agent in self.reading.groups().iter().flat_map(|group| &group.agents) {
+            let Some(record) = self.file.line(agent.line).and_then(|line| line.record.as_ref()) else { continue };
+            let value = self.file.text(&record.value);
+            let Some(names) = names_on_one_line(&value, registry) else { continue };
+            let names = names.iter().skip(1).map(|name| one_line(name)).collect();
+            self.notes.push((agent.line, LeftOut::OtherAgents { read: agent.token.clone(), names }));
+        }
     }
 
     fn draft(&mut self, token: &str) -> Draft {

@@ -18,6 +18,14 @@ pub enum LeftOut {
         /// What is wrong with it.
         why: UnfitToken,
     },
+    /// Names behind the first of a User-agent line.
+    #[error("`{}` on the line of `{read}` is left out: crawlers read only the first name; add it to `agents` if it is meant", names.join("`, `"))]
+    OtherAgents {
+        /// The name that crawlers read.
+        read: String,
+        /// The names that they do not.
+        names: Vec<String>,
+    },
     /// A path that begins with another character.
     #[error("`{0}` matches nothing and is left out: a path begins with `/` or `*`")]
     MatchesNothing(String),

@@ -129,15 +129,19 @@ fn is_nearly(written: &str, known: &str) -> bool {
 }
 
 /// A named group replaces `*` altogether: what `*` forbids and the group does not mention becomes allowed. Where `*`
-/// closes the whole site, named groups are its exceptions; and a group that only opens is one, too.
+/// closes the whole site, named groups are its exceptions; and a group that opens the whole site is one, too.
 fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     let Some(star) = subject.named("*").filter(|star| star.closing().is_none()) else { return };
     let forbidden = star.rules.iter().filter(|rule| !rule.allow && !rule.pattern.is_empty());
     let forbidden: Vec<(&SubjectRule, Vec<u8>)> = forbidden.map(|rule| (rule, rule.pattern.as_target())).collect();
     let mut left = MAX_COMPARED;
     for group in subject.groups.iter().filter(|group| !std::ptr::eq(*group, star)) {
+        // An empty Disallow or `Allow: /`: the crawler is meant to fetch everything.
+        let opens_all = |rule: &SubjectRule| {
+            rule.pattern.is_empty() || matches!(rule.pattern.as_str(), "/" | "*" | "/*" if rule.allow)
+        };
         let only_opens =
-            !group.rules.is_empty() && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
+            group.rules.iter().any(opens_all) && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
         // Of a misspelt token it is said that no crawler has it.
         let of_crawler = |agent: &str| follows_star(agent, registry) && nearly(agent, registry).is_none();
         let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else { continue };

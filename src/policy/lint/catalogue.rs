@@ -97,6 +97,7 @@ lints! {
     SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
     SEVERAL_PATHS: Warning "several-paths", "several paths in one rule";
+    REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
     DOLLAR_INSIDE: Warning "dollar-inside", "a `$` that ends no path";
     MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";
     CASE_TWINS: Note "case-twins", "paths that differ only in case";
@@ -112,6 +113,7 @@ lints! {
     SITE_CLOSED: Warning "site-closed", "a file that closes the whole site to search engines";
     EMPTY_FILE: Warning "empty-file", "a file without a rule";
     CRAWL_DELAY_IGNORED: Warning "crawl-delay-ignored", "a Crawl-delay for crawlers that ignore it";
+    SEVERAL_AGENTS: Warning "several-agents", "several names on one User-agent line";
     GLUED_GROUP: Warning "glued-group", "a group of Crawl-delay only, which the next group joins";
     RULE_OUTSIDE_GROUP: Warning "rule-outside-group", "a rule before the first User-agent";
     MISSPELT_KEY: Warning "misspelt-key", "a key that not every crawler understands";

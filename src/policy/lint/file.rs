@@ -1,8 +1,10 @@
 //! Lints of a robots.txt as it was found, in any state.
 
 use super::catalogue as lints;
+use super::rules::{holds_several_paths, is_regular_expression};
 use super::subject::{Subject, SubjectGroup, SubjectRule};
 use crate::crawlers::{Crawler, Registry};
+use crate::policy::agent_names::names_on_one_line;
 use crate::policy::decode::parse_host;
 use crate::robots::{
     Dialect, File, Key, LITERAL_STAR, Line, MAX_BYTES, Oddity, Reading, Shape, Spelling, TargetScratch,
@@ -45,6 +47,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     lines.clone().for_each(|line| each_line(file, line, &mut found));
     grouping(file, &reading, &mut found);
     delays(file, &reading, registry, &mut found);
+    several_agents(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host, server);
     super::lint_subject(&subject, registry, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
@@ -214,10 +217,15 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
                 "redirect to the main host",
             )
         },
-        Key::RequestRate | Key::VisitTime => said(
+        Key::RequestRate => said(
             &lints::UNSUPPORTED_DIRECTIVE,
-            format!("`{name}` is read by hardly any crawler (SeznamBot reads Request-rate)"),
+            format!("`{name}` is read by SeznamBot and hardly any other crawler"),
             "Crawl-delay is read by more: Bingbot, CCBot, ClaudeBot",
+        ),
+        Key::VisitTime => said(
+            &lints::UNSUPPORTED_DIRECTIVE,
+            format!("`{name}` is read by hardly any crawler"),
+            "to slow crawlers down at busy hours answer 429 or 503 with Retry-After",
         ),
         Key::CleanParam => said(
             &lints::UNSUPPORTED_DIRECTIVE,
@@ -271,6 +279,24 @@ fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagn
             lints::CRAWL_DELAY_IGNORED
                 .at(span_of_line(file, delay.number), format!("{} {ignore} Crawl-delay", agents.join(" and ")))
                 .help("remove it, or slow the crawler down by answering 429 or 503 with Retry-After"),
+        );
+    }
+}
+
+/// Lines with the names of several crawlers: the rules are for the first only.
+fn several_agents(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
+    for agent in reading.groups().iter().flat_map(|group| &group.agents) {
+        let Some(record) = file.line(agent.line).and_then(|line| line.record.as_ref()) else { continue };
+        let value = file.text(&record.value);
+        let Some(names) = names_on_one_line(&value, registry) else { continue };
+        let lines: Vec<String> = names.iter().map(|name| format!("`User-agent: {name}`")).collect();
+        found.push(
+            lints::SEVERAL_AGENTS
+                .at(
+                    span_of_line(file, agent.line),
+                    format!("crawlers read only the first name of this line, `{}`", agent.token),
+                )
+                .help(format!("write each name on a line of its own: {}", lines.join(", "))),
         );
     }
 }
@@ -361,6 +387,11 @@ fn disagreements(file: &File, rfc: &Reading, google: &Reading, found: &mut Diagn
             compared += 1;
             if compared > MAX_COMPARED {
                 return;
+            }
+            // What such a rule is meant to match, other lints say.
+            let pattern = rule.rule.pattern.as_str();
+            if holds_several_paths(pattern) || is_regular_expression(pattern) {
+                continue;
             }
             let Some(record) = file.line(rule.line).and_then(|line| line.record.as_ref()) else { continue };
             let written = file.octets(&record.value);

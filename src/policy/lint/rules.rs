@@ -74,24 +74,12 @@ fn origin_ignores_case(subject: &Subject, diagnostics: &mut Diagnostics) {
 fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     for rule in &group.rules {
         let pattern = rule.pattern.as_str();
-        if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
-            diagnostics.push(
-                lints::PATH_WITHOUT_SLASH
-                    .at(rule.span, format!("`{pattern}` matches nothing: a path begins with `/` or `*`"))
-                    .help(path_for(pattern)),
-            );
-        } else if holds_several_paths(pattern) {
-            diagnostics.push(
-                lints::SEVERAL_PATHS
-                    .at(rule.span, format!("`{pattern}` is read as one path"))
-                    .help("write a rule for each path, in lines of their own"),
-            );
-        }
+        misread(rule, diagnostics);
         if has_dollar_inside(pattern) {
             diagnostics.push(
                 lints::DOLLAR_INSIDE
                     .at(rule.span, format!("`{pattern}` matches only URLs with the character `$`"))
-                    .help("`$` is the end of a URL only as the last character of a rule"),
+                    .help("`$` is the end of a URL only as the last character of a rule; URLs that have the character match as they are"),
             );
         }
         if pattern.bytes().filter(|octet| *octet == b'*').count() > MAX_WILDCARDS {
@@ -114,20 +102,80 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// A rule that is no path, or not one: at most one finding.
+fn misread(rule: &SubjectRule, diagnostics: &mut Diagnostics) {
+    let pattern = rule.pattern.as_str();
+    if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
+        diagnostics.push(
+            lints::PATH_WITHOUT_SLASH
+                .at(rule.span, format!("`{pattern}` matches nothing: a path begins with `/` or `*`"))
+                .help(path_for(pattern, rule.allow)),
+        );
+    } else if is_regular_expression(pattern) {
+        diagnostics.push(
+            lints::REGULAR_EXPRESSION
+                .at(rule.span, format!("`{pattern}` looks like a regular expression, and robots.txt has none"))
+                .help("a rule has `*` for any characters and `$` for the end of the URL: `/*.php$`"),
+        );
+    } else if holds_several_paths(pattern) {
+        diagnostics.push(
+            lints::SEVERAL_PATHS
+                .at(rule.span, format!("`{pattern}` is read as one path"))
+                .help("write a rule for each path, in lines of their own"),
+        );
+    }
+}
+
+/// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no backslash and no `|`.
+pub(super) fn is_regular_expression(pattern: &str) -> bool {
+    let has_alternatives = pattern
+        .split_once('(')
+        .is_some_and(|(_, rest)| rest.split_once('|').is_some_and(|(_, rest)| rest.contains(')')));
+    has_alternatives || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"].iter().any(|piece| pattern.contains(piece))
+}
+
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.
-fn holds_several_paths(pattern: &str) -> bool {
+pub(super) fn holds_several_paths(pattern: &str) -> bool {
     let mut parts = [",/", "%20/"].into_iter().filter_map(|between| pattern.split_once(between));
     parts.any(|(before, after)| before.len() > 1 && after.starts_with(|sign: char| sign.is_ascii_alphanumeric()))
 }
 
-/// Whether a `$` stands before the end where no URL has one: `/*.pdf$/`. Some URLs have it before a word.
+/// Whether a `$` stands before the end where URLs hardly have one: `/*.pdf$/`, `/foo$bar`. Domino (`/$file/`) and OData
+/// (`?$filter=`) have it at the beginning of a word.
 fn has_dollar_inside(pattern: &str) -> bool {
-    let rest = pattern.strip_suffix('$').unwrap_or(pattern).split('$').skip(1);
-    rest.into_iter().any(|rest| !rest.starts_with(|sign: char| sign.is_ascii_alphanumeric() || "(_-".contains(sign)))
+    let text = pattern.strip_suffix('$').unwrap_or(pattern);
+    let begins_word = |place: usize| {
+        let (before, after) = (&text[..place], &text[place + 1..]);
+        before.ends_with(['/', '*', '?', '&', '=', '$'])
+            && after.starts_with(|sign: char| sign.is_ascii_alphanumeric() || "$(_-".contains(sign))
+    };
+    text.match_indices('$').any(|(place, _)| !begins_word(place))
 }
 
-/// What to write in place of a path that does not begin with a slash. Owners write URLs, and rules for other hosts.
-fn path_for(pattern: &str) -> String {
+/// What to write in place of a path that does not begin with a slash. Owners write quotes, words, regular expressions,
+/// URLs, and rules for other hosts.
+fn path_for(pattern: &str, is_allow: bool) -> String {
+    let unquoted = unquoted(pattern);
+    let key = if is_allow { "Allow" } else { "Disallow" };
+    let word = unquoted.to_ascii_lowercase();
+    if matches!(word.as_str(), "" | "none" | "nothing" | "null" | "false") {
+        return match is_allow {
+            true => "write `Disallow: /` if nothing is to be allowed, and remove the line otherwise".into(),
+            false => "write an empty `Disallow:` if nothing is to be disallowed".into(),
+        };
+    }
+    if matches!(word.as_str(), "all" | "everything" | "true") {
+        return format!("write `{key}: /` if the whole site is meant");
+    }
+    if unquoted != pattern {
+        let path = if unquoted.starts_with(['/', '*']) { unquoted } else { format!("/{unquoted}") };
+        return format!("write `{path}`, without quotes");
+    }
+    if pattern.starts_with('^') || is_regular_expression(pattern) {
+        return "robots.txt has no regular expressions: a path begins with `/`, `*` stands for any characters, and `$` \
+                for the end of the URL"
+            .into();
+    }
     let Some((_, url)) = pattern.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '*'])) else {
         let general = format!("write `/{pattern}` or `*{pattern}`");
         return match pattern.split_once('/') {
@@ -146,6 +194,14 @@ fn path_for(pattern: &str) -> String {
             url.trim_end_matches('/')
         ),
     }
+}
+
+/// A pattern without the quotes around it, typographic ones included.
+fn unquoted(pattern: &str) -> String {
+    let typed = ["%E2%80%9C", "%E2%80%9D", "%E2%80%98", "%E2%80%99"]
+        .iter()
+        .fold(pattern.to_owned(), |text, quote| text.replace(quote, "\""));
+    typed.trim_matches(['"', '\'', '`']).to_owned()
 }
 
 fn twins(group: &SubjectGroup, diagnostics: &mut Diagnostics) {

@@ -64,9 +64,9 @@ impl Subject {
 }
 
 impl SubjectGroup {
-    /// The rule that closes the whole site, where nothing is open beside it.
+    /// The rule that closes the whole site, where nothing is open beside it but files for machines.
     pub fn closing(&self) -> Option<&SubjectRule> {
-        let opens = self.rules.iter().any(|rule| rule.allow && !rule.pattern.is_empty());
+        let opens = self.rules.iter().any(|rule| rule.allow && !rule.pattern.is_empty() && !is_for_machines(rule));
         let closed = |target: &[u8]| self.deciding(target).filter(|rule| !rule.allow);
         closed(b"/any/page").and(closed(b"/")).filter(|_| !opens)
     }
@@ -76,6 +76,22 @@ impl SubjectGroup {
         let matching = self.rules.iter().filter(|rule| rule.pattern.matches(target));
         matching.max_by_key(|rule| (rule.pattern.priority(), rule.allow))
     }
+}
+
+/// Whether a rule is about files that no search engine lists: sites that are closed leave them open.
+fn is_for_machines(rule: &SubjectRule) -> bool {
+    const FILES: [&str; 7] = [
+        "/robots.txt",
+        "/ads.txt",
+        "/app-ads.txt",
+        "/security.txt",
+        "/favicon.ico",
+        "/.well-known",
+        "/apple-app-site-association",
+    ];
+    let path = rule.pattern.as_str().trim_end_matches(['$', '*']);
+    let is_sitemap = path.starts_with("/sitemap") && (path.ends_with(".xml") || path.ends_with(".xml.gz"));
+    is_sitemap || FILES.contains(&path) || path.starts_with("/.well-known/")
 }
 
 /// One group where several have the same rules of the same places, as those of a list of agents, or those that the

@@ -46,6 +46,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nDisallow: /\nUser-agent: Bingbot\nDisallow: /b\n"),
     ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /b\n",
         "User-agent: *\nDisallow: /a\nUser-agent: Bingbot\nDisallow: /a\n"),
+    ("group-drops-star-rules", 3, "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /y\n",
+        "User-agent: *\nDisallow: /a\nUser-agent: Twitterbot\nAllow: /\nUser-agent: Bingbot\nAllow: /a\n"),
     ("unknown-token", 1, "User-agent: Googelbot\nDisallow: /a\n",
         "User-agent: OurOwnBot\nUser-agent: WebZIP\nUser-agent: Roverbot\nUser-agent: Devil\nDisallow: /a\n"),
     ("unlisted-token", 1, "User-agent: Foozle\nDisallow: /a\n", "User-agent: Bingbot\nUser-agent: wget\nDisallow: /a\n"),
@@ -86,6 +88,8 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("site-closed", 0, "User-agent: *\nDisallow: /\n", "User-agent: *\nDisallow: /\nUser-agent: Googlebot\nDisallow: /a\n"),
     ("site-closed", 0, "User-agent: Bingbot\nDisallow: /a\nUser-agent: Googlebot\nDisallow: /*\n",
         "User-agent: *\nDisallow: /\nAllow: /shop\n"),
+    ("site-closed", 0, "User-agent: *\nDisallow: /\nAllow: /robots.txt$\nAllow: /ads.txt\nAllow: /.well-known/acme-challenge/\nAllow: /favicon.ico\nAllow: /sitemap_index.xml\n",
+        "User-agent: *\nDisallow: /\nAllow: /robots.txt\nAllow: /sitemap/\n"),
     ("site-closed", 0, "User-agent: *\nCrawl-delay: 120\nUser-agent: 008\nDisallow: /\n",
         "User-agent: *\nDisallow: /$\n"),
     ("empty-file", 0, "# User-agent: *\n# Disallow: /\n", "Sitemap: https://shop.example/s.xml\n"),
@@ -93,12 +97,31 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nUser-agent: Googlebot\nDisallow: /a\nCrawl-delay: 10\n"),
     ("several-paths", 2, "User-agent: *\nDisallow: /i,/j\n", "User-agent: *\nDisallow: /i,j\nDisallow: /%20/\n"),
     ("several-paths", 2, "User-agent: *\nDisallow: /i/ /j/\n", "User-agent: *\nDisallow: /i%20/\n"),
+    ("several-paths", 2, "User-agent: *\nDisallow: /i, /j\n", "User-agent: *\nDisallow: /i,\n"),
+    ("regular-expression", 2, "User-agent: *\nDisallow: /.*\\.php\n", "User-agent: *\nDisallow: /.*\nDisallow: /*.php$\n"),
+    ("regular-expression", 2, "User-agent: *\nDisallow: /(en|de)/shop\n",
+        "User-agent: *\nDisallow: /(en)/\nDisallow: /a[]=\nDisallow: ^/a|b\n"),
     ("dollar-inside", 2, "User-agent: *\nDisallow: /*.pdf$/\n", "User-agent: *\nDisallow: /*.pdf$\nDisallow: /*$compare\n"),
+    ("dollar-inside", 2, "User-agent: *\nDisallow: /foo$bar\n",
+        "User-agent: *\nDisallow: /foo%24bar\nDisallow: /*?$filter=\nDisallow: /*.nsf/$$Search\n"),
+    ("dollar-inside", 2, "User-agent: *\nDisallow: /a$b/\n", "User-agent: *\nDisallow: /$file/\nDisallow: /b/$\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /js/\n",
         "User-agent: *\nDisallow: /js/\nAllow: /js/*.js$\nDisallow: /departments/images/\nDisallow: /track.gif\n"),
     ("resources-closed", 2, "User-agent: Googlebot\nDisallow: /*.css$\nUser-agent: *\nDisallow: /a\n",
         "User-agent: *\nDisallow: /wp-includes/\nUser-agent: Googlebot\nDisallow: /a\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /wp-content/plugins/\n",
+        "User-agent: *\nDisallow: /wp-content/uploads/\nDisallow: /media/\nDisallow: /templates/\nDisallow: /distribution/\n"),
+    ("resources-closed", 3, "User-agent: *\nDisallow: /administrator/\nDisallow: /templates/\n",
+        "User-agent: *\nDisallow: /administrator/\nDisallow: /modules/\n"),
+    ("resources-closed", 3, "User-agent: *\nDisallow: /administrator\nDisallow: /media/\n",
+        "User-agent: *\nDisallow: /administrators\nDisallow: /media/\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /dist/\n", "User-agent: *\nDisallow: /blog/dist/\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /*.JS$\n", "User-agent: *\nDisallow: /*.JSON$\n"),
     ("missing-colon", 1, "Sitemap https://shop.example/s.xml\n", "Sitemap : https://shop.example/s.xml\n"),
+    ("several-agents", 1, "User-agent: Googlebot, Bingbot\nDisallow: /a\n",
+        "User-agent: Googlebot/2.1 (compatible; Bingbot)\nUser-agent: Sogou web spider\nDisallow: /a\n"),
+    ("several-agents", 1, "User-agent: googlebot BINGBOT\nDisallow: /a\n",
+        "User-agent: Googlebot # Bingbot\nUser-agent: Googlebot Mozilla\nUser-agent: Bingbot,\nDisallow: /a\n"),
     ("glued-group", 3, "User-agent: msnbot\nCrawl-delay: 10\nUser-agent: Baiduspider\nDisallow: /\n",
         "User-agent: msnbot\nCrawl-delay: 10\nAllow: /\nUser-agent: Baiduspider\nDisallow: /\n"),
     ("glued-group", 3, "User-agent: *\nCrawl-delay: 5\nUser-agent: Bingbot\nDisallow: /a\n",
@@ -390,11 +413,37 @@ fn the_remedy_for_a_path_without_slash_is_one() {
         ("https://a.example/b", "write `/b`"),
         ("http://a.example/", "into that of `a.example`"),
         ("img.a.example/b/*", "if `img.a.example` is a host"),
+        ("\"\"", "an empty `Disallow:`"),
+        ("None", "an empty `Disallow:`"),
+        ("\"/a/\"", "write `/a/`, without quotes"),
+        ("'b'", "write `/b`, without quotes"),
+        ("\u{201c}/c\u{201d}", "write `/c`, without quotes"),
+        ("all", "write `Disallow: /`"),
+        ("^/x", "no regular expressions"),
     ] {
         let text = format!("User-agent: *\nDisallow: {written}\n");
         let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
         let item = found.diagnostics.items.iter().find(|item| item.id == "path-without-slash").expect("a finding");
         assert!(item.help.as_ref().is_some_and(|told| told.contains(help)), "{written}: {item:?}");
+    }
+}
+
+/// Each mistake is told once, by the lint that knows what is meant.
+#[test]
+fn lists_of_paths_and_expressions_are_told_once() {
+    for (path, id) in [("/a /b", "several-paths"), ("/i, /j", "several-paths"), (r"/.*\.php", "regular-expression")] {
+        let text = format!("User-agent: *\nDisallow: {path}\n");
+        assert_eq!(of_file(text.as_bytes(), None, None), [(id, 2)], "{path}");
+    }
+}
+
+#[test]
+fn only_of_request_rate_seznambot_is_named() {
+    for (key, is_named) in [("Request-rate", true), ("Visit-time", false)] {
+        let text = format!("User-agent: *\nDisallow: /a\n{key}: 1/10\n");
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let item = found.diagnostics.items.iter().find(|item| item.id == "unsupported-directive").expect("a finding");
+        assert_eq!(item.message.contains("SeznamBot"), is_named, "{}", item.message);
     }
 }
 
