@@ -39,9 +39,13 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
             && !(subject.is_policy && tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)))
         {
             let cut = String::from_utf8_lossy(cut);
+            let message = match cut.is_empty() {
+                true => format!("Google's library does not read the token `{agent}`"),
+                false => format!("Google's library reads `{agent}` as `{cut}`"),
+            };
             diagnostics.push(
                 lints::TOKEN_CUT
-                    .at(*span, format!("Google's library reads `{agent}` as `{cut}`"))
+                    .at(*span, message)
                     .help("nothing is to be done if the crawler reads its whole token, as most do; testers built on that library show no group for it"),
             );
         }

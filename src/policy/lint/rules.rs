@@ -179,6 +179,9 @@ fn path_for(pattern: &str, is_allow: bool) -> String {
     let Some((_, url)) = pattern.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '*'])) else {
         let general = format!("write `/{pattern}` or `*{pattern}`");
         return match pattern.split_once('/') {
+            Some((host, path)) if is_host(host) && !path.is_empty() => {
+                format!("if `{host}` is a host, its rules belong into its own robots.txt; on this one write `/{path}`")
+            }
             Some((host, _)) if host.contains('.') && !host.contains(['?', '*']) => {
                 format!("{general}; if `{host}` is a host, its rules belong into its own robots.txt")
             }
@@ -194,6 +197,16 @@ fn path_for(pattern: &str, is_allow: bool) -> String {
             url.trim_end_matches('/')
         ),
     }
+}
+
+/// Whether this is the name of a host: labels, and a top-level domain of letters.
+fn is_host(name: &str) -> bool {
+    let mut labels = name.rsplit('.');
+    let is_label =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_domain =
+        labels.next().is_some_and(|top| top.len() >= 2 && top.bytes().all(|byte| byte.is_ascii_alphabetic()));
+    is_domain && name.matches('.').count() >= 2 && labels.all(is_label)
 }
 
 /// A pattern without the quotes around it, typographic ones included.

@@ -413,6 +413,7 @@ fn the_remedy_for_a_path_without_slash_is_one() {
         ("https://a.example/b", "write `/b`"),
         ("http://a.example/", "into that of `a.example`"),
         ("img.a.example/b/*", "if `img.a.example` is a host"),
+        ("img.a.example/b/*", "on this one write `/b/*`"),
         ("\"\"", "an empty `Disallow:`"),
         ("None", "an empty `Disallow:`"),
         ("\"/a/\"", "write `/a/`, without quotes"),
@@ -527,4 +528,12 @@ fn an_old_file_of_the_origin_suggests_to_declare_it() {
     assert!(!is_told("hosts: shop.example\n", "yesterday"));
     assert!(!is_told("hosts: shop.example\nrobots: { previous: origin }\n", old));
     assert!(!is_told("hosts: shop.example\nrobots: { origin: replace }\n", old));
+}
+
+#[test]
+fn a_token_that_googles_library_does_not_read_has_no_empty_name() {
+    let found =
+        lint_file("robots.txt", &File::parse(*b"User-agent: 008\nDisallow: /\n"), None, None, Registry::builtin());
+    let cut = found.diagnostics.items.iter().find(|item| item.id == "token-cut").expect("found");
+    assert!(cut.message.contains("`008`") && !cut.message.contains("``"), "{}", cut.message);
 }
