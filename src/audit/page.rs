@@ -62,8 +62,8 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
         writeln!(out, "<p class=\"soft\">{from} to {to}</p>")?;
     }
     let crawlers: Vec<&Crawler> = report.crawlers.iter().filter(|crawler| crawler.judged).collect();
-    let requests = crawlers.iter().map(|crawler| crawler.requests).sum();
-    let breaking = crawlers.iter().filter(|crawler| crawler.certain > 0).count() as u64;
+    let requests = crawlers.iter().map(|crawler| crawler.counts.requests).sum();
+    let breaking = crawlers.iter().filter(|crawler| crawler.counts.certain > 0).count() as u64;
     writeln!(out, "<ul class=\"numbers\">")?;
     for (number, text) in [
         (requests, "requests of crawlers"),
@@ -95,8 +95,8 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
 
 /// The crawlers with the most disallowed fetches.
 fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
-    let shown: Vec<&&Crawler> = crawlers.iter().filter(|crawler| crawler.disallowed > 0).take(BARS).collect();
-    let Some(most) = shown.iter().map(|crawler| crawler.disallowed).max() else {
+    let shown: Vec<&&Crawler> = crawlers.iter().filter(|crawler| crawler.counts.disallowed > 0).take(BARS).collect();
+    let Some(most) = shown.iter().map(|crawler| crawler.counts.disallowed).max() else {
         return writeln!(out, "<p><b>No crawler fetched anything that robots.txt disallows.</b></p>");
     };
     let height = shown.len() * 26;
@@ -108,7 +108,7 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
     for (place, crawler) in shown.iter().enumerate() {
         let y = place * 26;
         let width = |number: u64| number as f64 / most as f64 * 480.0;
-        let (certain, all) = (width(crawler.certain), width(crawler.disallowed));
+        let (certain, all) = (width(crawler.counts.certain), width(crawler.counts.disallowed));
         writeln!(
             out,
             "<text x=\"190\" y=\"{}\" text-anchor=\"end\">{}</text>\
@@ -121,7 +121,7 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
             y + 3,
             208.0 + all,
             y + 17,
-            thousands(crawler.disallowed)
+            thousands(crawler.counts.disallowed)
         )?;
     }
     writeln!(out, "</svg>")
@@ -188,18 +188,23 @@ fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
         write!(out, "<tr><td>{} <span class=\"soft\">{purpose}</span></td>", Text(&crawler.name))?;
         let would = crawler.would.get("block").copied().unwrap_or(0);
         for (number, is_hit) in [
-            (crawler.requests, false),
-            (crawler.robots_txt, false),
-            (crawler.disallowed, false),
-            (crawler.certain, crawler.certain > 0),
-            (crawler.stale, false),
-            (crawler.unproven, false),
-            (crawler.not_bound, false),
+            (crawler.counts.requests, false),
+            (crawler.counts.robots_txt, false),
+            (crawler.counts.disallowed, false),
+            (crawler.counts.certain, crawler.counts.certain > 0),
+            (crawler.counts.stale, false),
+            (crawler.counts.unproven, false),
+            (crawler.counts.not_bound, false),
             (would, false),
         ] {
             write!(out, "<td{}>{}</td>", if is_hit { " class=\"hit\"" } else { "" }, thousands(number))?;
         }
-        writeln!(out, "<td>{}</td><td>{}</td></tr>", size(crawler.bytes), size(crawler.bytes_disallowed))?;
+        writeln!(
+            out,
+            "<td>{}</td><td>{}</td></tr>",
+            size(crawler.counts.bytes),
+            size(crawler.counts.bytes_disallowed)
+        )?;
     }
     writeln!(out, "</tbody></table></div>")?;
     if crawlers.len() > CRAWLERS {

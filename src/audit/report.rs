@@ -2,7 +2,7 @@
 
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
-use super::tally::{Row, RuleKey, Tally};
+use super::tally::{Counts, Row, RuleKey, Tally};
 use crate::crawlers::{Purpose, Registry};
 use crate::policy::Site;
 use crate::policy::site::RuleSource;
@@ -78,17 +78,8 @@ pub struct Crawler {
     pub purpose: Option<Purpose>,
     /// Whether robots.txt concerns it: tools that no group names are not judged.
     pub judged: bool,
-    pub requests: u64,
-    pub robots_txt: u64,
-    pub disallowed: u64,
-    pub certain: u64,
-    pub stale: u64,
-    pub unproven: u64,
-    pub not_bound: u64,
-    pub exempt: u64,
-    pub ambiguous: u64,
-    pub bytes: u64,
-    pub bytes_disallowed: u64,
+    #[serde(flatten)]
+    pub counts: Counts,
     pub rules: Vec<RuleCount>,
     /// What `mode: enforce` would have done, by action.
     pub would: BTreeMap<&'static str, u64>,
@@ -135,8 +126,11 @@ impl Report {
         let all = rule_counts(tally.rows.values().flat_map(|row| &row.rules), &sites);
         let mut crawlers: Vec<Crawler> =
             tally.rows.iter().map(|(label, row)| crawler(label, row, registry, &sites)).collect();
-        crawlers
-            .sort_by(|a, b| (b.disallowed, b.requests).cmp(&(a.disallowed, a.requests)).then_with(|| a.id.cmp(&b.id)));
+        crawlers.sort_by(|a, b| {
+            (b.counts.disallowed, b.counts.requests)
+                .cmp(&(a.counts.disallowed, a.counts.requests))
+                .then_with(|| a.id.cmp(&b.id))
+        });
         let examples = tally.examples.into_iter().map(|example| Unreadable {
             file: names.get(example.input).cloned().unwrap_or_default(),
             line: example.line,
@@ -159,8 +153,8 @@ impl Report {
             other_hosts: tally.other_hosts,
             from: tally.from,
             to: tally.to,
-            disallowed: crawlers.iter().map(|crawler| crawler.disallowed).sum(),
-            certain: crawlers.iter().map(|crawler| crawler.certain).sum(),
+            disallowed: crawlers.iter().map(|crawler| crawler.counts.disallowed).sum(),
+            certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
             people: People { requests: tally.people, bytes: tally.people_bytes },
             crawlers,
             rules: all.into_iter().take(TOP).collect(),
@@ -188,17 +182,7 @@ fn crawler(label: &str, row: &Row, registry: &Registry, sites: &[&Site]) -> Craw
         name: name.to_owned(),
         purpose: known.map(|crawler| crawler.purpose),
         judged: row.judged,
-        requests: row.requests,
-        robots_txt: row.robots_txt,
-        disallowed: row.disallowed,
-        certain: row.certain,
-        stale: row.stale,
-        unproven: row.unproven,
-        not_bound: row.not_bound,
-        exempt: row.exempt,
-        ambiguous: row.ambiguous,
-        bytes: row.bytes,
-        bytes_disallowed: row.bytes_disallowed,
+        counts: row.counts,
         rules: rule_counts(&row.rules, sites),
         would,
     }

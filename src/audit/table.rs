@@ -72,25 +72,25 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             write!(out, "{:<width$}", crawler.id)?;
             let would = crawler.would.get("block").copied().unwrap_or(0);
             for number in [
-                crawler.requests,
-                crawler.robots_txt,
-                crawler.disallowed,
-                crawler.certain,
-                crawler.stale,
-                crawler.unproven,
-                crawler.not_bound,
+                crawler.counts.requests,
+                crawler.counts.robots_txt,
+                crawler.counts.disallowed,
+                crawler.counts.certain,
+                crawler.counts.stale,
+                crawler.counts.unproven,
+                crawler.counts.not_bound,
                 would,
             ] {
                 write!(out, "  {:>11}", thousands(number))?;
             }
-            writeln!(out, "  {:>9}  {:>9}", size(crawler.bytes), size(crawler.bytes_disallowed))?;
+            writeln!(out, "  {:>9}  {:>9}", size(crawler.counts.bytes), size(crawler.counts.bytes_disallowed))?;
         }
         if judged.len() > SHOWN {
             writeln!(out, "and {} crawlers more; --json has all", judged.len() - SHOWN)?;
         }
     }
     if !others.is_empty() {
-        let requests = others.iter().map(|crawler| crawler.requests).sum();
+        let requests = others.iter().map(|crawler| crawler.counts.requests).sum();
         let names: Vec<&str> = others.iter().take(SHOWN_OF_LISTS).map(|crawler| crawler.id.as_str()).collect();
         let more = if others.len() > names.len() { ", ..." } else { "" };
         writeln!(

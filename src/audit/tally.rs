@@ -5,6 +5,7 @@ use super::sketch::Sketch;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Lines that cannot be read and are shown.
@@ -27,9 +28,9 @@ pub struct Example {
 /// A rule: the index of the entry, its group, its place there. Of a request that no rule decided the place is absent.
 pub type RuleKey = (usize, u16, u32);
 
-/// The requests of one crawler.
-#[derive(Clone, Debug, Default)]
-pub struct Row {
+/// The requests of one crawler in numbers, and the octets that it was sent.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Counts {
     pub requests: u64,
     pub robots_txt: u64,
     pub disallowed: u64,
@@ -41,6 +42,13 @@ pub struct Row {
     pub ambiguous: u64,
     pub bytes: u64,
     pub bytes_disallowed: u64,
+}
+
+/// The requests of one crawler.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// How many of each sort.
+    pub counts: Counts,
     /// By the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
@@ -82,11 +90,11 @@ pub struct Tally {
 impl Row {
     /// Counts a request. Returns whether it was disallowed, and whether that is certain.
     pub fn add(&mut self, index: usize, decision: &Decision, bytes: u64) -> (bool, bool) {
-        self.requests += 1;
-        self.bytes += bytes;
-        self.robots_txt += u64::from(decision.robots_txt);
+        self.counts.requests += 1;
+        self.counts.bytes += bytes;
+        self.counts.robots_txt += u64::from(decision.robots_txt);
         self.judged |= decision.verdict != Verdict::NotACrawler;
-        self.ambiguous += u64::from(decision.kind == Kind::Ambiguous);
+        self.counts.ambiguous += u64::from(decision.kind == Kind::Ambiguous);
         let would = decision.would.or(Some(decision.action)).filter(|action| is_refusal(*action));
         if let Some(action) = would {
             *self.would.entry(action.name()).or_default() += 1;
@@ -94,14 +102,14 @@ impl Row {
         if decision.verdict != Verdict::Disallowed || decision.kind == Kind::Ambiguous {
             return (false, false);
         }
-        self.disallowed += 1;
-        self.bytes_disallowed += bytes;
+        self.counts.disallowed += 1;
+        self.counts.bytes_disallowed += bytes;
         match decision.kind {
-            Kind::StaleCopy => self.stale += 1,
-            Kind::Unproven => self.unproven += 1,
-            Kind::NotBound => self.not_bound += 1,
-            Kind::Exempt => self.exempt += 1,
-            _ => self.certain += 1,
+            Kind::StaleCopy => self.counts.stale += 1,
+            Kind::Unproven => self.counts.unproven += 1,
+            Kind::NotBound => self.counts.not_bound += 1,
+            Kind::Exempt => self.counts.exempt += 1,
+            _ => self.counts.certain += 1,
         }
         if let Some((group, Some(rule))) = decision.rule.map(|rule| (rule.group, rule.rule)) {
             *self.rules.entry((index, group, rule)).or_default() += 1;
@@ -111,17 +119,17 @@ impl Row {
     }
 
     fn merge(&mut self, other: Row) {
-        self.requests += other.requests;
-        self.robots_txt += other.robots_txt;
-        self.disallowed += other.disallowed;
-        self.certain += other.certain;
-        self.stale += other.stale;
-        self.unproven += other.unproven;
-        self.not_bound += other.not_bound;
-        self.exempt += other.exempt;
-        self.ambiguous += other.ambiguous;
-        self.bytes += other.bytes;
-        self.bytes_disallowed += other.bytes_disallowed;
+        self.counts.requests += other.counts.requests;
+        self.counts.robots_txt += other.counts.robots_txt;
+        self.counts.disallowed += other.counts.disallowed;
+        self.counts.certain += other.counts.certain;
+        self.counts.stale += other.counts.stale;
+        self.counts.unproven += other.counts.unproven;
+        self.counts.not_bound += other.counts.not_bound;
+        self.counts.exempt += other.counts.exempt;
+        self.counts.ambiguous += other.counts.ambiguous;
+        self.counts.bytes += other.counts.bytes;
+        self.counts.bytes_disallowed += other.counts.bytes_disallowed;
         self.judged |= other.judged;
         for (name, number) in other.would {
             *self.would.entry(name).or_default() += number;
