@@ -1,4 +1,4 @@
-//! What proof costs a request of a crawler: the look-up in a table of 20,000 networks, and a flood of addresses that nobody
+//! What proof costs a request of a crawler: the look-up in a table of 20,000 networks, and a flood of addresses that no crawler
 //! has seen before.
 
 use crawlgate::crawlers::{Claim, Registry};

@@ -20,13 +20,13 @@ pub(super) struct Page<'a> {
     pub(super) rule: Option<&'a str>,
     pub(super) group: Option<&'a str>,
     pub(super) retry_after: Option<u32>,
-    /// Whom it is written for.
+    /// The reader that it is written for.
     pub(super) reader: Reader,
     /// The site's own page, in place of the HTML form.
     pub(super) own: Option<&'a PageTemplate>,
 }
 
-/// Whom a page is written for. A person reads nothing of rules for crawlers.
+/// The reader of a page. A person reads nothing of rules for crawlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     Crawler,

@@ -1,7 +1,7 @@
 //! [`Chunks`]: finds the end of a body in chunks (RFC 9112 section 7.1), so that no octet after it is taken for a part of
 //! it. Reads strictly: a body that two readers could frame differently is an error. Must not know connections.
 
-/// Octets of chunk extensions and trailers that a body may have in all. Nobody sends them, and nobody reads them.
+/// Octets of chunk extensions and trailers that a body may have in all. Clients hardly send them, and origins hardly read them.
 const ASIDE: usize = 8 * 1024;
 /// Digits of a chunk's size: one chunk of 256 TiB is enough.
 const DIGITS: u8 = 12;

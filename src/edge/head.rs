@@ -212,7 +212,7 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     let (Some(method), Some(target), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
         return Err(Mistake::RequestLine);
     };
-    // `http` would take any token, and so does RFC 9110; nobody sends one beyond letters and signs.
+    // `http` would take any token, and so does RFC 9110; clients send letters and signs alone.
     if method.is_empty() || Method::from_bytes(method).is_err() {
         return Err(Mistake::RequestLine);
     }

@@ -184,7 +184,7 @@ impl Pulse {
         let Some(pings) = &mut self.pings else { return std::future::pending().await };
         loop {
             tokio::select! {
-                // An answer counts, even if nobody looked for a while.
+                // An answer counts, even if this task did not look for a while.
                 biased;
                 pong = poll_fn(|context| pings.poll_pong(context)), if self.is_waiting => {
                     // An error ends the connection, which tells of it.

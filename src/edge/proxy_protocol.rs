@@ -1,6 +1,6 @@
 //! The PROXY protocol, versions 1 and 2 (haproxy.org/download/3.0/doc/proxy-protocol.txt): the first octets of a
 //! connection by which a proxy says for which client it speaks. Reads exactly the header, and not an octet more. Must not
-//! know whom to believe.
+//! know which peers are trusted.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,6 +1,6 @@
 //! What DNS said of the addresses of claimants: [`AddressNames`], a bounded table by address. One answer serves every
 //! crawler, because it says which names an address has, and not whose it is. A request only looks here, and puts an
-//! address that is not known into the queue of whoever asks DNS. Must not know how DNS is asked.
+//! address that is not known into the queue of the thread that asks DNS. Must not know how DNS is asked.
 //!
 //! An address is in one of these states:
 //! - `Asked`: it waits for DNS. An answer moves it to `Answered`, a failure to `Failed`. After a minute it may be asked
@@ -136,7 +136,7 @@ pub enum NamesSay {
     Nothing,
 }
 
-/// Puts an address into the queue of whoever asks DNS. Says whether there was room.
+/// Puts an address into the queue of the thread that asks DNS. Says whether there was room.
 pub type Queue = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
 /// The table.

@@ -1,11 +1,11 @@
-//! The published lists as they stand: [`PublishedLists`]. A request only looks into tables; whoever fetches hands each
+//! The published lists as they stand: [`PublishedLists`]. A request only looks into tables; the thread that fetches hands each
 //! answer to [`PublishedLists::take`], which decides whether it is believed. Must not know how a list is fetched.
 //!
 //! A list is in one of these states:
 //! - unknown: it was never fetched, or not in this form. An answer that is believed makes it known.
 //! - fresh: its server said within seven days that it is so. It verifies, and it accuses. An answer with less than half
 //!   of its networks is not believed.
-//! - old: nobody said so for seven days. It still verifies, and accuses nobody. Any list is believed in its place.
+//! - old: its server has not said so for seven days. It still verifies, and accuses no client. Any list is believed in its place.
 
 use super::keys::{KeyError, PublicKey, read_keys};
 use super::means::{KnownMeans, ListIndex, Means, is_directory};
@@ -155,7 +155,7 @@ impl PublishedLists {
         }
     }
 
-    /// Whether somebody asked for that.
+    /// Whether an operator asked for that.
     pub fn is_wanted(&self, list: ListIndex) -> bool {
         self.wanted.get(usize::from(list.0)).is_some_and(|wanted| wanted.load(Ordering::Relaxed))
     }

@@ -30,7 +30,7 @@ const LAST_RETRY: Duration = Duration::from_secs(6 * 3_600);
 const AT_ONCE: usize = 16;
 /// The longest wait: the clock may be set meanwhile.
 const LONGEST: Duration = Duration::from_secs(5);
-/// How long an update that somebody asked for may take.
+/// How long an update that an operator asked for may take.
 const UPDATE: Duration = Duration::from_secs(100);
 
 /// What became of one list.
@@ -181,7 +181,7 @@ impl Refresher {
             let next = self.due.iter().map(|due| due.at.since(now)).min().unwrap_or(LONGEST);
             match requests.recv_timeout(next.clamp(Duration::from_millis(50), LONGEST)) {
                 Ok(done) => {
-                    // Whoever asked may have gone.
+                    // The command that asked may have ended.
                     let _ = done.send(self.update(true));
                 }
                 Err(RecvTimeoutError::Timeout) => {}

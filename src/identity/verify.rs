@@ -29,7 +29,7 @@ pub struct Step {
 }
 
 /// Asks for the names of an address and for their addresses. `is_wanted` says which names are hosts of a crawler: no
-/// other name is looked up, because whoever owns an address chooses its names. `note` gets each step.
+/// other name is looked up, because the owner of an address chooses its names. `note` gets each step.
 pub async fn confirm(
     dns: &Dns,
     address: IpAddr,

@@ -1,4 +1,4 @@
-//! The certificate of the demo: nobody vouches for it.
+//! The certificate of the demo. It is self-signed.
 
 use crate::cli::Failure;
 use crate::settings::CertificateFiles;

@@ -35,7 +35,7 @@ fn text(bound: &Bound, policies: &Path, control: &Path, access_log: &Path, progr
     let url = bound.urls().next().unwrap_or_default();
     let is_tls = url.starts_with("https:");
     let site = url.split("://").nth(1).unwrap_or_default();
-    // The certificate of the demo is vouched for by nobody.
+    // The certificate of the demo is self-signed.
     let (curl, wget) = if is_tls { ("curl -k", "wget --no-check-certificate") } else { ("curl", "wget") };
     let (policies, control) = (quoted(policies), quoted(control));
     let mut text = String::new();
