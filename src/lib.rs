@@ -15,6 +15,8 @@
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 7 | [`middleware`] | the gate in an application: a tower layer |
+//! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
@@ -99,6 +101,8 @@ pub mod identity;
 pub mod judge;
 #[cfg(feature = "gate")]
 pub mod ledger;
+#[cfg(feature = "tower")]
+pub mod middleware;
 #[cfg(feature = "proxy")]
 pub mod origin;
 #[cfg(feature = "proxy")]
@@ -111,3 +115,5 @@ pub mod sites;
 pub mod state;
 #[cfg(feature = "gate")]
 pub mod telemetry;
+#[cfg(feature = "gate")]
+pub mod upkeep;

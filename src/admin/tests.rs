@@ -41,7 +41,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         events: Events::off(),
         addresses: AddressDetail::Full,
     });
-    Operations::new(judge, Arc::new(Origins::new(&[])))
+    Operations::new(crate::upkeep::Upkeep::new(judge), Arc::new(Origins::new(&[])))
 }
 
 #[test]

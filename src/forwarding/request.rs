@@ -48,6 +48,11 @@ pub fn has_condition(headers: &HeaderMap) -> bool {
     CONDITIONS.iter().any(|name| headers.contains_key(name))
 }
 
+/// Takes away the conditions by which an origin may answer 304.
+pub fn remove_conditions(head: &mut impl Head) {
+    CONDITIONS.iter().for_each(|name| head.remove(name));
+}
+
 /// Makes `head`, which begins as a copy of the original, what the origin gets.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     if request.is_http2
@@ -62,7 +67,7 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
         head.set("Host", host);
     }
     if request.needs_whole_page {
-        CONDITIONS.iter().for_each(|name| head.remove(name));
+        remove_conditions(head);
     }
     write_forwarding_fields(head, request);
 }
