@@ -148,7 +148,7 @@ impl Visit {
         (head, body)
     }
 
-    /// Writes into the application's response what the policy says about it; says whether its body is rewritten.
+    /// Writes into the application's response what the policy says about it; says whether its body may become another one.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
         let mut is_rewritten = false;
         if let Some(page) = asked_page(&self.method, &self.uri, self.judgement.as_ref())
