@@ -14,7 +14,7 @@
 //! let (site, findings) = load("shop", &Source { name: "shop.yaml".into(), text: text.into() }, registry);
 //! assert!(!findings.has_errors());
 //! let site = site.expect("a policy without mistakes");
-//! assert!(site.robots_txt.body.starts_with(b"User-agent: "));
+//! assert!(String::from_utf8_lossy(&site.robots_txt.body).contains("User-agent: GPTBot"));
 //!
 //! let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
 //! let facts = Facts {

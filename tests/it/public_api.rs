@@ -153,8 +153,12 @@ fn public_items() -> BTreeSet<String> {
     let library = fs::read_to_string(src.join("lib.rs")).expect("lib.rs");
     let library = Module::read(syn::parse_file(&library).expect("lib.rs").items, &src);
     let mut lines = BTreeSet::new();
-    for (name, room) in &library.below {
-        shown(room, name, &members(room), &mut lines);
+    for item in &library.items {
+        let Item::Mod(item) = item else { continue };
+        let name = item.ident.to_string();
+        if let Some(room) = library.below.get(&name).filter(|_| is_public(&item.vis)) {
+            shown(room, &name, &members(room), &mut lines);
+        }
     }
     lines
 }
