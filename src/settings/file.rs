@@ -24,6 +24,7 @@ pub struct SettingsFile {
     pub access: Option<AccessDestination>,
     pub events: Option<EventSettings>,
     pub addresses: Option<AddressDetail>,
+    pub lane: Option<bool>,
     pub threads: Option<usize>,
     pub strict: Option<bool>,
 }
@@ -86,6 +87,7 @@ impl SettingsFile {
             access: self.access.or(file.access),
             events: self.events.or(file.events),
             addresses: self.addresses.or(file.addresses),
+            lane: self.lane.or(file.lane),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
         }
@@ -117,6 +119,7 @@ impl SettingsFile {
                 events: self.events.unwrap_or_default(),
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },
+            lane: self.lane.unwrap_or(true),
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),

@@ -60,6 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         acme_webroot: None,
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
+        lane: true,
         threads: None,
         strict: true,
         // The site is new with the demo: no crawler can have a copy of another robots.txt.
