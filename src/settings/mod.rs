@@ -51,6 +51,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Logs.
     pub logs: Logs,
+    /// How much of a client's address the history keeps.
+    pub history_addresses: AddressDetail,
     /// Worker threads; the number of cores when absent.
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.
