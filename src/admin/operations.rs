@@ -8,7 +8,7 @@ use crate::ledger::{EVERY_SITE, ListHealth, Mark};
 use crate::origin::Origins;
 use crate::policy::retire::RetireStage;
 use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
-use crate::telemetry::{ListGauges, SiteGauges};
+use crate::telemetry::{CertificateStatus, ListGauges, SiteGauges};
 use crate::time::Timestamp;
 use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
@@ -18,6 +18,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+
+/// Says how the certificates of the listeners are at a moment.
+pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
@@ -32,6 +35,8 @@ pub struct Operations {
     reloading: Mutex<()>,
     /// Updates the published lists, where this crawlgate does.
     lists: OnceLock<UpdateHandle>,
+    /// Says how the certificates of the listeners are, where there are any.
+    certificates: OnceLock<CertificatesSource>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
@@ -47,6 +52,7 @@ impl Operations {
             told: Mutex::default(),
             reloading: Mutex::default(),
             lists: OnceLock::new(),
+            certificates: OnceLock::new(),
             warned: Mutex::default(),
         };
         for site in operations.sites().sites {
@@ -63,6 +69,11 @@ impl Operations {
     /// Says how published lists are updated. Once.
     pub fn set_lists(&self, lists: UpdateHandle) {
         let _ = self.lists.set(lists);
+    }
+
+    /// Says where the state of the certificates is read. Once.
+    pub fn set_certificates(&self, source: CertificatesSource) {
+        let _ = self.certificates.set(source);
     }
 
     /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
@@ -170,7 +181,8 @@ impl Operations {
     /// How the running crawlgate does.
     pub fn status(&self) -> InstanceStatus {
         let lived = self.moment().lived;
-        InstanceStatus::new(self.sites(), self.origins.status(lived), self.judge.traffic.status(lived))
+        let certificates = self.certificates.get().map(|of| of(self.now())).unwrap_or_default();
+        InstanceStatus::new(self.sites(), self.origins.status(lived), self.judge.traffic.status(lived), certificates)
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.

@@ -43,6 +43,7 @@ pub struct Visit<'b> {
     pub arrival: Arrival,
     pub client: Option<IpAddr>,
     address_may_accuse: bool,
+    tls: Option<&'static str>,
 }
 
 /// What becomes of a request.
@@ -89,7 +90,7 @@ impl Desk {
         self.judge.metrics.request_rejected(mistake.name());
         let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
-        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false };
+        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false, tls: connection.tls };
         (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))
     }
 
@@ -101,6 +102,7 @@ impl Desk {
             arrival: self.arrival(),
             client: peer.address.map(|peer| client_address(peer, forwarded_for, &self.trusted_proxies)),
             address_may_accuse: peer.is_trusted || !request.names_another_client,
+            tls: connection.tls,
             request,
         }
     }
@@ -156,6 +158,7 @@ impl Desk {
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
             elapsed: visit.arrival.started.elapsed(),
+            tls: visit.tls,
             http: if request.is_http10 { "1.0" } else { "1.1" },
             referer: request.referer,
             error: match reason {

@@ -134,6 +134,8 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     for problem in certificates.problems(Timestamp::from(rooms.judge.clock.now())) {
         tracing::warn!("{}", problem.text);
     }
+    let of_status = certificates.clone();
+    rooms.operations.set_certificates(Box::new(move |now| of_status.status(now)));
     let background = Background::start(&settings, &rooms, certificates.clone())?;
     rooms.serve_signals(signals, stop, certificates)?;
 
