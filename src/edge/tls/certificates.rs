@@ -102,6 +102,22 @@ impl Certificates {
         problems
     }
 
+    /// The hosts of the settings that no certificate is for, if there are certificates.
+    pub fn uncovered<'a>(&self, hosts: impl IntoIterator<Item = &'a String>) -> Vec<CertificateProblem> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let is_covered = |host: &str| self.sets.iter().any(|set| set.by_name.load().has(host));
+        let uncovered = hosts.into_iter().filter(|host| !is_covered(host)).map(|host| CertificateProblem {
+            is_error: false,
+            text: format!(
+                "no certificate is for {host}, which `origins` names: clients refuse https://{host}. Add a certificate with \
+                 this name to `certificates`"
+            ),
+        });
+        uncovered.collect()
+    }
+
     /// Each certificate in use, for an operator.
     pub fn status(&self, now: Timestamp) -> Vec<CertificateStatus> {
         let mut status = Vec::new();
@@ -169,6 +185,11 @@ impl Kept {
         });
         match renewed {
             Ok(renewed) => {
+                let lost = self.certificate.names.iter().filter(|name| !renewed.names.contains(name));
+                let lost: Vec<&String> = lost.collect();
+                if !lost.is_empty() {
+                    tracing::warn!(names = ?lost, "a renewed certificate lacks these names of the former one");
+                }
                 tracing::info!(names = ?renewed.names, "took a renewed certificate, valid until {}", until(&renewed));
                 (self.certificate, self.renewed, self.refused) = (renewed, Some(now), None);
                 true
@@ -194,7 +215,8 @@ impl Kept {
         }));
         CertificateStatus {
             names: self.certificate.names.clone(),
-            file: self.files.certificate.clone(),
+            // An operator may be in another directory.
+            file: std::path::absolute(&self.files.certificate).unwrap_or_else(|_| self.files.certificate.clone()),
             not_after: self.certificate.not_after,
             days_left: self.certificate.not_after.0.saturating_sub(now.0).div_euclid(DAY),
             renewed: self.renewed,
@@ -243,6 +265,14 @@ impl ByName {
             }
         }
         Some(by_name)
+    }
+
+    /// Whether a certificate has this host of the settings, which may be a wildcard itself.
+    fn has(&self, host: &str) -> bool {
+        match host.split_once('.') {
+            Some(("*", rest)) => self.wildcards.contains_key(rest),
+            parts => self.exact.contains_key(host) || parts.is_some_and(|(_, rest)| self.wildcards.contains_key(rest)),
+        }
     }
 
     /// The certificate for a client that asks for this name.

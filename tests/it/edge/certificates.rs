@@ -55,7 +55,10 @@ fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
     assert!(said.contains("does not belong to the certificate"), "{said}");
     let check = || {
         let settings = directory.path().join("crawlgate.yaml");
-        let text = format!("listen: {}\norigins: http://127.0.0.1:1\n", listeners(directory.path(), &["one"], ""));
+        let text = format!(
+            "listen: {}\norigins: [{{ hosts: [a.example], servers: http://127.0.0.1:1 }}]\n",
+            listeners(directory.path(), &["one"], "")
+        );
         fs::write(&settings, text).expect("written");
         fs::write(directory.path().join("site.yaml"), "robots: { origin: replace }\n").expect("written");
         let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
@@ -75,6 +78,9 @@ fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
     authority.certify(directory.path(), "one", &["a.example"], 2100);
     let (code, said) = check();
     assert!(code == Some(0) && !said.contains("certificate"), "{said}");
+    authority.certify(directory.path(), "one", &["b.example"], 2100);
+    let (code, said) = check();
+    assert!(code == Some(0) && said.contains("no certificate is for a.example"), "{said}");
 }
 
 /// The certificates of `crawlgate status --json`, its problems, and its exit code.
