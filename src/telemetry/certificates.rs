@@ -1,7 +1,7 @@
 //! What an operator reads of the certificates of the listeners: [`CertificateStatus`]. Must not know X.509, nor how
 //! certificates are chosen or renewed.
 
-use crate::time::Timestamp;
+use crate::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -13,10 +13,12 @@ pub struct CertificateStatus {
     /// Its file.
     pub file: PathBuf,
     /// When it expires.
+    #[serde(serialize_with = "rfc3339")]
     pub not_after: Timestamp,
     /// Whole days until then; negative once it has expired.
     pub days_left: i64,
     /// When crawlgate last took a renewed certificate from the file; `None`: not since the start.
+    #[serde(serialize_with = "rfc3339")]
     pub renewed: Option<Timestamp>,
     /// The renewal that was refused, while the files are such that crawlgate cannot use them.
     pub refused: Option<RefusedRenewal>,
@@ -28,6 +30,7 @@ pub struct CertificateStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedRenewal {
     /// When crawlgate looked at them.
+    #[serde(serialize_with = "rfc3339")]
     pub at: Timestamp,
     /// Why it cannot use them.
     pub reason: String,
