@@ -86,7 +86,7 @@ impl Desk {
         self.judge.metrics.request_rejected(mistake.name());
         let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
-        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false };
+        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false, tls: connection.tls };
         (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))
     }
 
@@ -98,6 +98,7 @@ impl Desk {
             arrival: self.arrival(),
             client: peer.address.map(|peer| client_address(peer, forwarded_for, &self.trusted_proxies)),
             address_may_accuse: peer.is_trusted || !request.names_another_client,
+            tls: connection.tls,
             request,
         }
     }
@@ -168,6 +169,7 @@ impl Desk {
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
             elapsed: visit.arrival.started.elapsed(),
+            tls: visit.tls,
             http: if request.is_http10 { "1.0" } else { "1.1" },
             referer: request.referer,
             error: match reason {

@@ -207,6 +207,7 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let Some(judgement) = &self.judgement else { return };
         let outcome = Outcome {
+            tls: None,
             status: self.status,
             answered_whole: self.is_answered_whole,
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),
