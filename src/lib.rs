@@ -14,6 +14,7 @@
 //! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
+//! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 7 | [`middleware`] | the gate in an application: a tower layer |
 //! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
@@ -113,6 +114,9 @@ pub mod cli;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod clock;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod diff;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod edge;

@@ -5,7 +5,8 @@ use super::pages::{AskedPage, PageState};
 use super::shared::Shared;
 use crate::answers::{Answer, Asked, Ruling};
 use crate::forwarding::{
-    client_address, has_condition, is_trusted, names_another_client, remove_conditions, write_response,
+    ForwardedResponse, client_address, has_condition, is_trusted, names_another_client, remove_conditions,
+    write_response,
 };
 use crate::heads::{self, X_ROBOTS_TAG};
 use crate::judge::{Judgement, Outcome, RequestFacts};
@@ -155,7 +156,9 @@ impl Visit {
             && !head.status.is_informational()
         {
             let end = self.page.frame(&mut head.headers, head.status, &page);
-            write_response(&mut head.headers, head.status, page.entry, page.decision);
+            let judged = Some((page.decision, page.entry));
+            let response = ForwardedResponse { status: head.status, hsts: None, judged };
+            write_response(&mut head.headers, &response);
             is_rewritten = self.page.begin(&head.headers, page.entry);
             self.count_page(end);
         }
@@ -204,6 +207,7 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let Some(judgement) = &self.judgement else { return };
         let outcome = Outcome {
+            tls: None,
             status: self.status,
             answered_whole: self.is_answered_whole,
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),

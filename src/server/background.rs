@@ -33,8 +33,9 @@ impl Background {
             operations.warn_of_setup();
             operations.keep_time()
         };
-        let upkeep = UpkeepThreads::start(rooms.judge.clone(), &settings.policies, reload, keep_time)
-            .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
+        let upkeep =
+            UpkeepThreads::start((rooms.judge.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
+                .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
         Ok(Background { upkeep, _certificates: renewing(rooms.judge.clone(), certificates)? })
     }
 

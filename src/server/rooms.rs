@@ -27,7 +27,7 @@ pub struct Rooms {
     pub judge: Arc<Judge>,
     pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
-    store: StateStore,
+    pub store: StateStore,
 }
 
 impl Rooms {
@@ -117,6 +117,7 @@ fn logs(settings: &Settings) -> Result<JudgeLogs, ServerError> {
         access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
         events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
         addresses: settings.logs.addresses,
+        kept_addresses: settings.history_addresses,
     })
 }
 

@@ -37,6 +37,8 @@ pub struct JudgeLogs {
     pub events: Events,
     /// How much of a client's address is written.
     pub addresses: AddressDetail,
+    /// How much of it the history keeps.
+    pub kept_addresses: AddressDetail,
 }
 
 impl JudgeParts<'_> {
@@ -67,6 +69,7 @@ impl JudgeParts<'_> {
             access: self.logs.access,
             events: self.logs.events,
             addresses: self.logs.addresses,
+            kept_addresses: self.logs.kept_addresses,
         }))
     }
 }

@@ -4,6 +4,7 @@
 //! know doors or origins.
 
 mod gauges;
+mod history;
 mod judge_parts;
 mod keeper;
 mod repeated;

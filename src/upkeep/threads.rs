@@ -1,9 +1,11 @@
 //! [`UpkeepThreads`]: the threads that store the ledger, watch the policy directory, and put planned changes of policies
 //! into force. Must not know what else a door does when policies change.
 
+use super::history;
 use super::repeated::Repeated;
 use crate::judge::Judge;
 use crate::sites::WatchGuard;
+use crate::state::StateStore;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 /// The running threads. The watch and the scheduler end when this is dropped.
 pub struct UpkeepThreads {
     judge: Arc<Judge>,
+    store: StateStore,
     ledger: Repeated,
     _watch: Option<WatchGuard>,
     _scheduler: Repeated,
@@ -33,15 +36,16 @@ impl UpkeepThreads {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(
-        judge: Arc<Judge>,
+        (judge, store): (Arc<Judge>, StateStore),
         policies: &Path,
         reload: impl Fn() + Send + 'static,
         mut keep_time: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<UpkeepThreads> {
-        let stored = judge.clone();
+        let (stored, history) = (judge.clone(), store.clone());
         // At once, so that the next start knows of this run even if it is killed within the first second.
         let ledger = Repeated::start("ledger", move || {
             store_ledger(&stored);
+            history::keep(&stored, &history);
             TICK
         })?;
         let watch = judge.sites.watch(policies, WATCH_DEBOUNCE, reload);
@@ -50,7 +54,7 @@ impl UpkeepThreads {
         );
         let scheduled = move || keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
         let scheduler = Repeated::start("scheduler", scheduled)?;
-        Ok(UpkeepThreads { judge, ledger, _watch: watch.ok(), _scheduler: scheduler })
+        Ok(UpkeepThreads { judge, store, ledger, _watch: watch.ok(), _scheduler: scheduler })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
@@ -59,6 +63,7 @@ impl UpkeepThreads {
         let now = self.judge.clock.moment();
         self.judge.behaviours.traps.keep(now);
         self.judge.ledger.close(now.now);
+        history::keep(&self.judge, &self.store);
     }
 }
 

@@ -179,7 +179,8 @@ impl GateBuilder {
             reloading.reload();
             warn_of_html(&reloading.judge);
         };
-        let threads = UpkeepThreads::start(judge.clone(), &self.policies, reload, move || keeping.keep_time());
+        let threads =
+            UpkeepThreads::start((judge.clone(), store.clone()), &self.policies, reload, move || keeping.keep_time());
         let threads = Some(threads.map_err(OpenError::Thread)?);
         let (trusted_proxies, peer) = (self.trusted_proxies, self.peer);
         Ok(GateLayer(Arc::new(Shared {
@@ -206,7 +207,7 @@ impl GateBuilder {
             EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
             EventDestination::Off | EventDestination::Stdout => Events::off(),
         };
-        Ok(JudgeLogs { access, events, addresses: self.addresses })
+        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Truncated })
     }
 }
 
