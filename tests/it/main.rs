@@ -53,6 +53,8 @@ mod https_origin;
 #[cfg(feature = "proxy")]
 mod identity;
 #[cfg(feature = "proxy")]
+mod lane;
+#[cfg(feature = "proxy")]
 mod many_agents;
 #[cfg(feature = "proxy")]
 mod moved_hosts;
