@@ -60,6 +60,8 @@ pub struct Judge {
     pub events: Events,
     /// How much of a client's address is written down.
     pub addresses: AddressDetail,
+    /// How much of it the history keeps.
+    pub kept_addresses: AddressDetail,
 }
 
 /// Whether the sequence leaves traces: in the ledger, the crawl rate and the marked clients.

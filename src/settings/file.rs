@@ -25,6 +25,8 @@ pub struct SettingsFile {
     pub events: Option<EventSettings>,
     pub addresses: Option<AddressDetail>,
     pub lane: Option<bool>,
+    /// How much of a client's address the history keeps.
+    pub history_addresses: Option<AddressDetail>,
     pub threads: Option<usize>,
     pub strict: Option<bool>,
 }
@@ -88,6 +90,7 @@ impl SettingsFile {
             events: self.events.or(file.events),
             addresses: self.addresses.or(file.addresses),
             lane: self.lane.or(file.lane),
+            history_addresses: self.history_addresses.or(file.history_addresses),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
         }
@@ -120,6 +123,7 @@ impl SettingsFile {
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },
             lane: self.lane.unwrap_or(true),
+            history_addresses: self.history_addresses.unwrap_or(AddressDetail::Truncated),
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),
