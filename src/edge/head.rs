@@ -78,7 +78,8 @@ impl<'b> Request<'b> {
         if rest.len() > limits.headers {
             return Err(Mistake::HeadersTooLarge);
         }
-        let room = &mut room[..limits.fields.min(MOST_FIELDS)];
+        let most = limits.fields.min(room.len());
+        let room = &mut room[..most];
         let fields = match httparse::parse_headers(rest, room) {
             Ok(httparse::Status::Complete((length, fields))) if length == rest.len() => fields,
             Err(httparse::Error::TooManyHeaders) => return Err(Mistake::TooManyFields),
