@@ -55,6 +55,8 @@ mod https_origin;
 #[cfg(feature = "proxy")]
 mod identity;
 #[cfg(feature = "proxy")]
+mod lane;
+#[cfg(feature = "proxy")]
 mod many_agents;
 #[cfg(all(feature = "proxy", feature = "tower"))]
 mod middleware;
