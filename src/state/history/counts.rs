@@ -102,6 +102,13 @@ impl Counts {
     }
 }
 
+/// The columns that are not zero.
+impl serde::Serialize for Counts {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.each())
+    }
+}
+
 /// One request against the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
