@@ -15,7 +15,7 @@
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
-//! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |

@@ -5,14 +5,23 @@ use super::format::thousands;
 use std::fmt::Write;
 
 /// Requests of one period.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Bar {
     /// When it began, for people.
     pub period: String,
-    /// Requests that did not certainly break a rule.
+    /// Requests that kept to the rules.
     pub kept: u64,
-    /// Requests that did.
+    /// Disallowed requests of which it cannot be known.
+    pub unproven: u64,
+    /// Requests that broke the rules.
     pub broke: u64,
+}
+
+impl Bar {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.kept + self.unproven + self.broke
+    }
 }
 
 const WIDTH: f64 = 800.0;
@@ -20,46 +29,42 @@ const HEIGHT: f64 = 150.0;
 
 /// Stacked bars. Only digits, and the periods that crawlgate writes itself, go into the SVG.
 pub fn bars(shown: &[Bar]) -> String {
-    let most = shown.iter().map(|bar| bar.kept + bar.broke).max().unwrap_or(0);
+    let most = shown.iter().map(Bar::all).max().unwrap_or(0);
     let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return String::new() };
     if most == 0 {
         return String::new();
     }
     let step = WIDTH / shown.len() as f64;
-    let (all, broke) = shown.iter().fold((0, 0), |(all, broke), bar| (all + bar.kept + bar.broke, broke + bar.broke));
+    let (all, broke) = shown.iter().fold((0, 0), |(all, broke), bar| (all + bar.all(), broke + bar.broke));
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"Requests of crawlers from {} to {}: {}, of which {} \
          broke the rules. The largest bar is {}.\">",
-        HEIGHT + 25.0,
+        HEIGHT + 1.0,
         first.period,
         last.period,
         thousands(all),
         thousands(broke),
         thousands(most)
     );
-    for (place, bar) in shown.iter().enumerate() {
-        let height = |number: u64| if number == 0 { 0.0 } else { (number as f64 / most as f64 * HEIGHT).max(1.5) };
+    for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
         let (x, width) = (place as f64 * step, (step * 0.85).min(60.0));
-        let (kept, broke) = (height(bar.kept), height(bar.broke));
-        let top = (HEIGHT - kept - broke).max(0.0);
-        let _ = write!(
-            out,
-            "<g><title>{}: {} kept, {} broke the rules</title><rect class=\"some\" x=\"{x:.1}\" y=\"{:.1}\" \
-             width=\"{width:.1}\" height=\"{kept:.1}\"/><rect class=\"bad\" x=\"{x:.1}\" y=\"{top:.1}\" \
-             width=\"{width:.1}\" height=\"{broke:.1}\"/></g>",
-            bar.period,
-            thousands(bar.kept),
-            thousands(bar.broke),
-            top + broke,
-        );
+        let Bar { period, kept, unproven, broke } = bar;
+        let _ = write!(out, "<g><title>{period}: {kept} kept, {unproven} unproven, {broke} broke the rules</title>");
+        let mut top = HEIGHT;
+        for (class, number) in [("some", *kept), ("unknown", *unproven), ("bad", *broke)] {
+            let height = if number == 0 { 0.0 } else { (number as f64 / most as f64 * HEIGHT).max(1.5) };
+            top -= height;
+            if number > 0 {
+                let y = top.max(0.0);
+                let _ = write!(
+                    out,
+                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+                );
+            }
+        }
+        out.push_str("</g>");
     }
-    let _ = write!(
-        out,
-        "<text x=\"0\" y=\"{y}\">{}</text><text x=\"{WIDTH}\" y=\"{y}\" text-anchor=\"end\">{}</text></svg>",
-        first.period,
-        last.period,
-        y = HEIGHT + 18.0
-    );
+    let _ = write!(out, "</svg><p class=\"axis\"><span>{}</span><span>{}</span></p>", first.period, last.period);
     out
 }
 

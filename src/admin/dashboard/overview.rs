@@ -88,12 +88,12 @@ impl Period {
         let mut bars: Vec<Bar> = (0..self.steps())
             .map(|place| {
                 let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
-                Bar { period: self.name(start), kept: 0, broke: 0 }
+                Bar { period: self.name(start), ..Bar::default() }
             })
             .collect();
         for (start, counts) in series {
             if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
-                (bar.kept, bar.broke) = (counts.judged().saturating_sub(counts.broke()), counts.broke());
+                (bar.kept, bar.unproven, bar.broke) = (counts.kept(), counts.get("unproven"), counts.broke());
             }
         }
         bars
@@ -143,11 +143,11 @@ pub struct CrawlerRow {
     pub purpose: &'static str,
     /// What it did.
     pub counts: Counts,
-    /// Judged requests that did not break a rule, of a hundred.
+    /// Requests that kept to the rules, of a hundred of which it is known.
     pub compliance: Option<f64>,
     /// When it first and last broke a rule.
     pub broke: Option<(String, String)>,
-    /// Judged requests and those that broke a rule, by hour or day.
+    /// Requests of which it is known whether they broke a rule, and those that did, by hour or day.
     pub trend: Vec<(u64, u64)>,
 }
 
@@ -271,6 +271,7 @@ pub struct Row {
     pub requests: String,
     pub robots_txt: String,
     pub broke: u64,
+    pub hits: String,
     pub unproven: String,
     pub would_refuse: String,
     pub refused: String,
@@ -286,8 +287,9 @@ pub struct Enforcing {
     pub mode: String,
     pub requests: String,
     pub broke: u64,
+    pub hits: String,
     pub refused: String,
-    pub would_refuse: u64,
+    pub would: String,
     pub share: String,
 }
 
@@ -310,7 +312,7 @@ impl View {
                 number(overview.people, "requests of people"),
             ],
             chart: bars(&overview.periods),
-            bars: overview.periods.iter().filter(|bar| bar.kept + bar.broke > 0).cloned().collect(),
+            bars: overview.periods.iter().filter(|bar| bar.all() > 0).cloned().collect(),
             crawlers: overview.crawlers.iter().take(shown).map(Row::new).collect(),
             left_out: overview.crawlers.len().saturating_sub(shown),
             sites: overview.sites.iter().map(|row| Enforcing::new(row, modes)).collect(),
@@ -331,6 +333,7 @@ impl Row {
             requests: thousands(row.counts.requests()),
             robots_txt: count("robots_txt"),
             broke: row.counts.broke(),
+            hits: thousands(row.counts.broke()),
             unproven: count("unproven"),
             would_refuse: count("would_refuse"),
             refused: count("refused"),
@@ -356,8 +359,9 @@ impl Enforcing {
             mode: modes.get(&row.site).cloned().unwrap_or_else(|| "removed".to_owned()),
             requests: thousands(row.counts.requests()),
             broke: row.counts.broke(),
+            hits: thousands(row.counts.broke()),
             refused: thousands(row.counts.get("refused")),
-            would_refuse,
+            would: thousands(would_refuse),
             share: percent(share),
         }
     }

@@ -121,7 +121,7 @@ impl Dashboard {
         let selected = without.into_iter().filter(|(value, _)| !value.is_empty());
         let page = ViolationsPage {
             layout: self.layout("Violations", "/violations"),
-            choices: period.choices(&samples_link(&site, &crawler, &kind, &rule).replace("?&", "?")),
+            choices: period.choices(&samples_link(&site, &crawler, &kind, &rule)),
             selected: selected.map(|(value, link)| (shown(value), link)).collect(),
             groups_left_out: groups.len() > GROUPS,
             groups: groups.into_iter().take(GROUPS).map(|group| GroupRow::new(group, registry)).collect(),

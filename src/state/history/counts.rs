@@ -90,10 +90,15 @@ impl Counts {
         self.get("violation") + self.get("too_fast") + self.get("trapped")
     }
 
-    /// Judged requests that did not certainly break the rules, of a hundred. `None` where nothing was judged.
+    /// Judged requests that certainly kept to the rules: neither broke them nor are unproven.
+    pub fn kept(&self) -> u64 {
+        self.judged().saturating_sub(self.broke() + self.get("unproven"))
+    }
+
+    /// Requests that kept to the rules, of a hundred of which it is known. `None` where it is known of none.
     pub fn compliance(&self) -> Option<f64> {
-        let judged = self.judged();
-        (judged > 0).then(|| 100.0 * (judged.saturating_sub(self.broke())) as f64 / judged as f64)
+        let known = self.kept() + self.broke();
+        (known > 0).then(|| 100.0 * self.kept() as f64 / known as f64)
     }
 
     /// Each column that is not zero.
