@@ -16,6 +16,8 @@
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
+//! | 7 | [`middleware`] | the gate in an application: a tower layer |
+//! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
@@ -102,6 +104,8 @@ pub mod identity;
 pub mod judge;
 #[cfg(feature = "gate")]
 pub mod ledger;
+#[cfg(feature = "tower")]
+pub mod middleware;
 #[cfg(feature = "proxy")]
 pub mod origin;
 #[cfg(feature = "proxy")]
@@ -114,3 +118,5 @@ pub mod sites;
 pub mod state;
 #[cfg(feature = "gate")]
 pub mod telemetry;
+#[cfg(feature = "gate")]
+pub mod upkeep;

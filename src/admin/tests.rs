@@ -43,7 +43,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         addresses: AddressDetail::Full,
         kept_addresses: AddressDetail::Full,
     });
-    Operations::new(judge, Arc::new(Origins::new(&[])))
+    Operations::new(crate::upkeep::Upkeep::new(judge), Arc::new(Origins::new(&[])))
 }
 
 fn history() -> HistoryReader {

@@ -50,6 +50,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         access,
         events,
         addresses,
+        lane: fields.take("lane").and_then(|node| decoder.boolean(node)),
         history_addresses: fields.take("privacy").and_then(|node| privacy(node, decoder)),
         threads: threads.and_then(|threads| usize::try_from(threads).ok()),
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),

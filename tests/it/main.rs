@@ -56,6 +56,8 @@ mod https_origin;
 mod identity;
 #[cfg(feature = "proxy")]
 mod many_agents;
+#[cfg(all(feature = "proxy", feature = "tower"))]
+mod middleware;
 #[cfg(feature = "proxy")]
 mod moved_hosts;
 #[cfg(feature = "proxy")]

@@ -60,6 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         acme_webroot: None,
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
+        lane: true,
         history_addresses: AddressDetail::Truncated,
         threads: None,
         strict: true,
