@@ -15,7 +15,7 @@
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
-//! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
 //! | 7 | [`middleware`] | the gate in an application: a tower layer |
 //! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |

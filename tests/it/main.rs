@@ -22,6 +22,7 @@ mod cli_running;
 #[cfg(feature = "proxy")]
 mod completions_and_man;
 #[cfg(feature = "proxy")]
+mod dashboard;
 mod deploy;
 mod diff;
 #[cfg(feature = "proxy")]
