@@ -14,6 +14,7 @@
 //! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
+//! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
@@ -83,6 +84,8 @@ mod bounded;
 pub mod cli;
 #[cfg(feature = "gate")]
 pub mod clock;
+#[cfg(feature = "proxy")]
+pub mod diff;
 #[cfg(feature = "proxy")]
 pub mod edge;
 #[cfg(feature = "gate")]

@@ -40,6 +40,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,
+        kept_addresses: AddressDetail::Full,
     });
     Operations::new(judge, Arc::new(Origins::new(&[])))
 }

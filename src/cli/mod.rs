@@ -10,6 +10,7 @@ mod control;
 mod crawler_proof;
 mod crawlers;
 mod demo;
+mod diff;
 mod explain;
 mod import;
 mod man;
@@ -50,6 +51,7 @@ enum Command {
     Tester(tester::Arguments),
     Import(import::Arguments),
     Audit(audit::Arguments),
+    Diff(diff::Arguments),
     Crawlers(crawlers::Arguments),
     Pause(pause::Arguments),
     Resume(resume::Arguments),
@@ -110,6 +112,7 @@ pub fn main() -> ExitCode {
         Command::Tester(arguments) => tester::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),
         Command::Pause(arguments) => pause::run(arguments),
         Command::Resume(arguments) => resume::run(arguments),

@@ -3,18 +3,19 @@
 
 use super::challenges::Challenges;
 use super::head::{Fields, MOST_FIELDS, Request, header_map};
+use super::lane::{LaneRequest, fits};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
+use super::visit::Visit;
 use crate::answers::{Answer, Answers, Asked, Field, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
-use crate::judge::{Judge, Judgement, Outcome, RequestFacts, Unjudged};
+use crate::judge::{Judge, Judgement, Outcome, Unjudged};
 use crate::settings::Limits;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Scratch};
 use http::{HeaderMap, HeaderValue, Method};
 use ipnet::IpNet;
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -35,22 +36,17 @@ pub struct Desk {
     pub challenges: Option<Challenges>,
     /// Bounds on heads.
     pub limits: Limits,
-}
-
-/// A request as it is judged and recorded.
-pub struct Visit<'b> {
-    pub request: Request<'b>,
-    pub arrival: Arrival,
-    pub client: Option<IpAddr>,
-    address_may_accuse: bool,
-    tls: Option<&'static str>,
+    /// Whether requests that fit the lane take it.
+    pub has_lane: bool,
 }
 
 /// What becomes of a request.
 pub enum Way {
     /// It is answered here, for this reason.
     Answer(Box<Answer>, Reason),
-    /// It goes to the origin.
+    /// It goes to the origin through the lane.
+    Lane(Box<LaneRequest>),
+    /// It goes to the origin through Pingora.
     Forward(Judgement),
 }
 
@@ -132,14 +128,29 @@ impl Desk {
         }
         let judgement = SCRATCH.with_borrow_mut(|scratch| self.judge.judge(&visit.facts(), scratch));
         let Some(judged) = judgement.judged().filter(|judged| judged.decision.action != Action::Pass) else {
-            return Way::Forward(judgement);
+            return self.forward(visit, fields, connection, judgement);
         };
         let headers = header_map(fields);
         let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(visit.arrival.arrived));
         match self.answers.answer(&ruling, &Asked { method: &method, headers: &headers }) {
             Some(answer) => Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Judged(judgement)),
-            None => Way::Forward(judgement),
+            None => self.forward(visit, fields, connection, judgement),
         }
+    }
+
+    /// The way of a request to the origin.
+    fn forward(
+        &self,
+        visit: &Visit<'_>,
+        fields: Fields<'_, '_>,
+        connection: &ClientConnection,
+        judgement: Judgement,
+    ) -> Way {
+        if !self.has_lane || !fits(&visit.request, &judgement) {
+            return Way::Forward(judgement);
+        }
+        let now = Timestamp::from(visit.arrival.arrived);
+        Way::Lane(Box::new(LaneRequest::new(&visit.request, fields, connection.peer, judgement, now)))
     }
 
     fn arrival(&self) -> Arrival {
@@ -171,24 +182,6 @@ impl Desk {
             Reason::Challenged => self.judge.record_unjudged(&visit.facts(), Unjudged::Challenged, &outcome),
             Reason::Redirected => self.judge.record_unjudged(&visit.facts(), Unjudged::Redirected, &outcome),
             Reason::Refused(_) => self.judge.record_unjudged(&visit.facts(), Unjudged::Refused, &outcome),
-        }
-    }
-}
-
-impl Visit<'_> {
-    fn facts(&self) -> RequestFacts<'_> {
-        let request = &self.request;
-        RequestFacts {
-            host: request.host,
-            target: request.target,
-            method: request.method,
-            user_agent: request.user_agent,
-            client: self.client,
-            address_may_accuse: self.address_may_accuse,
-            signature: request.signature.if_present(),
-            has_license_token: request.has_license_token,
-            arrived: self.arrival.arrived,
-            lived: self.arrival.lived,
         }
     }
 }

@@ -12,7 +12,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 
 /// How many connections wait to be accepted. The system caps it (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
@@ -63,36 +64,78 @@ pub struct Listening {
     pub ready: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
+/// One worker's share: a descriptor of each listener of its own, and what is behind it.
+type Share = Vec<(std::net::TcpListener, Arc<dyn Serve>)>;
+
+impl Listening {
+    /// Starts a worker, which reports when it accepts connections.
+    fn worker(&self, share: Share, stop: ShutdownWatch, accepting: mpsc::UnboundedSender<()>) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let open = self.open.clone();
+        let work = move || {
+            runtime.block_on(async {
+                for (listener, behind) in share {
+                    match TcpListener::from_std(listener) {
+                        Ok(listener) => {
+                            let open = (open.clone(), open.count());
+                            drop(tokio::spawn(accept(listener, behind, stop.clone(), open)));
+                        }
+                        Err(error) => tracing::error!(%error, "cannot use a listener; this worker does not serve it"),
+                    }
+                }
+                drop(accepting);
+                // A connection may outlast the stop. The process ends when the last one has, or when their time is up.
+                std::future::pending::<()>().await;
+            });
+        };
+        std::thread::Builder::new().name(self.name.to_owned()).spawn(work).map(drop)
+    }
+}
+
+/// A runtime for each worker: a connection stays with the worker that accepted it, so that no task, no socket and no
+/// timer crosses from one processor to another. The workers share the queue of each listener, and the one that has time
+/// accepts.
 #[async_trait]
 impl Service for Listening {
     async fn start_service(&mut self, _fds: Option<ListenFds>, shutdown: ShutdownWatch, _listeners_per_fd: usize) {
-        let stop = self.stop.take().unwrap_or(shutdown);
-        let mut loops = JoinSet::new();
-        for (listener, behind) in self.listeners.drain(..) {
-            match TcpListener::from_std(listener) {
-                Ok(listener) => {
-                    loops.spawn(accept(listener, behind, stop.clone(), self.open.clone()));
-                }
-                Err(error) => tracing::error!(%error, "cannot use a listener; its address is not served"),
+        let mut stop = self.stop.take().unwrap_or(shutdown);
+        let (accepting, mut accepts) = mpsc::unbounded_channel();
+        let listeners = std::mem::take(&mut self.listeners);
+        for _ in 0..self.threads {
+            let share = listeners.iter().map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
+            let started = share.collect::<io::Result<Share>>();
+            let started = started.and_then(|share| self.worker(share, stop.clone(), accepting.clone()));
+            if let Err(error) = started {
+                tracing::error!(%error, "cannot start a worker for `{}`; the others serve in its place", self.name);
             }
         }
+        // The addresses are given up when the workers stop, not when this ends.
+        drop((listeners, accepting));
+        // Until the last worker has let go of its end.
+        while accepts.recv().await.is_some() {}
         if let Some(ready) = self.ready.as_ref().filter(|_| !*stop.borrow()) {
             ready();
         }
-        while loops.join_next().await.is_some() {}
+        // An error means that the sender is gone, and no later stop could arrive.
+        let _ = stop.wait_for(|stop| *stop).await;
     }
 
     fn name(&self) -> &str {
         self.name
     }
 
+    /// The workers have threads of their own.
     fn threads(&self) -> Option<usize> {
-        Some(self.threads)
+        Some(1)
     }
 }
 
-async fn accept(listener: TcpListener, behind: Arc<dyn Serve>, mut stop: ShutdownWatch, open: Arc<Open>) {
-    let _accepting = open.count();
+async fn accept(
+    listener: TcpListener,
+    behind: Arc<dyn Serve>,
+    mut stop: ShutdownWatch,
+    (open, _accepting): (Arc<Open>, Counted),
+) {
     let stopping = stop.clone();
     let stopped = stop.wait_for(|stop| *stop);
     tokio::pin!(stopped);

@@ -3,6 +3,7 @@
 
 use super::admission::Full;
 use super::connection::Connection;
+use super::date::with_date;
 use super::door::Door;
 use super::http1;
 use super::http2::PREFACE;
@@ -168,6 +169,6 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
 fn answer_at_once(stream: &TcpStream, reason: Rejection) {
     let answer = rejection(reason, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
     let mut octets = Vec::new();
-    http1::with_date(|date| answer.write_http1(date, false, &mut octets));
+    with_date(|date| answer.write_http1(date, false, &mut octets));
     let _ = stream.try_write(&octets);
 }

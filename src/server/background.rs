@@ -1,8 +1,8 @@
 //! The threads that work beside the requests: [`Background`]. They store the ledger and the marks of traps, watch the
 //! policy directory, take renewed certificates, and put planned changes of policies into force. Must not know listeners or Pingora.
 
-use super::ServerError;
 use super::rooms::Rooms;
+use super::{ServerError, history};
 use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::ledger::Traps;
@@ -43,8 +43,10 @@ impl Background {
     ) -> Result<Background, ServerError> {
         let (judge, traps) = (rooms.judge.clone(), rooms.traps.clone());
         // At once, so that the next start knows of this run even if it is killed within the first second.
+        let history = rooms.store.clone();
         let store = move || {
             store_ledger(&judge, &traps);
+            history::keep(&judge, &history);
             TICK
         };
         let ledger = Repeated::start("ledger", store).map_err(ServerError::io("cannot start the ledger's thread"))?;
@@ -70,6 +72,7 @@ impl Background {
         let now = rooms.judge.clock.moment();
         rooms.traps.keep(now);
         rooms.judge.ledger.close(now.now);
+        history::keep(&rooms.judge, &rooms.store);
     }
 }
 

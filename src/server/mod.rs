@@ -4,6 +4,7 @@
 
 mod background;
 mod descriptors;
+mod history;
 mod identity;
 mod origin_robots;
 mod proxy_server;

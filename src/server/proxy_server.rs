@@ -5,7 +5,7 @@ use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::answers::Answers;
-use crate::edge::{Challenges, Desk, Door, Edge, Listening, Open, Plain, Redirect, Serve, TlsListener};
+use crate::edge::{Challenges, Desk, Door, Edge, Lane, Listening, Open, Plain, Redirect, Serve, TlsListener};
 use crate::gateway::Gateway;
 use crate::origin::{Origins, Resolver};
 use crate::settings::{ListenSettings, Settings};
@@ -44,7 +44,8 @@ impl ProxyServer {
         let origins = rooms.origins.clone();
         let answers = Arc::new(Answers::default());
         let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
-        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers)));
+        let lane = settings.lane.then(|| Lane::new(origins.clone(), &server.configuration));
+        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers), lane));
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
         let metrics = rooms.judge.metrics.clone();
@@ -123,6 +124,7 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
         trusted_proxies: settings.trusted_proxies.clone(),
         challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
         limits: settings.limits,
+        has_lane: settings.lane,
     }
 }
 

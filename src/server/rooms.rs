@@ -28,7 +28,7 @@ pub struct Rooms {
     pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
     pub traps: Traps,
-    store: StateStore,
+    pub store: StateStore,
 }
 
 impl Rooms {
@@ -74,6 +74,7 @@ impl Rooms {
             access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
             events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
             addresses: settings.logs.addresses,
+            kept_addresses: settings.history_addresses,
         });
         let lists = threads.start(&judge.proofs, &judge.clock, &judge.metrics)?;
         let origins = Arc::new(Origins::new(&settings.origins));

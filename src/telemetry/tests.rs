@@ -179,6 +179,7 @@ fn event(site: &str, crawler: &str, time: SystemTime) -> Event {
         identity: "unverified",
         proof: "none",
         signature: None,
+        kept_address: None,
         client: None,
         method: "GET".into(),
         host: "shop.example".into(),

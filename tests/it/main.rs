@@ -22,6 +22,7 @@ mod cli_running;
 mod completions_and_man;
 #[cfg(feature = "proxy")]
 mod deploy;
+mod diff;
 #[cfg(feature = "proxy")]
 mod docs;
 #[cfg(feature = "proxy")]
