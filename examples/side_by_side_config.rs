@@ -476,8 +476,8 @@ http {{
 
 // HAProxy.
 
-/// HAProxy answers from memory what fits into a buffer with its head; 16 KiB unless said otherwise.
-const HAPROXY_BUFFER: usize = 64 * 1024;
+/// HAProxy answers from memory what fits into a buffer with its head. This is the default.
+const HAPROXY_BUFFER: usize = 16 * 1024;
 
 impl Rules {
     /// The best that we know: what begins with a text or is a text is looked up in trees, the rest are regexes as for
@@ -503,7 +503,6 @@ impl Rules {
             rules.push_str("    acl robots path /robots.txt\n");
         }
         let unless_robots = if fits { "" } else { " !robots" };
-        let buffer = if fits { format!("    tune.bufsize {HAPROXY_BUFFER}\n") } else { String::new() };
         for (number, group) in self.groups.iter().enumerate() {
             if let Some(seconds) = self.pause {
                 let _ = writeln!(
@@ -537,7 +536,7 @@ impl Rules {
     nbthread 1
     maxconn 2000
     log stdout format raw local0
-{buffer}defaults
+defaults
     mode http
     log global
     option httplog

@@ -15,7 +15,9 @@
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
-//! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
+//! | 7 | [`middleware`] | the gate in an application: a tower layer |
+//! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
@@ -59,12 +61,35 @@
 //! | where would a new kind of request be added? | `Kind` in `verdict/decision.rs`, decided in `verdict/decide.rs` |
 //! | where a new lint? | `policy/lint/catalogue.rs`, then the file of its subject beside it |
 //! | where a new door beside the gateway? | a room on floor 7 that calls [`judge`] and [`answers`], as [`gateway`] does |
+//!
+//! # What other crates may use
+//!
+//! [`middleware`] (feature `tower`) is crawlgate inside an application. The engine is for programs of your own:
+//! [`crawlers`], [`indexing`], [`policy`], [`robots`], [`time`], [`verdict`] and [`yaml`]. `tests/it/public-api.txt`
+//! lists every item of these modules. All other modules are parts of the proxy: their documentation is in the source, and
+//! they change without notice.
+//!
+//! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User agents, hosts and targets
+//! are octets as they came; no function fails because of what they hold. Functions that read what an operator wrote return
+//! [`yaml::Diagnostics`], each with its place.
+//!
+//! ```
+//! use crawlgate::crawlers::{Claim, Registry};
+//!
+//! let registry = Registry::builtin();
+//! let Claim::Known(crawler) = registry.identify(b"Mozilla/5.0 (compatible; GPTBot/1.2)") else { panic!() };
+//! assert_eq!(registry.get(crawler).id, "gptbot");
+//! assert_eq!(registry.identify(b"MySpider/1.0 (+https://spider.example)"), Claim::Other);
+//! ```
 
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod crawlers;
+#[doc(hidden)]
 pub mod history;
 pub mod indexing;
+#[doc(hidden)]
 pub mod logs;
 pub mod policy;
 pub mod robots;
@@ -73,44 +98,69 @@ pub mod verdict;
 pub mod yaml;
 
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod admin;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod answers;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod audit;
 #[cfg(feature = "gate")]
 mod bounded;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod clock;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod diff;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod edge;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod forwarding;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod gateway;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod heads;
 #[cfg(feature = "html")]
+#[doc(hidden)]
 pub mod html;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod identity;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod judge;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod ledger;
+#[cfg(feature = "tower")]
+pub mod middleware;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod origin;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod server;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod settings;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod sites;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod state;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod telemetry;
+#[cfg(feature = "gate")]
+#[doc(hidden)]
+pub mod upkeep;

@@ -696,3 +696,34 @@ fn plain_base(host: &str, target: &str, agent: &str, params: &str) -> Option<Str
     }
     Some(format!("{base}\"@signature-params\": {params}"))
 }
+
+/// Any octets as an origin's response: its head ends in one place, and a plain reader of lines sees the same end of its body.
+#[cfg(feature = "proxy")]
+pub fn lane(data: &[u8]) {
+    use crawlgate::edge::{ResponseFraming, read_response};
+    let read = |octets: &[u8], is_head| read_response(octets, is_head, |parsed| parsed.head);
+    let Ok(Some(head)) = read(data, false) else { return };
+    assert_eq!(read(&data[..head.length], false), Ok(Some(head)), "what follows is no part of it");
+    assert_eq!(read(&data[..head.length - 1], false), Ok(None), "it is complete before its end");
+    let of_head = read(data, true).expect("as proper").expect("as complete");
+    assert_eq!((of_head.framing, of_head.length), (ResponseFraming::None, head.length));
+    let values = |name: &[u8]| -> Vec<Vec<u8>> {
+        let lines = data[..head.length].split(|octet| *octet == b'\n').skip(1);
+        let fields = lines.filter_map(|line| {
+            let colon = line.iter().position(|octet| *octet == b':')?;
+            line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii().to_ascii_lowercase())
+        });
+        fields.collect()
+    };
+    let (lengths, codings) = (values(b"content-length"), values(b"transfer-encoding"));
+    match head.framing {
+        ResponseFraming::None => assert!(matches!(head.status.as_u16(), 204 | 304)),
+        ResponseFraming::Length(length) => {
+            assert!(codings.is_empty() && lengths.len() == 1);
+            let digits = std::str::from_utf8(&lengths[0]).expect("digits");
+            assert_eq!(digits.parse(), Ok(length));
+        }
+        ResponseFraming::Chunked => assert!(lengths.is_empty() && codings == [b"chunked"]),
+        ResponseFraming::UntilClose => assert!(lengths.is_empty() && codings.is_empty()),
+    }
+}

@@ -1,10 +1,12 @@
-//! The admin listener: `/metrics`, `/healthz`, `/readyz`, `/api/status`. Read-only.
+//! The admin listener: the dashboard, `/metrics`, `/healthz`, `/readyz` and the read API. Read-only.
 //!
 //! A page on the internet can make a browser ask for any address, this one included, under a name of its own (DNS
 //! rebinding): only addresses and the names of this machine are answered.
 
+use super::dashboard::{Dashboard, Page, PageError};
 use super::query::{Query, QueryError};
 use super::{InstanceStatus, Operations, crawlers};
+use crate::state::history::HistoryReader;
 use crate::telemetry::AccessLog;
 use ::http::{HeaderValue, Method, Response, StatusCode, header};
 use async_trait::async_trait;
@@ -14,9 +16,9 @@ use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>crawlgate</title>\n<h1>crawlgate</h1>\n\
-<ul>\n<li><a href=\"/api/status\">status</a>\n<li><a href=\"/api/crawlers\">crawlers</a>\n<li><a href=\"/api/violations\">violations</a>\n<li><a href=\"/metrics\">metrics</a>\n<li><a href=\"/healthz\">healthz</a>\n\
-<li><a href=\"/readyz\">readyz</a>\n</ul>\n</html>\n";
+/// What a page may load: its style. Nothing runs.
+const PAGE_POLICY: &str =
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The answer to `/api/status`.
 #[derive(Serialize)]
@@ -31,12 +33,13 @@ struct Instance {
 pub struct AdminApp {
     operations: Arc<Operations>,
     access_log: AccessLog,
+    dashboard: Dashboard,
 }
 
 impl AdminApp {
-    /// Answers from what the operations know.
-    pub fn new(operations: Arc<Operations>, access_log: AccessLog) -> AdminApp {
-        AdminApp { operations, access_log }
+    /// Answers from what the operations know and the history has.
+    pub fn new(operations: Arc<Operations>, access_log: AccessLog, history: HistoryReader) -> AdminApp {
+        AdminApp { dashboard: Dashboard::new(operations.clone(), history), operations, access_log }
     }
 
     /// The answer to a request, apart from Pingora.
@@ -51,7 +54,6 @@ impl AdminApp {
         }
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match path {
-            "/" => typed(StatusCode::OK, "text/html; charset=utf-8", HOME.into()),
             "/healthz" => plain(StatusCode::OK, "ok\n"),
             "/readyz" if self.operations.is_ready() => plain(StatusCode::OK, "ready\n"),
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
@@ -71,10 +73,13 @@ impl AdminApp {
             })),
             "/api/violations" => answer(crawlers::violations(&self.operations, query)),
             "/api/crawlers" => answer(crawlers::crawlers(&self.operations, query)),
-            _ => plain(
-                StatusCode::NOT_FOUND,
-                "not found; available: /metrics, /healthz, /readyz, /api/status, /api/violations, /api/crawlers\n",
-            ),
+            _ => match self.dashboard.answer(path, query) {
+                Some(page) => page_or_problem(page),
+                None => plain(
+                    StatusCode::NOT_FOUND,
+                    "not found; available: /, /metrics, /healthz, /readyz, /api/status, /api/violations, /api/crawlers\n",
+                ),
+            },
         }
     }
 }
@@ -118,6 +123,26 @@ fn answer(value: Result<impl Serialize, QueryError>) -> Response<Vec<u8>> {
         Ok(value) => json(&value),
         Err(error) => plain(StatusCode::BAD_REQUEST, &error.to_string()),
     }
+}
+
+fn page_or_problem(page: Result<Page, PageError>) -> Response<Vec<u8>> {
+    let problem = match page {
+        Ok(page) => {
+            let mut response = typed(StatusCode::OK, page.content_type, page.body.into());
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
+            headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+            return response;
+        }
+        Err(problem) => problem,
+    };
+    let status = match problem {
+        PageError::Query(_) => StatusCode::BAD_REQUEST,
+        PageError::Unknown(_) => StatusCode::NOT_FOUND,
+        PageError::History(_) => StatusCode::SERVICE_UNAVAILABLE,
+        PageError::Template(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    plain(status, &format!("{}\n", problem.to_string().trim_end()))
 }
 
 fn json(value: &impl Serialize) -> Response<Vec<u8>> {

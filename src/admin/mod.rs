@@ -5,6 +5,7 @@
 
 pub mod control;
 mod crawlers;
+pub mod dashboard;
 mod http;
 mod names;
 mod operations;

@@ -10,17 +10,8 @@ const CRAWLERS: usize = 100;
 const BARS: usize = 15;
 const DAYS: usize = 120;
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1c2127;--page:#fff;--soft:#5b6572;--line:#d5dae0;--bad:#b3261e;--some:#8a93a0}
-@media(prefers-color-scheme:dark){:root{--ink:#e8eaed;--page:#16191d;--soft:#a3acb8;--line:#39414a;--bad:#ff8a80;--some:#77818e}}
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--page);max-width:72rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem}p,caption{max-width:48rem}
-.numbers{display:flex;flex-wrap:wrap;gap:1rem 2.5rem;padding:0;list-style:none}.numbers b{display:block;font-size:1.7rem}
-.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}caption{text-align:left;color:var(--soft)}
-th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:right;white-space:nowrap}
-th{white-space:normal;vertical-align:bottom}th:first-child,td:first-child,.text{text-align:left}.text{white-space:normal;overflow-wrap:anywhere}
-svg{width:100%;height:auto;font:13px system-ui,sans-serif}svg text{fill:var(--ink)}.bad{fill:var(--bad)}.some{fill:var(--some)}
-.soft{color:var(--soft)}td.hit{color:var(--bad);font-weight:600}";
+/// The look of all pages that crawlgate makes for its operator.
+const STYLE: &str = include_str!("../look.css");
 
 /// Text of the log as HTML.
 struct Text<'a>(&'a str);
@@ -55,7 +46,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>Crawlers and robots.txt</title>\n<style>\n{STYLE}\n</style></head><body>\n\
+         <title>Crawlers and robots.txt</title>\n<style>\n{STYLE}</style></head><body>\n\
          <h1>Crawlers and robots.txt</h1>"
     )?;
     if let (Some(from), Some(to)) = (report.from, report.to) {

@@ -212,10 +212,10 @@ fn line(progress: Progress, took: Duration) -> String {
 }
 
 /// A duration as in policies.
-fn duration(written: &str) -> Result<Duration, NoDuration> {
+pub(super) fn duration(written: &str) -> Result<Duration, NoDuration> {
     crate::yaml::parse_duration(written).ok_or(NoDuration)
 }
 
 #[derive(Debug, thiserror::Error)]
 #[error("not a duration like 24h or 30m")]
-struct NoDuration;
+pub(super) struct NoDuration;

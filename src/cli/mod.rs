@@ -20,6 +20,7 @@ mod places;
 mod policies;
 mod reload;
 mod render;
+mod report;
 mod resume;
 mod run;
 mod schema;
@@ -57,6 +58,7 @@ enum Command {
     Resume(resume::Arguments),
     Reload(reload::Arguments),
     Status(status::Arguments),
+    Report(report::Arguments),
     Traps(traps::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
@@ -118,6 +120,7 @@ pub fn main() -> ExitCode {
         Command::Resume(arguments) => resume::run(arguments),
         Command::Reload(arguments) => reload::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
         Command::Traps(arguments) => traps::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),

@@ -19,6 +19,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Fields that most heads have room with.
+const USUAL_FIELDS: usize = 32;
+
 thread_local! {
     /// One per worker; `decide` runs to its end on one thread.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -70,15 +73,25 @@ impl Desk {
         connection: &ClientConnection,
         https: Option<&Redirect>,
     ) -> (Visit<'b>, Way) {
-        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
-        match Request::read(head, &mut room, &self.limits) {
-            Ok((request, fields)) => {
-                let visit = self.visit(request, fields, connection);
-                let way = self.way(&visit, fields, connection, https);
-                (visit, way)
-            }
-            Err(mistake) => self.refuse(head, mistake, connection),
+        // Room for most heads: to clear that of the largest one would cost as much as to read most.
+        match self.decide_within::<USUAL_FIELDS>(head, connection, https) {
+            Err(Mistake::TooManyFields) => self.decide_within::<MOST_FIELDS>(head, connection, https),
+            decided => decided,
         }
+        .unwrap_or_else(|mistake| self.refuse(head, mistake, connection))
+    }
+
+    fn decide_within<'b, const ROOM: usize>(
+        &self,
+        head: &'b [u8],
+        connection: &ClientConnection,
+        https: Option<&Redirect>,
+    ) -> Result<(Visit<'b>, Way), Mistake> {
+        let mut room = [httparse::EMPTY_HEADER; ROOM];
+        let (request, fields) = Request::read(head, &mut room, &self.limits)?;
+        let visit = self.visit(request, fields, connection);
+        let way = self.way(&visit, fields, connection, https);
+        Ok((visit, way))
     }
 
     /// Refuses octets that are no proper head, or not a whole one.

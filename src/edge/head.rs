@@ -78,7 +78,8 @@ impl<'b> Request<'b> {
         if rest.len() > limits.headers {
             return Err(Mistake::HeadersTooLarge);
         }
-        let room = &mut room[..limits.fields.min(MOST_FIELDS)];
+        let most = limits.fields.min(room.len());
+        let room = &mut room[..most];
         let fields = match httparse::parse_headers(rest, room) {
             Ok(httparse::Status::Complete((length, fields))) if length == rest.len() => fields,
             Err(httparse::Error::TooManyHeaders) => return Err(Mistake::TooManyFields),
@@ -232,8 +233,10 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     if method.is_empty() || Method::from_bytes(method).is_err() {
         return Err(Mistake::RequestLine);
     }
-    // Octets beyond ASCII are not for a target either, but clients send them, and origins take them.
-    if target.is_empty() || target.iter().any(|octet| *octet <= b' ' || *octet == 0x7f) {
+    // Characters beyond ASCII are not for a target either, but clients send them, and origins take them. What is no UTF-8
+    // Pingora refuses without a word (Pingora 0.9.1).
+    let is_plain = |target: &[u8]| target.iter().all(|octet| *octet > b' ' && *octet != 0x7f);
+    if target.is_empty() || !is_plain(target) || std::str::from_utf8(target).is_err() {
         return Err(Mistake::RequestLine);
     }
     match version {

@@ -74,13 +74,15 @@ async fn next_head(
     connection.set_deadline(limits.idle);
     loop {
         if !connection.seen().is_empty() {
-            if !has_begun {
-                has_begun = true;
+            let is_first = !std::mem::replace(&mut has_begun, true);
+            if is_first {
                 connection.set_active(true);
-                connection.set_deadline(limits.head);
             }
             if let Some(head) = scanner.scan(connection.seen()).map_err(NoHead::Mistake)? {
                 return Ok(head);
+            }
+            if is_first {
+                connection.set_deadline(limits.head);
             }
         }
         let read = tokio::select! {

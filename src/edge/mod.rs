@@ -37,7 +37,7 @@ pub use chunks::{BadChunk, Chunks};
 pub use desk::Desk;
 pub use door::{Door, Edge};
 pub use head::{Framing, MOST_FIELDS, Request};
-pub use lane::{Lane, LaneRequest};
+pub use lane::{BadResponse, Lane, LaneRequest, Parsed, ResponseFraming, ResponseHead, read_response};
 pub use listening::{Listening, Serve, bind};
 pub use mistake::Mistake;
 pub use open::Open;

@@ -17,5 +17,5 @@ pub use connection::{Arrival, ClientConnection, JudgedRequest};
 pub use head::{Head, MappedHead, field_value};
 #[cfg(feature = "html")]
 pub use pages::{PageRequest, PageRewrite, RewriteEnd};
-pub use request::{ForwardedRequest, Peer, has_condition, write_request};
+pub use request::{ForwardedRequest, Peer, has_condition, remove_conditions, write_request};
 pub use response::{ForwardedResponse, write_response};

@@ -45,6 +45,11 @@ pub fn has_condition(head: &impl Head) -> bool {
     CONDITIONS.into_iter().any(|name| head.has(name))
 }
 
+/// Takes away the conditions by which an origin may answer 304.
+pub fn remove_conditions(head: &mut impl Head) {
+    CONDITIONS.into_iter().for_each(|name| head.remove(&name));
+}
+
 /// Makes `head`, which begins with the fields as they came, what the origin gets.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     if request.is_http2
@@ -59,7 +64,7 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
         head.set("Host", host.as_bytes());
     }
     if request.needs_whole_page {
-        CONDITIONS.iter().for_each(|name| head.remove(name));
+        remove_conditions(head);
     }
     write_forwarding_fields(head, request);
 }

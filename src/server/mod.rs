@@ -4,7 +4,6 @@
 
 mod background;
 mod descriptors;
-mod history;
 mod identity;
 mod origin_robots;
 mod proxy_server;
@@ -147,7 +146,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     }
     announce(&bound);
     server.run();
-    background.close(&rooms);
+    background.close();
     rooms.close();
     if let Some(control) = control {
         control.remove();

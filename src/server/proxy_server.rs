@@ -77,7 +77,7 @@ impl ProxyServer {
     /// Puts the admin interface on its listener, if there is one.
     pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<TcpListener>) {
         let Some(listener) = listener else { return };
-        let app = AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone());
+        let app = AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone(), rooms.store.history());
         self.server.add_service(Listening {
             name: "admin",
             listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],

@@ -98,6 +98,12 @@ fn bodies_in_chunks_end_where_a_plain_reader_ends() {
 
 #[cfg(feature = "proxy")]
 #[test]
+fn responses_that_are_passed_on_end_where_a_plain_reader_ends() {
+    over_seeds("lane", checks::lane);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
 fn headers_of_the_proxy_protocol_say_what_was_written() {
     over_seeds("proxy_header", checks::proxy_header);
 }
@@ -133,6 +139,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "html",
             "import",
             "key_directory",
+            "lane",
             "log_line",
             "network_list",
             "policy",

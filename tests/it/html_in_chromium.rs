@@ -1,9 +1,7 @@
 //! A real browser before and after: it finds the metas where metas belong, and shows the page as it was.
 
-use crate::support::{Gate, Origin, Received, Setup};
+use crate::support::{Gate, Origin, Received, Setup, chromium};
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 const POLICY: &str = r#"
 robots: { origin: replace }
@@ -156,34 +154,6 @@ fn gate() -> (Origin, Gate) {
     });
     let gate = Setup::before(origin.address).policy("site", POLICY).start();
     (origin, gate)
-}
-
-/// Runs the browser; nothing but this machine can be reached from it.
-fn chromium(directory: &Path, arguments: &[&str], url: &str) -> Vec<u8> {
-    let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
-        let asked = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        asked.is_ok_and(|status| status.success())
-    });
-    let output = Command::new(browser.expect("chromium is installed"))
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--no-first-run",
-            "--disable-sync",
-        ])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-default-apps"])
-        .args(["--disable-extensions", "--no-proxy-server", "--hide-scrollbars", "--window-size=640,600"])
-        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-        .arg(format!("--user-data-dir={}", directory.display()))
-        .args(arguments)
-        .arg(url)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the browser runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    output.stdout
 }
 
 /// A page that shows other pages in frames and writes down the document that the browser made of each. `targets` are

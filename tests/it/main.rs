@@ -7,6 +7,7 @@ mod fuzz_corpora;
 mod house;
 mod import;
 mod no_alloc;
+mod public_api;
 mod verdict_is_rfc9309;
 mod zoo;
 
@@ -21,6 +22,7 @@ mod cli_running;
 #[cfg(feature = "proxy")]
 mod completions_and_man;
 #[cfg(feature = "proxy")]
+mod dashboard;
 mod deploy;
 mod diff;
 #[cfg(feature = "proxy")]
@@ -54,7 +56,11 @@ mod https_origin;
 #[cfg(feature = "proxy")]
 mod identity;
 #[cfg(feature = "proxy")]
+mod lane;
+#[cfg(feature = "proxy")]
 mod many_agents;
+#[cfg(all(feature = "proxy", feature = "tower"))]
+mod middleware;
 #[cfg(feature = "proxy")]
 mod moved_hosts;
 #[cfg(feature = "proxy")]

@@ -12,7 +12,7 @@ const DIGITS: usize = 18;
 
 /// How the end of a response's body is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// There is no body.
     None,
     /// So many octets.
@@ -24,8 +24,9 @@ pub(super) enum Framing {
 }
 
 /// Why a response cannot be passed on.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadResponse {
+pub enum BadResponse {
     #[error("the head of the response is malformed: {0}")]
     Malformed(httparse::Error),
     #[error("the response has no proper status")]
@@ -40,27 +41,35 @@ pub(super) enum BadResponse {
     LengthAndCoding,
 }
 
-/// What is read of the lines of a head; the lines themselves go to `with_head`.
+/// What is read of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ResponseHead {
-    pub(super) status: StatusCode,
-    pub(super) framing: Framing,
+pub struct ResponseHead {
+    /// Its status, which is not 101.
+    pub status: StatusCode,
+    /// The end of the body.
+    pub framing: Framing,
     /// Whether the origin keeps the connection, as far as the head tells.
-    pub(super) keeps_alive: bool,
+    pub keeps_alive: bool,
     /// Octets of the head.
-    pub(super) length: usize,
+    pub length: usize,
 }
 
 /// A head that is complete, as it came.
-pub(super) struct Parsed<'h, 'b> {
-    pub(super) head: ResponseHead,
-    pub(super) reason: &'b str,
-    pub(super) fields: &'h [Header<'b>],
+pub struct Parsed<'h, 'b> {
+    /// What is read of it.
+    pub head: ResponseHead,
+    /// The words after the status.
+    pub reason: &'b str,
+    /// Its lines.
+    pub fields: &'h [Header<'b>],
 }
 
 /// Reads the head that these octets begin with and hands it to `with_head`; `None` if it is not complete. `is_head` says
 /// whether the request was HEAD.
-pub(super) fn read<'b, T>(
+///
+/// # Errors
+/// The response cannot be passed on.
+pub fn read<'b, T>(
     octets: &'b [u8],
     is_head: bool,
     with_head: impl FnOnce(Parsed<'_, 'b>) -> T,

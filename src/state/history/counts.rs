@@ -90,15 +90,27 @@ impl Counts {
         self.get("violation") + self.get("too_fast") + self.get("trapped")
     }
 
-    /// Judged requests that did not certainly break the rules, of a hundred. `None` where nothing was judged.
+    /// Judged requests that certainly kept to the rules: neither broke them nor are unproven.
+    pub fn kept(&self) -> u64 {
+        self.judged().saturating_sub(self.broke() + self.get("unproven"))
+    }
+
+    /// Requests that kept to the rules, of a hundred of which it is known. `None` where it is known of none.
     pub fn compliance(&self) -> Option<f64> {
-        let judged = self.judged();
-        (judged > 0).then(|| 100.0 * (judged.saturating_sub(self.broke())) as f64 / judged as f64)
+        let known = self.kept() + self.broke();
+        (known > 0).then(|| 100.0 * self.kept() as f64 / known as f64)
     }
 
     /// Each column that is not zero.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
         COLUMNS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// The columns that are not zero.
+impl serde::Serialize for Counts {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.each())
     }
 }
 

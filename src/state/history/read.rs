@@ -199,7 +199,7 @@ impl HistoryReader {
         self.rows(&sql, values, |row| Ok((Timestamp(row.get(0)?), counts(row, 1)?)))
     }
 
-    /// Judged requests and those that broke the rules, by period and crawler.
+    /// Requests of which it is known whether they broke the rules, and those that did, by period and crawler.
     #[allow(clippy::missing_errors_doc)]
     pub fn compliance(
         &self,
@@ -208,7 +208,7 @@ impl HistoryReader {
         step: Step,
     ) -> Result<Vec<(Timestamp, String, u64, u64)>, HistoryError> {
         let sql = format!(
-            "SELECT start, crawler, requests - robots_txt, violation + too_fast + trapped FROM {} WHERE site = ?1 AND \
+            "SELECT start, crawler, requests - robots_txt - unproven, violation + too_fast + trapped FROM {} WHERE site = ?1 AND \
              start >= ?2 AND crawler NOT IN ('', 'none')",
             step.table()
         );

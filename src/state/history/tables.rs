@@ -200,3 +200,92 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_SAMPLES, prepare, write};
+    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample};
+    use crate::time::Timestamp;
+    use rusqlite::Connection;
+
+    const NOW: Timestamp = Timestamp(1_795_305_600);
+
+    fn database() -> Connection {
+        let connection = Connection::open_in_memory().expect("memory");
+        prepare(&connection).expect("tables");
+        connection
+    }
+
+    fn number(connection: &Connection, sql: &str) -> i64 {
+        connection.query_row(sql, [], |row| row.get(0)).expect("a number")
+    }
+
+    fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
+        let (mut batch, mut counts) = (HistoryBatch::default(), Counts::default());
+        counts.add("violation", "would_block", count);
+        batch.requests(at, ("shop", crawler), &counts);
+        batch
+    }
+
+    #[test]
+    fn counts_add_up_by_hour_and_day_for_one_and_for_all() {
+        let (connection, mut pruned) = (database(), 0);
+        for (hours, crawler, count) in [(0, "gptbot", 2), (0, "gptbot", 3), (1, "bingbot", 4), (0, "none", 9)] {
+            let at = Timestamp(NOW.0 - hours * HOUR);
+            write(&connection, &requests(at, crawler, count), &mut pruned, NOW).expect("written");
+        }
+        let sum = |condition: &str| {
+            number(&connection, &format!("SELECT TOTAL(violation) FROM history_hours WHERE {condition}"))
+        };
+        assert_eq!(sum(&format!("site = 'shop' AND crawler = 'gptbot' AND start = {}", NOW.0)), 5);
+        assert_eq!((sum("site = '' AND crawler = 'gptbot'"), sum("site = '' AND crawler = ''")), (5, 9));
+        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_hours WHERE crawler = 'none'"), 2);
+        let today = NOW.0 - NOW.0.rem_euclid(DAY);
+        let of_day =
+            format!("SELECT would_refuse FROM history_days WHERE site = '' AND crawler = '' AND start = {today}");
+        let yesterday = i64::from(NOW.0.rem_euclid(DAY) < HOUR);
+        assert_eq!(number(&connection, &of_day), 9 - 4 * yesterday);
+    }
+
+    #[test]
+    fn what_is_too_old_is_deleted_once_an_hour() {
+        let (connection, mut pruned) = (database(), 0);
+        for days in [0, 6, 8, 399, 401] {
+            write(&connection, &requests(Timestamp(NOW.0 - days * DAY), "gptbot", 1), &mut pruned, NOW)
+                .expect("written");
+        }
+        let count = |table: &str| number(&connection, &format!("SELECT COUNT(DISTINCT start) FROM {table}"));
+        assert_eq!((count("history_hours"), count("history_days")), (5, 5), "pruned with the first of the hour alone");
+        let later = Timestamp(NOW.0 + HOUR);
+        write(&connection, &requests(later, "gptbot", 1), &mut pruned, later).expect("written");
+        assert_eq!((count("history_hours"), count("history_days")), (3, 4));
+    }
+
+    #[test]
+    fn samples_are_bounded_for_each_rule_and_in_all() {
+        let (connection, mut pruned) = (database(), 0);
+        let sample = |rule: String, day: i64| Sample {
+            at: Timestamp(NOW.0 + day * DAY),
+            site: "shop".into(),
+            crawler: "gptbot".into(),
+            kind: "violation".into(),
+            target: "/".repeat(5_000),
+            rule,
+            ..Sample::default()
+        };
+        let mut batch = HistoryBatch::default();
+        (0..30).for_each(|_| batch.sample(sample("Disallow: /".into(), 0)));
+        write(&connection, &batch, &mut pruned, NOW).expect("written");
+        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples"), 20);
+        assert_eq!(number(&connection, "SELECT MAX(LENGTH(target)) FROM history_samples"), 512);
+        connection.execute_batch("BEGIN").expect("begun");
+        for part in 0..11 {
+            let mut batch = HistoryBatch::default();
+            (0..10_000).for_each(|rule| batch.sample(sample(format!("Disallow: /{rule}"), part + 1)));
+            write(&connection, &batch, &mut pruned, NOW).expect("written");
+        }
+        connection.execute_batch("COMMIT").expect("committed");
+        assert!(number(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);
+        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /'"), 0);
+    }
+}

@@ -49,16 +49,6 @@ pub enum NewCount<'a> {
 }
 
 impl Metrics {
-    /// By crawler, how many of its requests were verified, unverified, impostors', or of a suspended finding.
-    pub fn identities(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
-        let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
-        self.identity.each(|labels, requests| {
-            let [crawler, outcome] = labels else { return };
-            *counts.entry(crawler.to_string()).or_default().entry(outcome.to_string()).or_default() += requests;
-        });
-        counts
-    }
-
     /// Calls `take` with what was counted since the last call. Only the history calls this.
     pub fn each_new(&self, mut take: impl FnMut(NewCount<'_>)) {
         self.requests.each_new(|labels, requests| {
@@ -71,6 +61,16 @@ impl Metrics {
                 take(NewCount::Identity { crawler, outcome, requests });
             }
         });
+    }
+
+    /// By crawler, how many of its requests were verified, unverified, impostors', or of a suspended finding.
+    pub fn identities(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        self.identity.each(|labels, requests| {
+            let [crawler, outcome] = labels else { return };
+            *counts.entry(crawler.to_string()).or_default().entry(outcome.to_string()).or_default() += requests;
+        });
+        counts
     }
 
     /// The counts of each crawler on each site, in the order of their names. Browsers are left out.

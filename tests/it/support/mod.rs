@@ -1,6 +1,7 @@
 //! What the tests of the running binary share: crawlgate in a directory of its own, an origin that can misbehave, and a
 //! client that says exactly what it is told to say.
 
+mod browser;
 mod client;
 pub mod dns;
 pub mod http2;
@@ -12,6 +13,7 @@ pub mod program;
 mod time;
 mod tls;
 
+pub use browser::chromium;
 pub use client::{Connection, Response};
 pub use http2::Http2;
 pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};

@@ -38,7 +38,7 @@ fn sample(event: &Event) -> Sample {
         at: Timestamp::from(event.time),
         site: event.site.clone(),
         crawler: event.crawler.clone(),
-        kind: if event.never_fetched { "never_fetched".into() } else { event.kind.into() },
+        kind: event.kind.into(),
         rule: event.rule.clone().unwrap_or_default(),
         source: event.rule_source.clone().unwrap_or_default(),
         client: event.kept_address.map(|address| address.to_string()).unwrap_or_default(),

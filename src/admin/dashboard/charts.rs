@@ -1,0 +1,94 @@
+//! Charts as inline SVG, from numbers alone: [`bars`] of requests by period, and a [`trend`] for a row of a table. Each
+//! says its content in words; the pages have the numbers as tables, too.
+
+use super::format::thousands;
+use std::fmt::Write;
+
+/// Requests of one period.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Bar {
+    /// When it began, for people.
+    pub period: String,
+    /// Requests that kept to the rules.
+    pub kept: u64,
+    /// Disallowed requests of which it cannot be known.
+    pub unproven: u64,
+    /// Requests that broke the rules.
+    pub broke: u64,
+}
+
+impl Bar {
+    /// All of them.
+    pub fn all(&self) -> u64 {
+        self.kept + self.unproven + self.broke
+    }
+}
+
+const WIDTH: f64 = 800.0;
+const HEIGHT: f64 = 150.0;
+
+/// Stacked bars. Only digits, and the periods that crawlgate writes itself, go into the SVG.
+pub fn bars(shown: &[Bar]) -> String {
+    let most = shown.iter().map(Bar::all).max().unwrap_or(0);
+    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return String::new() };
+    if most == 0 {
+        return String::new();
+    }
+    let step = WIDTH / shown.len() as f64;
+    let (all, broke) = shown.iter().fold((0, 0), |(all, broke), bar| (all + bar.all(), broke + bar.broke));
+    let mut out = format!(
+        "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"Requests of crawlers from {} to {}: {}, of which {} \
+         broke the rules. The largest bar is {}.\">",
+        HEIGHT + 1.0,
+        first.period,
+        last.period,
+        thousands(all),
+        thousands(broke),
+        thousands(most)
+    );
+    for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
+        let (x, width) = (place as f64 * step, (step * 0.85).min(60.0));
+        let Bar { period, kept, unproven, broke } = bar;
+        let _ = write!(out, "<g><title>{period}: {kept} kept, {unproven} unproven, {broke} broke the rules</title>");
+        let mut top = HEIGHT;
+        for (class, number) in [("some", *kept), ("unknown", *unproven), ("bad", *broke)] {
+            let height = if number == 0 { 0.0 } else { (number as f64 / most as f64 * HEIGHT).max(1.5) };
+            top -= height;
+            if number > 0 {
+                let y = top.max(0.0);
+                let _ = write!(
+                    out,
+                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+                );
+            }
+        }
+        out.push_str("</g>");
+    }
+    let _ = write!(out, "</svg><p class=\"axis\"><span>{}</span><span>{}</span></p>", first.period, last.period);
+    out
+}
+
+/// Each period of a crawler as a small bar: the part that broke the rules stands on a line of what was judged.
+pub fn trend(shares: &[(u64, u64)]) -> String {
+    let with_requests = shares.iter().filter(|(judged, _)| *judged > 0).count();
+    let broken = shares.iter().filter(|(_, broke)| *broke > 0).count();
+    let step = 120.0 / shares.len().max(1) as f64;
+    let mut out = format!(
+        "<svg class=\"trend\" viewBox=\"0 0 120 24\" role=\"img\" aria-label=\"broke rules in {broken} of \
+         {with_requests} periods with requests\">"
+    );
+    for (place, (judged, broke)) in shares.iter().enumerate().filter(|(_, (judged, _))| *judged > 0) {
+        let height = if *broke == 0 { 0.0 } else { (*broke as f64 / *judged as f64 * 20.0).max(3.0) };
+        let (x, width) = (place as f64 * step, (step * 0.8).max(1.0));
+        let _ = write!(out, "<rect class=\"some\" x=\"{x:.1}\" y=\"21\" width=\"{width:.1}\" height=\"3\"/>");
+        if height > 0.0 {
+            let y = 21.0 - height;
+            let _ = write!(
+                out,
+                "<rect class=\"bad\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            );
+        }
+    }
+    out.push_str("</svg>");
+    out
+}

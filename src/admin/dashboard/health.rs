@@ -1,0 +1,146 @@
+//! The page of health: what needs a person, reloads of policies, origins, identity lists and the state directory.
+
+use super::format::{minute, thousands};
+use super::layout::{Layout, site_link};
+use super::{Dashboard, PageError};
+use crate::admin::query::Query;
+use crate::admin::status::Problem;
+use crate::ledger::{EVERY_SITE, ListHealth};
+use crate::origin::OriginStatus;
+use crate::sites::SiteStatus;
+use crate::time::Timestamp;
+use askama::Template;
+
+#[derive(Template)]
+#[template(path = "health.html")]
+struct HealthPage {
+    layout: Layout,
+    facts: Vec<(&'static str, String)>,
+    problems: Vec<Problem>,
+    sites: Vec<SiteHealth>,
+    origins: Vec<OriginHealth>,
+    lists: Vec<PublishedList>,
+    proofs: Vec<ProofHealth>,
+}
+
+struct SiteHealth {
+    href: String,
+    site: String,
+    is_good: bool,
+    state: String,
+    since: String,
+    origin_robots: String,
+    findings: usize,
+}
+
+struct OriginHealth {
+    name: String,
+    addresses: usize,
+    requests: String,
+    failures: u64,
+    server_errors: u64,
+    last: String,
+}
+
+struct PublishedList {
+    url: String,
+    networks: String,
+    checked: String,
+}
+
+struct ProofHealth {
+    site: String,
+    crawler: String,
+    verified: String,
+    accused: String,
+    state: &'static str,
+}
+
+impl Dashboard {
+    pub(super) fn health(&self, query: &str) -> Result<String, PageError> {
+        Query::read(query, &[])?;
+        let status = self.operations.status();
+        let traffic = &status.traffic;
+        let facts = vec![
+            ("Version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("Runs for", format!("{} s", thousands(self.operations.uptime().as_secs()))),
+            ("Last reload", format!("{} UTC", minute(status.policies.last_reload))),
+            ("Requests of the last five minutes", thousands(traffic.requests)),
+            ("For hosts without a policy", thousands(traffic.unclaimed)),
+            ("Through proxies that are not trusted", thousands(traffic.from_undeclared_proxies)),
+        ];
+        let page = HealthPage {
+            layout: Layout::new("Health", "/health", status.problems.len()),
+            facts,
+            sites: status.policies.sites.iter().map(SiteHealth::new).collect(),
+            origins: status.origins.iter().map(OriginHealth::new).collect(),
+            problems: status.problems,
+            lists: self.lists(),
+            proofs: self.proofs(),
+        };
+        Ok(page.render()?)
+    }
+
+    fn lists(&self) -> Vec<PublishedList> {
+        let lists = &self.operations.judge.proofs.lists;
+        let list = |(index, url): (_, &str)| match lists.get(index) {
+            Some(known) => PublishedList {
+                url: url.to_owned(),
+                networks: thousands(known.entries() as u64),
+                checked: format!("{} UTC", minute(known.checked)),
+            },
+            None => PublishedList { url: url.to_owned(), networks: "-".into(), checked: "not fetched".into() },
+        };
+        lists.all().map(list).collect()
+    }
+
+    fn proofs(&self) -> Vec<ProofHealth> {
+        let moment = |moment: Option<Timestamp>| moment.map_or_else(|| "never".to_owned(), minute);
+        let proof = |list: ListHealth| ProofHealth {
+            site: if list.site == EVERY_SITE { "every site".to_owned() } else { list.site },
+            crawler: list.crawler,
+            verified: moment(list.verified),
+            accused: moment(list.accused),
+            state: if list.suspended { "suspended: verifies no visit" } else { "in use" },
+        };
+        self.operations.list_health().into_iter().map(proof).collect()
+    }
+}
+
+impl SiteHealth {
+    fn new(site: &SiteStatus) -> SiteHealth {
+        let state = match (site.in_force, site.reload_ok, site.last_good_copy) {
+            (false, ..) => "not in force",
+            (true, _, true) => "in force from the last good copy; the file was rejected",
+            (true, false, false) => "in force; a later change of the file was rejected",
+            (true, true, false) => "in force",
+        };
+        let origin = site.origin_robots.as_ref().map(|origin| match &origin.problem {
+            Some(problem) => format!("{}: {problem}", origin.state.name()),
+            None => origin.state.name().to_owned(),
+        });
+        SiteHealth {
+            href: site_link(&site.site),
+            site: site.site.clone(),
+            is_good: site.in_force && site.reload_ok,
+            state: state.to_owned(),
+            since: minute(site.since),
+            origin_robots: origin.unwrap_or_else(|| "not used".to_owned()),
+            findings: site.findings.len(),
+        }
+    }
+}
+
+impl OriginHealth {
+    fn new(origin: &OriginStatus) -> OriginHealth {
+        let last = origin.last_failure.as_ref();
+        OriginHealth {
+            name: origin.origin.clone(),
+            addresses: origin.addresses,
+            requests: thousands(origin.requests),
+            failures: origin.failures,
+            server_errors: origin.server_errors,
+            last: last.map_or_else(|| "none".to_owned(), |last| format!("{} UTC, {}", minute(last.at), last.reason)),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What every page has around its content. [`Layout`] is that for the templates.
+
+use super::format::encoded;
+
+/// The pages that every page leads to.
+const PAGES: [(&str, &str); 5] = [
+    ("/", "Overview"),
+    ("/violations", "Violations"),
+    ("/tester", "Tester"),
+    ("/pauses", "Pauses"),
+    ("/health", "Health"),
+];
+
+/// The frame of a page.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub title: String,
+    pub pages: Vec<LinkedPage>,
+    pub version: &'static str,
+}
+
+/// A page in the navigation.
+#[derive(Clone, Debug)]
+pub struct LinkedPage {
+    pub href: &'static str,
+    pub name: String,
+    pub is_current: bool,
+}
+
+impl Layout {
+    /// The frame of the page at a path.
+    pub fn new(title: &str, path: &'static str, problems: usize) -> Layout {
+        let page = |(href, name): (&'static str, &str)| {
+            let name = if href == "/health" && problems > 0 { format!("{name} ({problems})") } else { name.to_owned() };
+            LinkedPage { href, name, is_current: href == path }
+        };
+        Layout { title: title.to_owned(), pages: PAGES.map(page).into(), version: env!("CARGO_PKG_VERSION") }
+    }
+}
+
+/// The page of a site.
+pub fn site_link(name: &str) -> String {
+    format!("/site?name={}", encoded(name))
+}
+
+/// The page of a crawler.
+pub fn crawler_link(id: &str) -> String {
+    format!("/crawler?id={}", encoded(id))
+}
+
+/// Samples of requests: those of a site, a crawler, a kind, a rule; empty texts select all.
+pub fn samples_link(site: &str, crawler: &str, kind: &str, rule: &str) -> String {
+    let given = [("site", site), ("crawler", crawler), ("kind", kind), ("rule", rule)];
+    let given = given.into_iter().filter(|(_, value)| !value.is_empty());
+    let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    format!("/violations?{}", query.join("&"))
+}
+
+/// The line of a policy that `file:line:column` names, on the page of its site.
+pub fn line_link(site: &str, source: &str) -> Option<String> {
+    let mut parts = source.rsplitn(3, ':');
+    let (_column, line) = (parts.next()?.parse::<u32>().ok()?, parts.next()?.parse::<u32>().ok()?);
+    Some(format!("{}#line-{line}", site_link(site)))
+}

@@ -1,0 +1,89 @@
+//! The dashboard: pages for people on the admin listener, read-only and without script. [`Dashboard`] answers requests for
+//! them from what the operations know and from the history; [`Overview`] is the first page's content, which `report`
+//! prints as well. Texts from outside are escaped by the templates. Must not change anything.
+
+mod charts;
+mod crawler;
+mod format;
+mod health;
+mod layout;
+mod overview;
+mod pauses;
+mod site;
+mod tester;
+mod violations;
+
+pub use overview::{Overview, Period, report_page};
+
+use super::Operations;
+use super::query::QueryError;
+use crate::state::history::{HistoryError, HistoryReader};
+use crate::time::Timestamp;
+use layout::Layout;
+use std::sync::Arc;
+
+/// The style of all pages; the report of `audit` begins with the same.
+const STYLE: &str = concat!(include_str!("../../look.css"), include_str!("dashboard.css"));
+
+/// What the pages are made from.
+pub struct Dashboard {
+    operations: Arc<Operations>,
+    history: HistoryReader,
+}
+
+/// An answer: a page, or the style of the pages.
+pub struct Page {
+    /// The media type.
+    pub content_type: &'static str,
+    /// The content.
+    pub body: String,
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// The query cannot be meant.
+    #[error("{0}")]
+    Query(#[from] QueryError),
+    /// There is no such site or crawler.
+    #[error("{0}")]
+    Unknown(String),
+    /// The history cannot be read.
+    #[error("{0}; the pages that need no history are /health, /pauses and /tester")]
+    History(#[from] HistoryError),
+    /// A template failed, which no input does.
+    #[error("cannot write the page: {0}")]
+    Template(#[from] askama::Error),
+}
+
+impl Dashboard {
+    /// Pages from what the operations know and the history has.
+    pub fn new(operations: Arc<Operations>, history: HistoryReader) -> Dashboard {
+        Dashboard { operations, history }
+    }
+
+    /// The page at a path; `None` where there is none.
+    pub fn answer(&self, path: &str, query: &str) -> Option<Result<Page, PageError>> {
+        let page = match path {
+            "/" => self.overview(query),
+            "/site" => self.site(query),
+            "/crawler" => self.crawler(query),
+            "/violations" => self.violations(query),
+            "/tester" => self.tester(query),
+            "/pauses" => self.pauses(query),
+            "/health" => self.health(query),
+            "/style.css" => return Some(Ok(Page { content_type: "text/css; charset=utf-8", body: STYLE.into() })),
+            _ => return None,
+        };
+        Some(page.map(|body| Page { content_type: "text/html; charset=utf-8", body }))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.operations.moment().now
+    }
+
+    fn layout(&self, title: &str, path: &'static str) -> Layout {
+        let problems = self.operations.status().problems.len();
+        Layout::new(title, path, problems)
+    }
+}

@@ -1,0 +1,132 @@
+//! Requests against the rules: which crawler, which rule, since when; and samples of the requests themselves, with the
+//! line of the policy that decided.
+
+use super::format::{minute, shown, thousands};
+use super::layout::{Layout, crawler_link, line_link, samples_link, site_link};
+use super::overview::{Choice, Period, name};
+use super::{Dashboard, PageError};
+use crate::admin::query::Query;
+use crate::crawlers::Registry;
+use crate::state::history::{Sample, SampleFilter, SampleGroup};
+use askama::Template;
+
+/// Rows of each table.
+const GROUPS: usize = 200;
+const SAMPLES: usize = 100;
+
+#[derive(Template)]
+#[template(path = "violations.html")]
+struct ViolationsPage {
+    layout: Layout,
+    choices: Vec<Choice>,
+    /// What is selected, with the link that drops it.
+    selected: Vec<(String, String)>,
+    groups: Vec<GroupRow>,
+    groups_left_out: bool,
+    samples: Vec<SampleRow>,
+}
+
+struct GroupRow {
+    site: String,
+    site_href: String,
+    crawler: String,
+    crawler_href: String,
+    kind: String,
+    rule: String,
+    line: Option<String>,
+    source: String,
+    first: String,
+    last: String,
+    samples: String,
+    samples_href: String,
+}
+
+struct SampleRow {
+    at: String,
+    site: String,
+    crawler: String,
+    kind: String,
+    identity: String,
+    client: String,
+    method: String,
+    url: String,
+    user_agent: String,
+    rule: String,
+    line: Option<String>,
+    source: String,
+    action: String,
+    status: u16,
+    version: String,
+}
+
+impl GroupRow {
+    fn new(group: SampleGroup, registry: &Registry) -> GroupRow {
+        GroupRow {
+            site_href: site_link(&group.site),
+            crawler_href: crawler_link(&group.crawler),
+            crawler: name(&group.crawler, registry),
+            kind: group.kind.replace('_', " "),
+            line: line_link(&group.site, &group.source),
+            first: minute(group.first),
+            last: minute(group.last),
+            samples: thousands(group.samples),
+            samples_href: samples_link(&group.site, &group.crawler, &group.kind, &group.rule),
+            site: group.site,
+            rule: shown(&group.rule),
+            source: group.source,
+        }
+    }
+}
+
+impl SampleRow {
+    fn new(sample: Sample, registry: &Registry) -> SampleRow {
+        SampleRow {
+            at: minute(sample.at),
+            crawler: name(&sample.crawler, registry),
+            kind: sample.kind.replace('_', " "),
+            line: line_link(&sample.site, &sample.source),
+            url: shown(&format!("{}{}", sample.host, sample.target)),
+            user_agent: shown(&sample.user_agent),
+            rule: shown(&sample.rule),
+            method: shown(&sample.method),
+            action: sample.action.replace('_', " "),
+            site: sample.site,
+            identity: sample.identity,
+            client: sample.client,
+            source: sample.source,
+            status: sample.status,
+            version: sample.version,
+        }
+    }
+}
+
+impl Dashboard {
+    pub(super) fn violations(&self, query: &str) -> Result<String, PageError> {
+        let query = Query::read(query, &["site", "crawler", "kind", "rule", "days"])?;
+        let period = Period::of(&query, self.now())?;
+        let registry = self.operations.judge.registry;
+        let given = |name| query.get(name);
+        let filter =
+            SampleFilter { site: given("site"), crawler: given("crawler"), kind: given("kind"), rule: given("rule") };
+        let [site, crawler, kind, rule] =
+            ["site", "crawler", "kind", "rule"].map(|name| given(name).unwrap_or_default().to_owned());
+        let groups = self.history.sample_groups(&filter, period.from, GROUPS + 1)?;
+        let samples = self.history.samples(&filter, period.from, SAMPLES)?;
+        let without = [
+            (&site, samples_link("", &crawler, &kind, &rule)),
+            (&crawler, samples_link(&site, "", &kind, &rule)),
+            (&kind, samples_link(&site, &crawler, "", &rule)),
+            (&rule, samples_link(&site, &crawler, &kind, "")),
+        ];
+        let selected = without.into_iter().filter(|(value, _)| !value.is_empty());
+        let page = ViolationsPage {
+            layout: self.layout("Violations", "/violations"),
+            choices: period.choices(&samples_link(&site, &crawler, &kind, &rule)),
+            selected: selected.map(|(value, link)| (shown(value), link)).collect(),
+            groups_left_out: groups.len() > GROUPS,
+            groups: groups.into_iter().take(GROUPS).map(|group| GroupRow::new(group, registry)).collect(),
+            samples: samples.into_iter().map(|sample| SampleRow::new(sample, registry)).collect(),
+        };
+        Ok(page.render()?)
+    }
+}
