@@ -2,7 +2,7 @@
 # installed when that is possible without a question, or with sudo at a terminal; otherwise the exact command is shown.
 #
 #   . scripts/prerequisites.sh
-#   prerequisites cc make cmake [bash nginx haproxy wget curl promtool chromium systemd-analyze]
+#   prerequisites cc make cmake [bash nginx haproxy caddy wget curl promtool chromium systemd-analyze]
 
 # Servers live in sbin, which ordinary users do not search.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

@@ -9,8 +9,10 @@ mod completions;
 mod control;
 mod crawler_proof;
 mod crawlers;
+mod decide;
 mod demo;
 mod explain;
+mod export;
 mod import;
 mod man;
 mod origin_copy;
@@ -43,12 +45,14 @@ const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Decide(decide::Arguments),
     Demo(demo::Arguments),
     Check(check::Arguments),
     Render(render::Arguments),
     Explain(explain::Arguments),
     Tester(tester::Arguments),
     Import(import::Arguments),
+    Export(export::Arguments),
     Audit(audit::Arguments),
     Crawlers(crawlers::Arguments),
     Pause(pause::Arguments),
@@ -103,12 +107,14 @@ pub fn main() -> ExitCode {
     };
     let outcome = match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Decide(arguments) => decide::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Render(arguments) => render::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Tester(arguments) => tester::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),
         Command::Pause(arguments) => pause::run(arguments),

@@ -5,7 +5,7 @@ use super::challenges::Challenges;
 use super::head::{Fields, MOST_FIELDS, Request, header_map};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
-use crate::answers::{Answer, Answers, Asked, Field, Ruling, challenge, redirect, rejection};
+use crate::answers::{Answer, Answers, Asked, Field, Respond, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
 use crate::judge::{Judge, Judgement, Outcome, RequestFacts, Unjudged};
 use crate::settings::Limits;
@@ -35,6 +35,8 @@ pub struct Desk {
     pub challenges: Option<Challenges>,
     /// Bounds on heads.
     pub limits: Limits,
+    /// Answers every request, in place of the judge and the origin. Then only trusted proxies may connect.
+    pub responder: Option<Arc<dyn Respond>>,
 }
 
 /// A request as it is judged and recorded.
@@ -140,7 +142,8 @@ impl Desk {
         }
     }
 
-    fn arrival(&self) -> Arrival {
+    /// The present, as a request arrives.
+    pub(super) fn arrival(&self) -> Arrival {
         let started = Instant::now();
         let (arrived, lived) = self.judge.clock.read(started);
         Arrival { arrived, started, lived }

@@ -31,6 +31,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
             Ok(admitted) => admitted,
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
+        let is_strange = edge.desk.responder.is_some() && !is_trusted(peer.ip(), &edge.desk.trusted_proxies);
+        if is_strange {
+            edge.notices.closed(Reason::Untrusted, Some(peer.ip()), &"not trusted");
+            return answer_at_once(&stream, Rejection::Untrusted);
+        }
         let counted = edge.metrics.open_connection();
         let client = match self.proxy_protocol {
             false => peer,

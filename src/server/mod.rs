@@ -20,7 +20,7 @@ use crate::state::StateError;
 use crate::time::Timestamp;
 use background::Background;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
-use proxy_server::ProxyServer;
+use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -35,6 +35,8 @@ pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error
 pub struct Bound {
     /// In the order of the settings: whether it speaks TLS, and its address.
     pub listen: Vec<(bool, SocketAddr)>,
+    /// Where proxies ask for decisions.
+    pub decisions: Vec<SocketAddr>,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
 }
@@ -116,14 +118,17 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let bound: Vec<_> = settings.listen.iter().map(|listener| bind(listener.address)).collect::<Result<_, _>>()?;
     let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
     let listen = settings.listen.iter().zip(listen).map(|(said, address)| (said.tls.is_some(), address)).collect();
+    let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen);
+    let decisions: Vec<_> = decisions.map(|address| bind(*address)).collect::<Result<_, _>>()?;
+    let (asked, decisions): (Vec<_>, Vec<_>) = decisions.into_iter().unzip();
     let (admin, admin_address) = settings.admin.map(bind).transpose()?.unzip();
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
-    let bound = Bound { listen, admin: admin_address };
+    let bound = Bound { listen, decisions, admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
     origin_robots::start(robots, rooms.judge.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
-    let listeners = listeners.into_iter().zip(tls).collect();
+    let listeners = Listeners { proxy: listeners.into_iter().zip(tls).collect(), decisions: asked };
     let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
@@ -139,6 +144,9 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
 
     for url in bound.urls() {
         tracing::info!("listening on {url}");
+    }
+    for address in &bound.decisions {
+        tracing::info!("decisions on http://{address}");
     }
     announce(&bound);
     server.run();

@@ -5,6 +5,7 @@ use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::answers::Answers;
+use crate::decisions::Decisions;
 use crate::edge::{Challenges, Desk, Door, Edge, Listening, Open, Plain, Redirect, Serve, TlsListener};
 use crate::gateway::Gateway;
 use crate::origin::{Origins, Resolver};
@@ -23,6 +24,14 @@ const UPSTREAM_POOL: usize = 256;
 /// Tries per request, the first included.
 const UPSTREAM_TRIES: usize = 2;
 
+/// What is bound.
+pub struct Listeners {
+    /// In the order of the settings.
+    pub proxy: Vec<(TcpListener, Option<TlsListener>)>,
+    /// Of the decision service.
+    pub decisions: Vec<TcpListener>,
+}
+
 /// The assembled server, which does not run yet.
 pub struct ProxyServer {
     server: Server,
@@ -31,12 +40,7 @@ pub struct ProxyServer {
 
 impl ProxyServer {
     /// Puts the edge and the gateway on their listeners, which are in the order of the settings.
-    pub fn new(
-        settings: &Settings,
-        rooms: &Rooms,
-        listeners: Vec<(TcpListener, Option<TlsListener>)>,
-        stop: Arc<Stop>,
-    ) -> ProxyServer {
+    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Listeners, stop: Arc<Stop>) -> ProxyServer {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
@@ -44,7 +48,9 @@ impl ProxyServer {
         let origins = rooms.origins.clone();
         let answers = Arc::new(Answers::default());
         let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
-        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers)));
+        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers.clone())));
+        let mut served = doors(settings, listeners.proxy, &edge);
+        served.extend(decision_doors(settings, rooms, listeners.decisions, answers));
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
         let metrics = rooms.judge.metrics.clone();
@@ -52,7 +58,7 @@ impl ProxyServer {
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         let serving = server.add_service(Listening {
             name: "proxy",
-            listeners: doors(settings, listeners, &edge),
+            listeners: served,
             threads,
             stop: Some(closed),
             open: open.clone(),
@@ -123,7 +129,29 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
         trusted_proxies: settings.trusted_proxies.clone(),
         challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
         limits: settings.limits,
+        responder: None,
     }
+}
+
+/// The decision service behind its listeners: the edge reads requests, and every one is answered.
+fn decision_doors(
+    settings: &Settings,
+    rooms: &Rooms,
+    listeners: Vec<TcpListener>,
+    answers: Arc<Answers>,
+) -> Vec<(TcpListener, Arc<dyn Serve>)> {
+    let Some(said) = &settings.decisions else { return Vec::new() };
+    let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
+    let decisions = Arc::new(Decisions::new(rooms.judge.clone(), answers.clone(), speakers));
+    let desk = Desk {
+        trusted_proxies: said.trusted.clone(),
+        challenges: None,
+        responder: Some(decisions.clone()),
+        ..desk(settings, rooms, answers)
+    };
+    let edge = Arc::new(Edge::new(decisions, desk));
+    let door = || Arc::new(Door { edge: edge.clone(), tls: None, proxy_protocol: false, redirect: None });
+    listeners.into_iter().map(|listener| (listener, door() as Arc<dyn Serve>)).collect()
 }
 
 fn proxy(

@@ -119,6 +119,7 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
         .listen
         .iter()
         .map(|listener| &listener.address)
+        .chain(settings.decisions.iter().flat_map(|decisions| &decisions.listen))
         .chain(&settings.admin)
         .find(|address| !address.ip().is_loopback());
     match public {

@@ -44,7 +44,9 @@ fn is_settings(block: &str) -> bool {
 
 #[test]
 fn every_policy_in_the_documentation_is_accepted() {
-    for (document, at_least) in [("docs/policy.md", 10), ("docs/deploy.md", 1), ("README.md", 1)] {
+    for (document, at_least) in
+        [("docs/policy.md", 10), ("docs/deploy.md", 1), ("README.md", 1), ("docs/behind-your-proxy.md", 1)]
+    {
         let mut policies = blocks(document, "yaml");
         policies.retain(|block| !is_settings(block));
         assert!(policies.len() >= at_least, "{document} has {} policies", policies.len());
@@ -143,9 +145,15 @@ fn the_settings_in_the_documentation_are_accepted() {
 fn every_command_and_flag_in_the_documentation_exists() {
     let mut helps: HashMap<String, String> = HashMap::new();
     let mut seen = 0;
-    for document in
-        ["docs/command-line.md", "docs/audit.md", "docs/deploy.md", "docs/policy.md", "docs/settings.md", "README.md"]
-    {
+    for document in [
+        "docs/command-line.md",
+        "docs/audit.md",
+        "docs/behind-your-proxy.md",
+        "docs/deploy.md",
+        "docs/policy.md",
+        "docs/settings.md",
+        "README.md",
+    ] {
         let typed = blocks(document, "sh").join("\n");
         for line in typed.lines().map(str::to_owned).chain(spans(document)) {
             // `target/release/crawlgate` and `crawlgate` alike; `$ ` stands before what is typed in a transcript.

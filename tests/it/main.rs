@@ -21,6 +21,8 @@ mod cli_running;
 #[cfg(feature = "proxy")]
 mod completions_and_man;
 #[cfg(feature = "proxy")]
+mod decisions;
+#[cfg(feature = "proxy")]
 mod deploy;
 #[cfg(feature = "proxy")]
 mod docs;
@@ -30,6 +32,8 @@ mod edge;
 mod events;
 #[cfg(feature = "proxy")]
 mod examples;
+#[cfg(feature = "proxy")]
+mod export;
 #[cfg(feature = "proxy")]
 mod first_day;
 #[cfg(feature = "proxy")]
