@@ -3,7 +3,7 @@
 use super::Failure;
 use super::run::{OrOff, network, or_off, serve, settings_file, settled};
 use crate::settings::{
-    AccessDestination, DecisionSettings, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile,
+    AccessDestination, DecisionAddress, DecisionSettings, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile,
 };
 use crate::telemetry::start_tracing;
 use ipnet::IpNet;
@@ -16,9 +16,9 @@ use std::path::PathBuf;
     after_help = "The proxy keeps its own connections to the origin. docs/behind-your-proxy.md has a page for each proxy."
 )]
 pub struct Arguments {
-    /// The address to answer on [default: 127.0.0.1:9180]; may be repeated
+    /// The address to answer on, or `unix:PATH` [default: 127.0.0.1:9180]; may be repeated
     #[arg(long, value_name = "ADDR")]
-    listen: Vec<SocketAddr>,
+    listen: Vec<DecisionAddress>,
     /// A network of proxies that may ask [default: this machine]; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = network)]
     trusted: Vec<IpNet>,
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     file.listen.clear();
     let mut decisions = file.decisions.take().flatten().unwrap_or_else(|| {
         let local = SocketAddr::from(([127, 0, 0, 1], 9180));
-        DecisionSettings::local(vec![local])
+        DecisionSettings::local(vec![DecisionAddress::Tcp(local)])
     });
     if !arguments.listen.is_empty() {
         decisions.listen.clone_from(&arguments.listen);

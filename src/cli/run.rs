@@ -116,7 +116,7 @@ pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failur
     let outcome = server::run(settings, |bound| {
         // A closed standard output is no reason not to serve.
         let admin = bound.admin.iter().map(|address| format!("admin on http://{address}\n"));
-        let decisions = bound.decisions.iter().map(|address| format!("decisions on http://{address}\n"));
+        let decisions = bound.decisions.iter().map(|address| format!("decisions on {address}\n"));
         let listening = bound.urls().map(|url| format!("listening on {url}\n"));
         let lines: String = listening.chain(decisions).chain(admin).collect();
         // In one piece, so that no line of the log stands between these.

@@ -9,6 +9,8 @@ use http::{HeaderValue, header};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
 
+/// Where a peer without an address is.
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The path below which questions are asked.
 const DECIDE: &[u8] = b"/decide/";
 /// The files that a proxy fetches from crawlgate in place of its origin.
@@ -117,7 +119,11 @@ impl<'a> Question<'a> {
 /// The client that the proxy speaks for.
 fn client(request: &Received<'_>, trusted: &[IpNet]) -> IpAddr {
     let lines = request.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
-    client_address(request.peer.unwrap_or(Ipv4Addr::LOCALHOST.into()), lines, trusted)
+    match request.peer {
+        Some(peer) => client_address(peer, lines, trusted),
+        // Of a socket in the file system.
+        None => client_address(LOCAL, lines, &[trusted, &[IpNet::from(LOCAL)]].concat()),
+    }
 }
 
 #[cfg(test)]

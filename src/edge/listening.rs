@@ -9,9 +9,10 @@ use pingora_core::services::Service;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
 /// How many connections wait to be accepted. The system caps it (`net.core.somaxconn`).
@@ -24,6 +25,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub trait Serve: Send + Sync + 'static {
     /// Serves a connection to its end.
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch);
+
+    /// Serves a connection of a socket in the file system, whose permissions have let it in.
+    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch);
 
     /// A connection could not be accepted.
     fn accept_failed(&self, error: &io::Error) {
@@ -53,6 +57,8 @@ pub struct Listening {
     pub name: &'static str,
     /// The listeners, and what is behind each.
     pub listeners: Vec<(std::net::TcpListener, Arc<dyn Serve>)>,
+    /// The same in the file system.
+    pub sockets: Vec<(net::UnixListener, Arc<dyn Serve>)>,
     /// How many threads serve.
     pub threads: usize,
     /// Says when to stop accepting. Without it, Pingora's shutdown says so.
@@ -74,6 +80,14 @@ impl Service for Listening {
                     loops.spawn(accept(listener, behind, stop.clone(), self.open.clone()));
                 }
                 Err(error) => tracing::error!(%error, "cannot use a listener; its address is not served"),
+            }
+        }
+        for (listener, behind) in self.sockets.drain(..) {
+            match UnixListener::from_std(listener) {
+                Ok(listener) => {
+                    loops.spawn(accept_unix(listener, behind, stop.clone(), self.open.clone()));
+                }
+                Err(error) => tracing::error!(%error, "cannot use a socket; it is not served"),
             }
         }
         if let Some(ready) = self.ready.as_ref().filter(|_| !*stop.borrow()) {
@@ -108,6 +122,34 @@ async fn accept(listener: TcpListener, behind: Arc<dyn Serve>, mut stop: Shutdow
                 tokio::spawn(serve(behind.clone(), stream, peer, stopping.clone(), open.count()));
             }
             Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                behind.accept_failed(&error);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn accept_unix(listener: UnixListener, behind: Arc<dyn Serve>, mut stop: ShutdownWatch, open: Arc<Open>) {
+    let _accepting = open.count();
+    let stopping = stop.clone();
+    let stopped = stop.wait_for(|stop| *stop);
+    tokio::pin!(stopped);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            // An error means that the sender is gone, and no later stop could arrive.
+            _ = &mut stopped => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let (behind, stop, counted) = (behind.clone(), stopping.clone(), open.count());
+                tokio::spawn(async move {
+                    behind.serve_unix(stream, stop).await;
+                    drop(counted);
+                });
+            }
             Err(error) => {
                 behind.accept_failed(&error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;

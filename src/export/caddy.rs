@@ -52,8 +52,9 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
         let Some(list) = class.list else { continue };
         let closed = match class.is_closed(rules) {
             true => String::new(),
-            false => format!("\t\tvars {{crawlgate_list{list}}} closed\n"),
+            false => format!("\t\tvars_regexp {{crawlgate_list{list}}} ^closed$\n"),
         };
+        // Two `vars` would be alternatives.
         let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n{closed}");
         text.push_str(&responded(&format!("crawlgate_c{place}"), &rules.answers[class.answer], &condition));
     }

@@ -10,8 +10,7 @@ mod nginx;
 mod regex;
 mod rules;
 
-pub use nginx::Style;
-pub use rules::{CrawlerClass, ExportedAnswer, PathRule, Rules, TagRule};
+pub use rules::{CrawlerClass, ExportedAnswer, PathRule, Rules, Style, TagRule};
 
 use std::collections::BTreeMap;
 
@@ -43,6 +42,13 @@ pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
 /// The parts of an nginx configuration in a style of choice: for `http`, and for `server`.
 pub fn nginx_parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
     nginx::parts(rules, style, directory)
+}
+
+/// The lines of an HAProxy frontend in a style of choice, and the files that they read.
+pub fn haproxy_part(rules: &Rules, style: Style, directory: &str) -> (String, Files) {
+    let mut files = Files::new();
+    let text = haproxy::part(rules, style, directory, &mut files);
+    (text, files)
 }
 
 /// What stands above each file.

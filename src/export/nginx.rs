@@ -1,18 +1,9 @@
 //! The configuration of nginx: maps for `http`, conditions and locations for `server`.
 
 use super::regex::{literal, marker, path, regex, regexes};
-use super::rules::{CrawlerClass, ExportedAnswer, Rules, TagRule};
+use super::rules::{CrawlerClass, ExportedAnswer, Rules, Style, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
-
-/// How maps are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// A line for each crawler and each path, as people write them.
-    Plain,
-    /// As few regular expressions as there can be. The order of markers counts within a class alone.
-    Compact,
-}
 
 pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
     let (http, server) = parts(rules, style, directory);
@@ -142,33 +133,36 @@ fn tag_maps(place: usize, tag: &TagRule) -> String {
 
 fn server(rules: &Rules, directory: &str) -> String {
     let mut text = String::from("# A location with an `add_header` of its own loses these: repeat them there.\n");
+    let mut tags = String::new();
     for (place, tag) in rules.tags.iter().enumerate() {
         for (number, line) in tag.lines.iter().enumerate() {
             let value = match tag.paths.is_empty() && tag.types.is_empty() {
                 true => quoted(line),
                 false => format!("$crawlgate_tag{place}_{number}"),
             };
-            let _ = writeln!(text, "add_header X-Robots-Tag {value} always;");
+            let _ = writeln!(tags, "add_header X-Robots-Tag {value} always;");
         }
     }
+    text.push_str(&tags);
+    let tags: String = tags.lines().map(|line| format!("    {line}\n")).collect();
     text.push_str("\nif ($crawlgate_answer) {\n    rewrite ^ /_crawlgate/$crawlgate_answer last;\n}\n\n");
     for (name, answer) in rules.named_answers() {
-        text.push_str(&location(&name, answer));
+        text.push_str(&location(&name, answer, &tags));
     }
     let _ = write!(
         text,
         "location = /robots.txt {{\n    types {{ }}\n    default_type \"text/plain; charset=utf-8\";\n    \
-         alias {};\n    add_header Cache-Control \"{}\";\n}}\n",
+         alias {};\n    add_header Cache-Control \"{}\";\n{tags}}}\n",
         quoted(&format!("{directory}/robots.txt")),
         rules.robots_cache
     );
     text
 }
 
-fn location(name: &str, answer: &ExportedAnswer) -> String {
+fn location(name: &str, answer: &ExportedAnswer, tags: &str) -> String {
     let mut text = format!(
         "location = /_crawlgate/{name} {{\n    internal;\n    default_type \"text/plain; charset=utf-8\";\n    \
-         add_header Cache-Control no-store always;\n"
+         add_header Cache-Control no-store always;\n{tags}"
     );
     if let Some(seconds) = answer.retry_after {
         let _ = writeln!(text, "    add_header Retry-After {seconds} always;");

@@ -14,6 +14,16 @@ const PAUSED: &str = "The site is not to be fetched for the moment.\n";
 /// Shorter tokens stand in the user agents of too many people.
 const SHORTEST_TOKEN: usize = 3;
 
+/// How lists of crawlers and paths are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A line for each crawler and each path, in the order in which they count.
+    Plain,
+    /// As few regular expressions as there can be. Where a user agent has the markers of two classes, the class that
+    /// stands first counts.
+    Compact,
+}
+
 /// What a configuration can say.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -129,7 +139,7 @@ impl Rules {
     }
 
     fn add<'a>(&mut self, site: &Site, claim: CrawlerRules, markers: impl Iterator<Item = &'a str>, is_tool: bool) {
-        let is_held = claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
+        let is_held = claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
         let list = match claim.binding {
             Binding::Group(group) if is_held => self.list(site, usize::from(group)),
             _ => None,

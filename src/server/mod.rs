@@ -3,6 +3,7 @@
 //! of them is given only what it needs.
 
 mod background;
+mod decision_listeners;
 mod descriptors;
 mod identity;
 mod origin_robots;
@@ -14,11 +15,12 @@ mod stop;
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::clock::ClockError;
 use crate::edge::{self, Certificates, TlsError};
-use crate::settings::Settings;
+use crate::settings::{DecisionAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::time::Timestamp;
 use background::Background;
+use decision_listeners::DecisionListeners;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
 use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
@@ -36,7 +38,7 @@ pub struct Bound {
     /// In the order of the settings: whether it speaks TLS, and its address.
     pub listen: Vec<(bool, SocketAddr)>,
     /// Where proxies ask for decisions.
-    pub decisions: Vec<SocketAddr>,
+    pub decisions: Vec<DecisionAddress>,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
 }
@@ -119,16 +121,16 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
     let listen = settings.listen.iter().zip(listen).map(|(said, address)| (said.tls.is_some(), address)).collect();
     let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen);
-    let decisions: Vec<_> = decisions.map(|address| bind(*address)).collect::<Result<_, _>>()?;
-    let (asked, decisions): (Vec<_>, Vec<_>) = decisions.into_iter().unzip();
+    let decisions = DecisionListeners::bind(decisions)?;
     let (admin, admin_address) = settings.admin.map(bind).transpose()?.unzip();
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
-    let bound = Bound { listen, decisions, admin: admin_address };
+    let bound = Bound { listen, decisions: decisions.bound.clone(), admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
     origin_robots::start(robots, rooms.judge.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
-    let listeners = Listeners { proxy: listeners.into_iter().zip(tls).collect(), decisions: asked };
+    let sockets = decisions.paths();
+    let listeners = Listeners { proxy: listeners.into_iter().zip(tls).collect(), decisions };
     let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
@@ -146,7 +148,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         tracing::info!("listening on {url}");
     }
     for address in &bound.decisions {
-        tracing::info!("decisions on http://{address}");
+        tracing::info!("decisions on {address}");
     }
     announce(&bound);
     server.run();
@@ -154,6 +156,10 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     rooms.close();
     if let Some(control) = control {
         control.remove();
+    }
+    for path in sockets {
+        // It may be gone, or belong to the next crawlgate.
+        let _ = std::fs::remove_file(path);
     }
     Ok(())
 }

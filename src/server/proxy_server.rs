@@ -1,6 +1,7 @@
 //! Pingora's server: the gateway on its listeners, the admin listener, and the resolver of upstream names. The main type
 //! is [`ProxyServer`]. Must not know where its parts come from.
 
+use super::decision_listeners::DecisionListeners;
 use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
@@ -29,7 +30,7 @@ pub struct Listeners {
     /// In the order of the settings.
     pub proxy: Vec<(TcpListener, Option<TlsListener>)>,
     /// Of the decision service.
-    pub decisions: Vec<TcpListener>,
+    pub decisions: DecisionListeners,
 }
 
 /// The assembled server, which does not run yet.
@@ -50,7 +51,11 @@ impl ProxyServer {
         let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
         let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers.clone())));
         let mut served = doors(settings, listeners.proxy, &edge);
-        served.extend(decision_doors(settings, rooms, listeners.decisions, answers));
+        let mut sockets = Vec::new();
+        if let Some(door) = decision_door(settings, rooms, answers) {
+            served.extend(listeners.decisions.tcp.into_iter().map(|listener| (listener, door.clone())));
+            sockets.extend(listeners.decisions.unix.into_iter().map(|listener| (listener, door.clone())));
+        }
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
         let metrics = rooms.judge.metrics.clone();
@@ -59,6 +64,7 @@ impl ProxyServer {
         let serving = server.add_service(Listening {
             name: "proxy",
             listeners: served,
+            sockets,
             threads,
             stop: Some(closed),
             open: open.clone(),
@@ -86,6 +92,7 @@ impl ProxyServer {
         self.server.add_service(Listening {
             name: "admin",
             listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],
+            sockets: Vec::new(),
             threads: 1,
             stop: None,
             open: Arc::default(),
@@ -134,13 +141,8 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
 }
 
 /// The decision service behind its listeners: the edge reads requests, and every one is answered.
-fn decision_doors(
-    settings: &Settings,
-    rooms: &Rooms,
-    listeners: Vec<TcpListener>,
-    answers: Arc<Answers>,
-) -> Vec<(TcpListener, Arc<dyn Serve>)> {
-    let Some(said) = &settings.decisions else { return Vec::new() };
+fn decision_door(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Option<Arc<dyn Serve>> {
+    let said = settings.decisions.as_ref()?;
     let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
     let decisions = Arc::new(Decisions::new(rooms.judge.clone(), answers.clone(), speakers));
     let desk = Desk {
@@ -150,8 +152,7 @@ fn decision_doors(
         ..desk(settings, rooms, answers)
     };
     let edge = Arc::new(Edge::new(decisions, desk));
-    let door = || Arc::new(Door { edge: edge.clone(), tls: None, proxy_protocol: false, redirect: None });
-    listeners.into_iter().map(|listener| (listener, door() as Arc<dyn Serve>)).collect()
+    Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 
 fn proxy(

@@ -14,7 +14,7 @@ use crate::judge::Judge;
 use crate::ledger::{Behaviours, Ledger, Traps};
 use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
-use crate::settings::{AccessDestination, Settings};
+use crate::settings::{AccessDestination, DecisionAddress, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events, Metrics};
@@ -119,7 +119,10 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
         .listen
         .iter()
         .map(|listener| &listener.address)
-        .chain(settings.decisions.iter().flat_map(|decisions| &decisions.listen))
+        .chain(settings.decisions.iter().flat_map(|decisions| &decisions.listen).filter_map(|address| match address {
+            DecisionAddress::Tcp(address) => Some(address),
+            DecisionAddress::Unix(_) => None,
+        }))
         .chain(&settings.admin)
         .find(|address| !address.ip().is_loopback());
     match public {

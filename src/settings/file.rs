@@ -1,8 +1,8 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, DecisionSettings, EventDestination, EventSettings, IdentitySettings, Limits,
-    ListenSettings, Logs, OriginSettings, Settings,
+    AccessDestination, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
+    IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -58,6 +58,12 @@ impl SettingsFile {
         }
         for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
             place(path);
+        }
+        let decisions = self.decisions.iter_mut().flatten().flat_map(|decisions| &mut decisions.listen);
+        for address in decisions {
+            if let DecisionAddress::Unix(path) = address {
+                place(path);
+            }
         }
         if let Some(identity) = &mut self.identity {
             identity.relative_to(directory);

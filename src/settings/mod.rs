@@ -11,7 +11,7 @@ mod limits;
 mod listen;
 
 pub use address::{ServerAddressError, ServerAddressMistake};
-pub use decisions::DecisionSettings;
+pub use decisions::{DecisionAddress, DecisionSettings};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};

@@ -19,7 +19,7 @@ robots:
 indexing:
   - { types: [application/pdf], tag: [noindex, noarchive] }
   - { types: ["image/*"], tag: noimageindex }
-  - { paths: [/drafts/], tag: { "*": noindex, googlebot: nofollow } }
+  - { paths: [/drafts/], tags: { "*": noindex, googlebot: nofollow } }
 enforcement: { mode: enforce }
 "#;
 
@@ -62,7 +62,7 @@ fn nginx_protocol_refuses_with_403_and_gives_the_answer_when_asked_again() {
     assert!(answer.text().contains("Rule:  Disallow: /\nGroup: GPTBot\n"), "{}", answer.text());
     // One request, counted once.
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="violation",site="site"}"#,
+        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="unproven",site="site"}"#,
         1.0,
     );
 }
@@ -109,7 +109,7 @@ fn robots_txt_is_served_and_recorded() {
     let etag = robots.field("etag").expect("an ETag");
     let again = gate.get(HOST, "/robots.txt", &format!("{fields}If-None-Match: {etag}\r\n"));
     assert_eq!(again.status, 304);
-    gate.wait_for_metric(r#"crawlgate_robots_txt_requests_total{crawler="gptbot",site="site",status="200"}"#, 1.0);
+    gate.wait_for_metric(r#"crawlgate_robots_txt_total{crawler="gptbot",site="site",status="200"}"#, 1.0);
     // The service asks no origin: it has none.
     assert_eq!(gate.get(HOST, "/page", &fields).status, 404);
 }
@@ -180,7 +180,7 @@ fn service_runs_beside_a_proxy_with_the_same_policies() {
     ));
     assert_eq!(service.response("GET").status, 403);
     gate.wait_for_metric(
-        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="violation",site="site"}"#,
+        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="unproven",site="site"}"#,
         2.0,
     );
 }
@@ -200,4 +200,27 @@ fn crawl_delay_counts_each_request_once() {
     let again = gate.get(HOST, "/decide/answer", &format!("{robots}X-Original-URI: /page\r\n"));
     assert_eq!(again.status, 429);
     assert!(again.field("retry-after").is_some());
+}
+
+#[test]
+fn socket_in_the_file_system_is_answered_and_removed_at_the_end() {
+    use std::io::{Read, Write};
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("decide.sock");
+    // As a crashed process would leave it.
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket"));
+    let settings = format!("decisions: [127.0.0.1:0, 'unix:{}']", path.display());
+    let mut gate = Setup::deciding().with_origins(&settings).policy("site", POLICY).start();
+    let mut stream = std::os::unix::net::UnixStream::connect(&path).expect("a connection");
+    let question = format!(
+        "GET /decide/envoy/page HTTP/1.1\r\nHost: {HOST}\r\nUser-Agent: {GPTBOT}\r\nX-Forwarded-For: 198.51.100.1\r\n\
+         Connection: close\r\n\r\n"
+    );
+    stream.write_all(question.as_bytes()).expect("a question");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+    gate.signal("TERM");
+    assert!(gate.ended().success());
+    assert!(!path.exists());
 }

@@ -1,10 +1,9 @@
 //! `decisions` decoded.
 
-use super::super::DecisionSettings;
-use super::{address, or_off};
+use super::super::{DecisionAddress, DecisionSettings};
+use super::or_off;
 use crate::crawlers::read_networks;
 use crate::yaml::{Decoder, Node, Value};
-use std::net::SocketAddr;
 
 /// `off`, an address, a list of them, or a map with `listen` and `trusted`.
 pub(super) fn decisions(node: &Node, decoder: &mut Decoder<'_>) -> Option<Option<DecisionSettings>> {
@@ -26,10 +25,13 @@ pub(super) fn decisions(node: &Node, decoder: &mut Decoder<'_>) -> Option<Option
     Some(Some(settings))
 }
 
-fn addresses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<SocketAddr> {
+fn addresses(node: &Node, decoder: &mut Decoder<'_>) -> Vec<DecisionAddress> {
     let mut found = Vec::new();
     for item in decoder.one_or_many(node, "an address and port, like 127.0.0.1:9180") {
-        found.extend(address(item, decoder));
+        let text = decoder.text(item, "an address and port, or `unix:` and a path");
+        found.extend(text.and_then(|text| {
+            text.parse().map_err(|error| decoder.error("bad-address", item.span, format!("{error}"))).ok()
+        }));
     }
     found
 }

@@ -217,6 +217,8 @@ impl Setup {
                 listening.push(said.trim().parse().expect("an address"));
             } else if let Some(said) = line.strip_prefix("decisions on http://") {
                 decisions.push(said.trim().parse().expect("an address"));
+            } else if line.starts_with("decisions on unix:") {
+                // The test knows where it is.
             } else if let Some(said) = line.strip_prefix("admin on http://") {
                 admin = Some(said.trim().parse().expect("an address"));
             }
