@@ -35,7 +35,11 @@ pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {
 /// The content type of a response, which should be one. Of several lines each crawler and browser takes another one:
 /// they are joined, as lines of one field are (RFC 9110 section 5.3).
 pub fn content_types(headers: &HeaderMap) -> Option<Cow<'_, [u8]>> {
-    let mut lines = headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    joined(headers.get_all(header::CONTENT_TYPE).iter().map(HeaderValue::as_bytes))
+}
+
+/// Lines of one field as one line.
+pub fn joined<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let first = Cow::Borrowed(lines.next()?);
     Some(lines.fold(first, |joined, line| Cow::Owned([&joined, b", ".as_slice(), line].concat())))
 }

@@ -15,7 +15,10 @@
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
 //! | 7 | [`decisions`] | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
 //! | 7 | [`audit`] | access logs in, compliance report out |
+//! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket |
+//! | 7 | [`middleware`] | the gate in an application: a tower layer |
+//! | 6 | [`upkeep`] | what keeps a judge up to date beside the requests: opening, reloads, planned changes, gauges |
 //! | 6 | [`answers`] | a decision turned into a complete answer: robots.txt, refusal, slow-down, pause, licence, TDMRep, errors |
 //! | 6 | [`forwarding`] | what is written into a request on its way to the origin and into a response on its way back |
 //! | 5 | [`judge`] | the one sequence of a request: claim, identity, cached versions, behaviour, decision; and the recording of its outcome |
@@ -88,6 +91,8 @@ pub mod clock;
 #[cfg(feature = "proxy")]
 pub mod decisions;
 #[cfg(feature = "proxy")]
+pub mod diff;
+#[cfg(feature = "proxy")]
 pub mod edge;
 #[cfg(feature = "proxy")]
 pub mod export;
@@ -105,6 +110,8 @@ pub mod identity;
 pub mod judge;
 #[cfg(feature = "gate")]
 pub mod ledger;
+#[cfg(feature = "tower")]
+pub mod middleware;
 #[cfg(feature = "proxy")]
 pub mod origin;
 #[cfg(feature = "proxy")]
@@ -117,3 +124,5 @@ pub mod sites;
 pub mod state;
 #[cfg(feature = "gate")]
 pub mod telemetry;
+#[cfg(feature = "gate")]
+pub mod upkeep;

@@ -4,20 +4,22 @@ use super::status::{self, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::judge::{Judge, RequestFacts};
-use crate::ledger::{EVERY_SITE, ListHealth, Mark};
+use crate::ledger::{ListHealth, Mark};
 use crate::origin::Origins;
-use crate::policy::retire::RetireStage;
-use crate::sites::{Outcome, PauseError, PauseRequest, ReloadReport, RetireStatus, Status};
-use crate::telemetry::{ListGauges, SiteGauges};
+use crate::sites::{PauseError, PauseRequest, ReloadReport};
+use crate::telemetry::{CertificateStatus, ListGauges};
 use crate::time::Timestamp;
+use crate::upkeep::Upkeep;
 use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
+
+/// Says how the certificates of the listeners are at a moment.
+pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
@@ -26,36 +28,28 @@ pub struct Operations {
     origins: Arc<Origins>,
     ready: AtomicBool,
     started: Instant,
-    /// What was said last of each site's file and of the directory: it is not said again every half minute.
-    told: Mutex<BTreeMap<String, Vec<String>>>,
-    /// One reload at a time, with all that follows from it.
-    reloading: Mutex<()>,
+    upkeep: Arc<Upkeep>,
     /// Updates the published lists, where this crawlgate does.
     lists: OnceLock<UpdateHandle>,
+    /// Says how the certificates of the listeners are, where there are any.
+    certificates: OnceLock<CertificatesSource>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
 
 impl Operations {
     /// Sets the gauges of the sites that are there.
-    pub fn new(judge: Arc<Judge>, origins: Arc<Origins>) -> Arc<Operations> {
+    pub fn new(upkeep: Arc<Upkeep>, origins: Arc<Origins>) -> Arc<Operations> {
         let operations = Operations {
-            judge,
+            judge: upkeep.judge.clone(),
             origins,
+            upkeep,
             ready: AtomicBool::new(false),
             started: Instant::now(),
-            told: Mutex::default(),
-            reloading: Mutex::default(),
             lists: OnceLock::new(),
+            certificates: OnceLock::new(),
             warned: Mutex::default(),
         };
-        for site in operations.sites().sites {
-            // What is refused was said by the start itself.
-            if site.reload_ok && !site.findings.is_empty() {
-                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
-            }
-            operations.is_news(&site.site, &site.findings);
-        }
         operations.refresh();
         Arc::new(operations)
     }
@@ -63,6 +57,11 @@ impl Operations {
     /// Says how published lists are updated. Once.
     pub fn set_lists(&self, lists: UpdateHandle) {
         let _ = self.lists.set(lists);
+    }
+
+    /// Says where the state of the certificates is read. Once.
+    pub fn set_certificates(&self, source: CertificatesSource) {
+        let _ = self.certificates.set(source);
     }
 
     /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
@@ -84,60 +83,14 @@ impl Operations {
 
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
-        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = self.judge.sites.reload(self.now());
-        self.judge.ledger.settle(&self.judge.sites.snapshot(), self.now());
-        for site in &report.sites {
-            let (name, findings) = (&site.site, &site.findings);
-            let news = self.is_news(name, findings);
-            match site.outcome {
-                Outcome::Added | Outcome::Replaced if findings.is_empty() => {
-                    tracing::info!(site = %name, outcome = ?site.outcome, "policy");
-                }
-                Outcome::Added | Outcome::Replaced => {
-                    tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
-                }
-                Outcome::Removed => tracing::info!(site = %name, "the policy file was removed"),
-                Outcome::Kept if news => {
-                    tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy stays in force");
-                }
-                Outcome::Refused if news => {
-                    tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
-                }
-                Outcome::Unchanged | Outcome::Kept | Outcome::Refused => {}
-            }
-        }
-        let problem: Vec<String> = report.problem.iter().cloned().collect();
-        if self.is_news("", &problem) && !problem.is_empty() {
-            tracing::error!(?problem, "the policies were not reloaded; the present ones stay in force");
-        }
+        let report = self.upkeep.reload();
         self.refresh();
         report
     }
 
     /// Brings what goes by the clock up to date; returns for how long that is known to hold.
     pub fn keep_time(&self) -> Option<Duration> {
-        let now = self.judge.clock.now();
-        let switched = self.judge.sites.keep_time(now.into());
-        for site in &switched {
-            tracing::info!(%site, "retired paths reached their next stage");
-        }
-        if !switched.is_empty() {
-            self.refresh();
-        }
-        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.judge.sites.next_switch()?.0).ok()?);
-        // An overdue switch has failed. Trying it again at once would fail again.
-        next.duration_since(now).ok()
-    }
-
-    /// Whether something else is to be said than the last time. No site has an empty name.
-    fn is_news(&self, site: &str, findings: &[String]) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match findings {
-            [] => told.remove(site),
-            findings => told.insert(site.to_owned(), findings.to_vec()),
-        };
-        before.as_deref().unwrap_or_default() != findings
+        self.upkeep.keep_time()
     }
 
     /// Pauses.
@@ -170,7 +123,9 @@ impl Operations {
     /// How the running crawlgate does.
     pub fn status(&self) -> InstanceStatus {
         let lived = self.moment().lived;
-        InstanceStatus::new(self.sites(), self.origins.status(lived), self.judge.traffic.status(lived))
+        let certificates = self.certificates.get().map(|of| of(self.now())).unwrap_or_default();
+        let (sites, origins) = (self.upkeep.status(), self.origins.status(lived));
+        InstanceStatus::new(sites, origins, self.judge.traffic.status(lived), certificates)
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
@@ -184,26 +139,9 @@ impl Operations {
         }
     }
 
-    fn sites(&self) -> Status {
-        let mut status = self.judge.sites.status(self.now());
-        status.warnings.extend(self.judge.events.problem());
-        for list in self.list_health().into_iter().filter(|list| list.suspended) {
-            if list.site == EVERY_SITE {
-                status.warnings.push(format!(
-                    "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
-                     request an impostor's by it",
-                    list.crawler
-                ));
-            } else if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
-                site.suspended.push(list.crawler);
-            }
-        }
-        status
-    }
-
     /// How it stands with the lists of networks that had anything to say.
     pub(super) fn list_health(&self) -> Vec<ListHealth> {
-        self.judge.ledger.list_health(self.now())
+        self.upkeep.list_health()
     }
 
     /// Now, by both measures.
@@ -257,31 +195,13 @@ impl Operations {
         for kind in ProblemKind::ALL {
             self.judge.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
         }
-        self.judge.metrics.trapped(self.judge.behaviours.traps.in_force(self.moment().lived));
-        self.judge.metrics.events(self.judge.events.left_out(), self.judge.events.dropped());
+        self.upkeep.set_gauges(&status);
         self.refresh_proofs();
-        let list_health = self.list_health().into_iter();
-        let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
-        self.judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let origins = status.sites.iter().filter_map(|site| {
             let robots = site.origin_robots.as_ref()?;
             Some((site.site.clone(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
         });
         self.judge.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
-        let sites: Vec<SiteGauges> = status
-            .sites
-            .into_iter()
-            .map(|site| SiteGauges {
-                paused: site.paused_until.is_some(),
-                site: site.site,
-                version: site.version,
-                indexable: site.indexable,
-                front_page_seen: site.front_page_seen.map(|seen| seen.0),
-                retire: RetireStage::ALL.map(|stage| (stage.name(), paths_at(&site.retire, stage))),
-                reload_success: site.reload_ok,
-            })
-            .collect();
-        self.judge.metrics.set_sites(&sites, status.last_reload.0);
     }
 }
 
@@ -296,11 +216,6 @@ impl Operations {
         metrics.set_lists(&lists.collect::<Vec<_>>());
         metrics.set_reverse_dns(proofs.names.len(), proofs.left_out());
     }
-}
-
-/// How many paths are at a stage; of a staging site none is at any.
-fn paths_at(retire: &[RetireStatus], stage: RetireStage) -> usize {
-    retire.iter().filter(|retired| retired.stage == stage && !retired.staging).count()
 }
 
 /// A question about a request, to the running crawlgate.

@@ -40,8 +40,9 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,
+        kept_addresses: AddressDetail::Full,
     });
-    Operations::new(judge, Arc::new(Origins::new(&[])))
+    Operations::new(crate::upkeep::Upkeep::new(judge), Arc::new(Origins::new(&[])))
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::tags::with_tags;
 use crate::crawlers::Claim;
 use crate::policy::Snapshot;
 use crate::policy::site::{self, RobotsTxtAnswer, ServedFile, SiteEntry};
-use crate::verdict::{Action, Kind};
+use crate::verdict::{Action, Decision, Kind};
 use arc_swap::ArcSwap;
 use http::Method;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 /// The longest Retry-After while the origin's own file is awaited: crawlers that hear 503 stay away and come again (RFC
 /// 9309 section 2.3.1.4).
 const AWAITED_RETRY: u32 = 60;
-/// Refusals that are kept; beyond, each is made anew.
+/// Refusals that are kept; beyond, all are forgotten and made anew when they are asked for.
 const MAX_REFUSALS: usize = 4_096;
 
 /// The answers that crawlgate makes itself. Doors share one.
@@ -48,15 +48,23 @@ struct SiteFiles {
     tdmrep: OnceLock<FileAnswers>,
 }
 
-/// Everything that a refusal depends on which is not told how long to wait.
+/// Everything that a refusal depends on.
 #[derive(PartialEq, Eq, Hash)]
 struct RefusalKey {
     site: usize,
-    answer: u16,
+    what: Refused,
     claim: Claim,
-    rule: Option<(u16, Option<u32>)>,
-    kind: Kind,
     form: Form,
+}
+
+/// What is refused.
+#[derive(PartialEq, Eq, Hash)]
+enum Refused {
+    /// A request against the rules: the place of the policy's answer, the rule, the kind, and how long to wait where that
+    /// is no part of the policy.
+    Crawler { answer: u16, rule: Option<(u16, Option<u32>)>, kind: Kind, retry_after: Option<u32> },
+    /// Every request, for so many seconds.
+    Paused { retry_after: u32 },
 }
 
 impl Answers {
@@ -66,7 +74,7 @@ impl Answers {
         let answer = match decision.action {
             Action::Pass => return None,
             Action::RobotsTxt => self.robots_txt(ruling, asked),
-            Action::Pause { retry_after } => refusal::paused(retry_after, ruling, form(asked.headers)),
+            Action::Pause { retry_after } => self.paused(retry_after, ruling, form(asked.headers)),
             Action::License { status } => refusal::unlicensed(status, ruling, form(asked.headers)),
             Action::TdmRep => self.tdmrep(ruling, entry.site.signals.tdmrep()?, asked),
             Action::Block(answer) | Action::Slow { answer, .. } => {
@@ -105,27 +113,36 @@ impl Answers {
     }
 
     fn refused(&self, place: u16, answer: &site::Answer, ruling: &Ruling<'_>, form: Form) -> Answer {
-        let decision = ruling.decision;
-        if !matches!(decision.action, Action::Block(_)) {
-            return refusal::refused(answer, ruling, form);
-        }
-        let key = RefusalKey {
-            site: decision.site,
+        let Decision { action, rule, .. } = *ruling.decision;
+        let what = Refused::Crawler {
             answer: place,
-            claim: decision.claim,
-            rule: decision.rule.map(|rule| (rule.group, rule.rule)),
-            kind: refusal::kind(decision),
-            form,
+            rule: rule.map(|rule| (rule.group, rule.rule)),
+            kind: refusal::kind(ruling.decision),
+            retry_after: match action {
+                Action::Slow { retry_after, .. } => Some(retry_after),
+                _ => None,
+            },
         };
+        self.kept(what, ruling, form, || refusal::refused(answer, ruling, form))
+    }
+
+    fn paused(&self, retry_after: u32, ruling: &Ruling<'_>, form: Form) -> Answer {
+        self.kept(Refused::Paused { retry_after }, ruling, form, || refusal::paused(retry_after, ruling, form))
+    }
+
+    /// A refusal that was made before, or that is made and kept.
+    fn kept(&self, what: Refused, ruling: &Ruling<'_>, form: Form, make: impl FnOnce() -> Answer) -> Answer {
+        let key = RefusalKey { site: ruling.decision.site, what, claim: ruling.decision.claim, form };
         let prepared = self.prepared(ruling.snapshot);
         if let Some(kept) = prepared.refusals.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return kept.clone();
         }
-        let made = refusal::refused(answer, ruling, form);
+        let made = make();
         let mut refusals = prepared.refusals.write().unwrap_or_else(PoisonError::into_inner);
-        if refusals.len() < MAX_REFUSALS {
-            refusals.insert(key, made.clone());
+        if refusals.len() >= MAX_REFUSALS {
+            refusals.clear();
         }
+        refusals.insert(key, made.clone());
         made
     }
 

@@ -265,15 +265,20 @@ fn prepared_refusals_belong_to_their_snapshot() {
 fn slow_down_and_pause_say_when_to_come_back() {
     let world = World::of(POLICY);
     let mut decision = world.decision("/");
-    for (action, status, seconds) in
-        [(Action::Pause { retry_after: 1800 }, 503, "1800"), (Action::Slow { answer: 0, retry_after: 7 }, 403, "7")]
-    {
+    for (action, status, seconds) in [
+        (Action::Pause { retry_after: 1800 }, 503, "1800"),
+        (Action::Pause { retry_after: 1799 }, 503, "1799"),
+        (Action::Slow { answer: 0, retry_after: 7 }, 403, "7"),
+        (Action::Slow { answer: 0, retry_after: 6 }, 403, "6"),
+    ] {
         decision.action = action;
         let answer = world.answer_to(&decision, &Method::GET, &accept("application/json"));
         let json: serde_json::Value = serde_json::from_slice(answer.body()).unwrap();
         assert_eq!((answer.status().as_u16(), value(&answer, Field::RetryAfter)), (status, seconds));
         assert_eq!(json["retry_after"].to_string(), seconds);
         assert!(octets(&answer).contains(&format!("\r\nRetry-After: {seconds}\r\n")));
+        let again = world.answer_to(&decision, &Method::GET, &accept("application/json"));
+        assert_eq!(again.body().as_ptr(), answer.body().as_ptr(), "prepared and sent again");
     }
 }
 

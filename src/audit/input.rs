@@ -49,6 +49,19 @@ impl Input {
     }
 }
 
+/// Reads the lines of a log, one after another.
+///
+/// # Errors
+/// The log cannot be read to its end.
+pub fn each_line(input: &Input, mut line: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut opened = input.open(Arc::default())?;
+    while let Some(chunk) = opened.chunk() {
+        let chunk = chunk.strip_suffix(b"\n").unwrap_or(&chunk);
+        chunk.split(|octet| *octet == b'\n').for_each(|text| line(text.strip_suffix(b"\r").unwrap_or(text)));
+    }
+    opened.damage.map_or(Ok(()), Err)
+}
+
 /// A reader that counts.
 struct Counting {
     source: Box<dyn Read>,

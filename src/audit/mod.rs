@@ -13,7 +13,7 @@ mod table;
 mod tally;
 mod worker;
 
-pub use input::Input;
+pub use input::{Input, each_line};
 pub use page::page;
 pub use pool::{AuditError, Options, Progress, audit};
 pub use report::Report;

@@ -103,11 +103,11 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
     if found > 0 { Err(Failure::Findings) } else { Ok(()) }
 }
 
-fn input(log: &std::path::Path) -> Input {
+pub(super) fn input(log: &std::path::Path) -> Input {
     if log.as_os_str() == "-" { Input::Stdin } else { Input::File(log.to_owned()) }
 }
 
-fn format(format: Option<&str>) -> Result<LineFormat, Failure> {
+pub(super) fn format(format: Option<&str>) -> Result<LineFormat, Failure> {
     match format {
         None => Ok(LineFormat::Detect),
         Some(format) => match FormatString::parse(format) {

@@ -84,6 +84,11 @@ fn examples(command: &str) -> &'static [&'static str] {
             "crawlgate audit --robots robots.txt access.log access.log.1.gz",
             "crawlgate audit --policies policies --html report.html access.log",
         ],
+        "diff" => &[
+            "crawlgate diff old.txt robots.txt",
+            "crawlgate diff ../main/policies policies --markdown",
+            "crawlgate diff robots.txt policies/shop.yaml --log access.log",
+        ],
         "crawlers" => &["crawlgate crawlers --purpose training", "crawlgate crawlers GPTBot"],
         "pause" => &["crawlgate pause --site shop --for 2h --retry-after 30m", "crawlgate pause --everyone --for 10m"],
         "resume" => &["crawlgate resume --site shop"],

@@ -11,6 +11,7 @@ mod crawler_proof;
 mod crawlers;
 mod decide;
 mod demo;
+mod diff;
 mod explain;
 mod export;
 mod import;
@@ -54,6 +55,7 @@ enum Command {
     Import(import::Arguments),
     Export(export::Arguments),
     Audit(audit::Arguments),
+    Diff(diff::Arguments),
     Crawlers(crawlers::Arguments),
     Pause(pause::Arguments),
     Resume(resume::Arguments),
@@ -116,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::Import(arguments) => import::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
+        Command::Diff(arguments) => diff::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),
         Command::Pause(arguments) => pause::run(arguments),
         Command::Resume(arguments) => resume::run(arguments),

@@ -10,16 +10,9 @@ use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
 use super::shape::{Shapes, ends_like_tool, is_plain_browser, tool_names};
 use super::words::WordIndex;
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 /// Longer user agents are read up to here: they are garbage, and must not cost more.
 const MAX_READ: usize = 4_096;
-
-/// Shorter tokens of a policy are never looked for: two letters stand in the strings of too many people.
-const MIN_TOKEN: usize = 3;
-
-/// Up to this many bytes of tokens a site has the faster automaton; it takes about 256 bytes a byte.
-const MAX_FAST_TOKENS: usize = 128;
 
 /// One marker of one record.
 #[derive(Debug)]
@@ -167,7 +160,8 @@ fn preview_of_messages(text: &[u8], messages: [Option<usize>; 2]) -> Option<usiz
 }
 
 /// What a site's policy adds to the markers of the registry, ready to be found in user agents: tokens that the registry
-/// does not know, and other markers of crawlers that it does.
+/// does not know, and other markers of crawlers that it does. Tokens of one or two letters are never looked for: they
+/// stand in the strings of too many people.
 #[derive(Clone, Debug, Default)]
 pub struct SiteMarkers {
     tokens: Vec<String>,
@@ -175,7 +169,7 @@ pub struct SiteMarkers {
     claims: Vec<Claim>,
     /// Tokens of this index and later ones are of the origin's file, which is not checked.
     unchecked: usize,
-    automaton: Option<AhoCorasick>,
+    index: Option<WordIndex>,
 }
 
 impl SiteMarkers {
@@ -189,12 +183,8 @@ impl SiteMarkers {
     /// Prepares tokens, and markers that mean one of them or a crawler of the registry.
     pub fn with_markers(tokens: Vec<String>, markers: Vec<(String, Claim)>) -> SiteMarkers {
         let (markers, claims): (Vec<String>, Vec<Claim>) = markers.into_iter().unzip();
-        let bytes = markers.iter().map(String::len).fold(0, usize::saturating_add);
-        let kind = if bytes <= MAX_FAST_TOKENS { AhoCorasickKind::DFA } else { AhoCorasickKind::ContiguousNFA };
-        let automaton = (!markers.is_empty())
-            .then(|| AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(kind)).build(&markers).ok())
-            .flatten();
-        SiteMarkers { unchecked: tokens.len(), tokens, claims, automaton }
+        let index = (!markers.is_empty()).then(|| WordIndex::new(markers.iter().map(String::as_bytes)));
+        SiteMarkers { unchecked: tokens.len(), tokens, claims, index }
     }
 
     /// The same, of which only the first so many tokens are the owner's word. The others may be names of browsers and
@@ -214,25 +204,23 @@ impl SiteMarkers {
         let mut best: Option<(Claim, usize)> = None;
         // Found when first asked for: few strings have a token.
         let mut is_person = None;
-        for found in self.automaton.as_ref()?.find_overlapping_iter(text) {
-            let (start, end) = (found.start(), found.end());
+        let on_marker = |place: u16, start: usize, end: usize| {
             let length = end - start;
-            if length < MIN_TOKEN || best.is_some_and(|(_, longest)| longest >= length) {
-                continue;
-            }
-            if stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
-                && let Some(claim) = self.claims.get(found.pattern().as_usize())
+            let Some(claim) = self.claims.get(usize::from(place)) else { return };
+            if best.is_some_and(|(_, longest)| longest >= length)
+                || !stands_alone(text, start, end, is_token_byte(text[start]), is_token_byte(text[end - 1]))
             {
-                if matches!(claim, Claim::Token(index) if usize::from(*index) >= self.unchecked)
-                    && !declared::is_called_bot(&text[start..end])
-                    && *is_person
-                        .get_or_insert_with(|| declared::has_shape_of_browser(text) && !declared::says_bot(text))
-                {
-                    continue;
-                }
+                return;
+            }
+            let is_unchecked = matches!(claim, Claim::Token(index) if usize::from(*index) >= self.unchecked)
+                && !declared::is_called_bot(&text[start..end]);
+            if !is_unchecked
+                || !*is_person.get_or_insert_with(|| declared::has_shape_of_browser(text) && !declared::says_bot(text))
+            {
                 best = Some((*claim, length));
             }
-        }
+        };
+        self.index.as_ref()?.find(text, on_marker, |_| {});
         best
     }
 }

@@ -10,22 +10,29 @@ const BEGINS: u8 = 2;
 /// Some marker begins with this octet, wherever it stands: it is no letter and no digit.
 const SIGN: u8 = 4;
 
+/// Bits of a key ([`key_of`]).
+const KEY_BITS: u32 = 15;
+/// An odd number that carries each bit of a key into the upper ones (Knuth's multiplicative hashing).
+const SPREAD: u16 = 0x4E6D;
+
 /// Markers, ready to be found.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WordIndex {
     /// What each octet can be: [`WORD`], [`BEGINS`], [`SIGN`].
     classes: [u8; 256],
-    /// By the key of the first three octets ([`key_of`]): the first entry with that key, or the number of entries if no
-    /// marker begins so.
+    /// By the slot of the first three octets ([`WordIndex::slot_of`]): the first entry of that slot, or the number of
+    /// entries if no marker begins so.
     beginnings: Box<[u16]>,
-    /// In the order of their keys.
+    /// How many bits of a key are no part of its slot.
+    shift: u32,
+    /// In the order of their slots.
     entries: Vec<Entry>,
 }
 
 /// One marker of the index.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
-    key: u16,
+    slot: u16,
     /// Its place in the order given.
     place: u16,
     /// Its first octets, folded by [`fold_eight`]; a shorter marker has fewer than eight.
@@ -42,21 +49,24 @@ impl WordIndex {
         for byte in 0..=u8::MAX {
             classes[usize::from(byte)] = u8::from(super::octets::is_token_byte(byte)) * WORD;
         }
-        let mut index = WordIndex { classes, beginnings: Box::default(), entries: Vec::new() };
+        let markers: Vec<&[u8]> = markers.into_iter().collect();
+        // Eight slots for each marker: few markers share one, and the tokens of a small site take little room.
+        let bits = (8 * markers.len()).next_power_of_two().ilog2().clamp(5, KEY_BITS);
+        let mut index = WordIndex { classes, beginnings: Box::default(), shift: KEY_BITS - bits, entries: Vec::new() };
         for (marker, place) in markers.into_iter().zip(0..u16::MAX) {
             let lower = marker.to_ascii_lowercase().into_boxed_slice();
-            let Some(key) = key_of(&lower) else { continue };
+            let Some(slot) = index.slot_of(&lower) else { continue };
             for first in [lower[0], lower[0].to_ascii_uppercase()] {
                 index.classes[usize::from(first)] |= if first.is_ascii_alphanumeric() { BEGINS } else { SIGN };
             }
             let mask = u64::MAX >> (64 - 8 * lower.len().min(8));
-            index.entries.push(Entry { key, place, eight: fold_eight(&lower) & mask, mask, lower });
+            index.entries.push(Entry { slot, place, eight: fold_eight(&lower) & mask, mask, lower });
         }
-        index.entries.sort_by_key(|entry| (entry.key, entry.place));
+        index.entries.sort_by_key(|entry| (entry.slot, entry.place));
         let none = index.entries.len() as u16;
-        index.beginnings = vec![none; 1 << 15].into_boxed_slice();
+        index.beginnings = vec![none; 1 << bits].into_boxed_slice();
         for (position, entry) in (0..none).zip(&index.entries).rev() {
-            index.beginnings[usize::from(entry.key)] = position;
+            index.beginnings[usize::from(entry.slot)] = position;
         }
         index
     }
@@ -97,13 +107,13 @@ impl WordIndex {
     #[inline(never)]
     fn compare_at(&self, text: &[u8], start: usize, on_marker: &mut impl FnMut(u16, usize, usize)) {
         let rest = &text[start..];
-        let Some(key) = key_of(rest) else { return };
-        let alike = self.entries.get(usize::from(self.beginnings[usize::from(key)])..).unwrap_or_default();
+        let Some(slot) = self.slot_of(rest) else { return };
+        let alike = self.entries.get(usize::from(self.beginnings[usize::from(slot)])..).unwrap_or_default();
         if alike.is_empty() {
             return;
         }
         let eight = fold_eight(rest);
-        for entry in alike.iter().take_while(|entry| entry.key == key) {
+        for entry in alike.iter().take_while(|entry| entry.slot == slot) {
             if eight & entry.mask == entry.eight
                 && rest.get(..entry.lower.len()).is_some_and(|part| part.eq_ignore_ascii_case(&entry.lower))
             {
@@ -112,10 +122,15 @@ impl WordIndex {
         }
     }
 
+    /// Where the markers stand that may begin as a text does.
+    fn slot_of(&self, text: &[u8]) -> Option<u16> {
+        Some((key_of(text)?.wrapping_mul(SPREAD) & ((1 << KEY_BITS) - 1)) >> self.shift)
+    }
+
     /// The most markers that one place of a text has to be compared with.
     #[cfg(test)]
     pub fn most_at_one_place(&self) -> usize {
-        self.entries.chunk_by(|one, other| one.key == other.key).map(<[_]>::len).max().unwrap_or_default()
+        self.entries.chunk_by(|one, other| one.slot == other.slot).map(<[_]>::len).max().unwrap_or_default()
     }
 }
 

@@ -81,20 +81,21 @@ impl<'a> Question<'a> {
             _ => return Err(QuestionError::Unknown),
         };
         let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
-        let names = match protocol {
-            Protocol::ForwardAuth => ("x-forwarded-method", "X-Forwarded-Uri", "x-forwarded-host"),
-            _ => ("x-original-method", "X-Original-URI", "x-original-host"),
+        // What nginx is not told to set would be what its client says: the host is in Host.
+        let (method_field, target_field, host_field) = match protocol {
+            Protocol::ForwardAuth => ("x-forwarded-method", "X-Forwarded-Uri", Some("x-forwarded-host")),
+            _ => ("x-original-method", "X-Original-URI", None),
         };
         let is_direct = own_target.is_some();
         let target = match own_target {
             Some(target) => target,
-            None => field(names.1).ok_or(QuestionError::Missing(names.1))?,
+            None => field(target_field).ok_or(QuestionError::Missing(target_field))?,
         };
         if !matches!(target, [b'/', ..] | b"*") && !target.windows(3).any(|window| window == b"://") {
-            return Err(QuestionError::NoPath(names.1));
+            return Err(QuestionError::NoPath(target_field));
         }
-        let asked_for = field(names.2).filter(|_| !is_direct).unwrap_or(request.host);
-        let method = field(names.0).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
+        let asked_for = host_field.filter(|_| !is_direct).and_then(field).unwrap_or(request.host);
+        let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
         Ok(Question { protocol, method, target, host: asked_for, client: client(request, trusted) })
     }
 
@@ -168,6 +169,7 @@ mod tests {
             ("x-forwarded-uri", "/c"),
             ("x-forwarded-method", "HEAD"),
             ("x-forwarded-host", "shop.example"),
+            ("x-original-host", "forged.example"),
             ("x-forwarded-for", "198.51.100.7"),
         ];
         let client = "198.51.100.7";

@@ -130,7 +130,7 @@ impl Respond for Decisions {
             elapsed: request.started.elapsed(),
             http: request.http,
             referer: request.headers.get(http::header::REFERER).map(HeaderValue::as_bytes),
-            error: None,
+            ..Outcome::default()
         };
         self.judge.record(&question.facts(request), judgement, &outcome);
     }

@@ -134,6 +134,34 @@ impl<S: AsyncWrite + Unpin> Buffered<S> {
     }
 }
 
+impl<S: AsyncWrite + Unpin> Buffered<S> {
+    /// Writes what waits, then octets and others from `written` on, and flushes. Nothing is gathered.
+    pub(super) fn poll_send(
+        &mut self,
+        first: &[u8],
+        second: &[u8],
+        written: &mut usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_waiting(context))?;
+        while *written < first.len() + second.len() {
+            let stream = Pin::new(&mut self.stream);
+            let polled = match (first.get(*written..), second) {
+                (Some(first @ [_, ..]), []) => stream.poll_write(context, first),
+                (Some(first @ [_, ..]), second) => {
+                    stream.poll_write_vectored(context, &[IoSlice::new(first), IoSlice::new(second)])
+                }
+                _ => stream.poll_write(context, &second[*written - first.len()..]),
+            };
+            match ready!(polled)? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => *written += count,
+            }
+        }
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+}
+
 impl<S: AsyncWrite + Unpin> AsyncWrite for Buffered<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();

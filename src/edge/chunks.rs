@@ -35,15 +35,22 @@ pub struct Chunks {
     left: u64,
     digits: u8,
     aside: usize,
+    /// Whether spaces may follow a size, as some origins send them.
+    allows_padding: bool,
 }
 
 impl Default for Chunks {
     fn default() -> Chunks {
-        Chunks { state: State::Size, left: 0, digits: 0, aside: 0 }
+        Chunks { state: State::Size, left: 0, digits: 0, aside: 0, allows_padding: false }
     }
 }
 
 impl Chunks {
+    /// The body of an origin's response: octets that only crawlgate reads.
+    pub fn of_response() -> Chunks {
+        Chunks { allows_padding: true, ..Chunks::default() }
+    }
+
     /// How many of these octets belong to the body.
     ///
     /// # Errors
@@ -51,20 +58,31 @@ impl Chunks {
     pub fn read(&mut self, octets: &[u8]) -> Result<usize, BadChunk> {
         let mut read = 0;
         while read < octets.len() && !self.is_over() {
+            read += self.piece(&octets[read..])?.1;
+        }
+        Ok(read)
+    }
+
+    /// The first piece of data in these octets, which may be empty, and how many octets were read to its end.
+    ///
+    /// # Errors
+    /// The body is not framed as it should be.
+    pub fn piece<'o>(&mut self, octets: &'o [u8]) -> Result<(&'o [u8], usize), BadChunk> {
+        let mut read = 0;
+        while read < octets.len() && !self.is_over() {
             if self.state == State::Data {
-                let rest = octets.len() - read;
-                let count = usize::try_from(self.left).map_or(rest, |left| left.min(rest));
+                let rest = &octets[read..];
+                let count = usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
                 self.left -= count as u64;
-                read += count;
                 if self.left == 0 {
                     self.state = State::DataReturn;
                 }
-                continue;
+                return Ok((&rest[..count], read + count));
             }
             self.state = self.next(octets[read])?;
             read += 1;
         }
-        Ok(read)
+        Ok((&[], read))
     }
 
     /// Whether the body has ended.
@@ -82,6 +100,9 @@ impl Chunks {
             }
             (State::Size | State::Extension, b'\r') if self.digits > 0 => State::SizeEnd,
             (State::Size, b';') if self.digits > 0 => State::Extension,
+            (State::Size, b' ' | b'\t') if self.digits > 0 && self.allows_padding => {
+                self.set_aside(State::Extension)?
+            }
             (State::Extension, b' '..=b'~' | b'\t' | 0x80..) => self.set_aside(State::Extension)?,
             (State::SizeEnd, b'\n') => {
                 self.digits = 0;
@@ -137,6 +158,19 @@ mod tests {
                 assert_eq!(end(&body.as_bytes()[..cut]), Ok(None), "{body:?} until {cut}");
             }
         }
+    }
+
+    #[test]
+    fn data_comes_in_pieces_without_its_frame() {
+        let mut chunks = Chunks::of_response();
+        let (body, mut data, mut read) =
+            (b"3  \r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\nrest".as_slice(), Vec::new(), 0);
+        while !chunks.is_over() {
+            let (piece, count) = chunks.piece(&body[read..]).unwrap();
+            data.push(piece);
+            read += count;
+        }
+        assert_eq!((data.concat().as_slice(), &body[read..]), (b"abcde".as_slice(), b"rest".as_slice()));
     }
 
     #[test]

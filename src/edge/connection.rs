@@ -187,8 +187,23 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
+    /// Writes octets and then others, past what is gathered, and flushes.
+    pub(super) async fn send(&mut self, first: &[u8], second: &[u8]) -> io::Result<()> {
+        let mut written = 0;
+        poll_fn(|context| {
+            let polled = self.stream.poll_send(first, second, &mut written, context);
+            self.watch(polled, context)
+        })
+        .await
+    }
+
+    /// Whether the deadline has passed. If not, the task is woken when it has.
+    pub(super) fn has_deadline_passed(&mut self, context: &mut Context<'_>) -> bool {
+        self.deadline.has_passed(context)
+    }
+
     /// Reads ahead while a request is answered. Ready only when the client is gone: then nothing more of it is waiting.
-    fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_client_gone(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.stream.seen().len() < READ_AHEAD {
             if ready!(self.stream.poll_see(context))? == 0 {
                 return if self.stream.seen().is_empty() { Poll::Ready(Ok(())) } else { Poll::Pending };

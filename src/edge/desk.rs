@@ -3,18 +3,19 @@
 
 use super::challenges::Challenges;
 use super::head::{Fields, MOST_FIELDS, Request, header_map};
+use super::lane::{LaneRequest, fits};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
+use super::visit::Visit;
 use crate::answers::{Answer, Answers, Asked, Field, Respond, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
-use crate::judge::{Judge, Judgement, Outcome, RequestFacts, Unjudged};
+use crate::judge::{Judge, Judgement, Outcome, Unjudged};
 use crate::settings::Limits;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Scratch};
 use http::{HeaderMap, HeaderValue, Method};
 use ipnet::IpNet;
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,21 +38,17 @@ pub struct Desk {
     pub limits: Limits,
     /// Answers every request, in place of the judge and the origin. Then only trusted proxies may connect.
     pub responder: Option<Arc<dyn Respond>>,
-}
-
-/// A request as it is judged and recorded.
-pub struct Visit<'b> {
-    pub request: Request<'b>,
-    pub arrival: Arrival,
-    pub client: Option<IpAddr>,
-    address_may_accuse: bool,
+    /// Whether requests that fit the lane take it.
+    pub has_lane: bool,
 }
 
 /// What becomes of a request.
 pub enum Way {
     /// It is answered here, for this reason.
     Answer(Box<Answer>, Reason),
-    /// It goes to the origin.
+    /// It goes to the origin through the lane.
+    Lane(Box<LaneRequest>),
+    /// It goes to the origin through Pingora.
     Forward(Judgement),
 }
 
@@ -91,7 +88,7 @@ impl Desk {
         self.judge.metrics.request_rejected(mistake.name());
         let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
-        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false };
+        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false, tls: connection.tls };
         (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))
     }
 
@@ -103,6 +100,7 @@ impl Desk {
             arrival: self.arrival(),
             client: peer.address.map(|peer| client_address(peer, forwarded_for, &self.trusted_proxies)),
             address_may_accuse: peer.is_trusted || !request.names_another_client,
+            tls: connection.tls,
             request,
         }
     }
@@ -132,14 +130,29 @@ impl Desk {
         }
         let judgement = SCRATCH.with_borrow_mut(|scratch| self.judge.judge(&visit.facts(), scratch));
         let Some(judged) = judgement.judged().filter(|judged| judged.decision.action != Action::Pass) else {
-            return Way::Forward(judgement);
+            return self.forward(visit, fields, connection, judgement);
         };
         let headers = header_map(fields);
         let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(visit.arrival.arrived));
         match self.answers.answer(&ruling, &Asked { method: &method, headers: &headers }) {
             Some(answer) => Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Judged(judgement)),
-            None => Way::Forward(judgement),
+            None => self.forward(visit, fields, connection, judgement),
         }
+    }
+
+    /// The way of a request to the origin.
+    fn forward(
+        &self,
+        visit: &Visit<'_>,
+        fields: Fields<'_, '_>,
+        connection: &ClientConnection,
+        judgement: Judgement,
+    ) -> Way {
+        if !self.has_lane || !fits(&visit.request, &judgement) {
+            return Way::Forward(judgement);
+        }
+        let now = Timestamp::from(visit.arrival.arrived);
+        Way::Lane(Box::new(LaneRequest::new(&visit.request, fields, connection.peer, judgement, now)))
     }
 
     /// The present, as a request arrives.
@@ -159,6 +172,7 @@ impl Desk {
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
             elapsed: visit.arrival.started.elapsed(),
+            tls: visit.tls,
             http: if request.is_http10 { "1.0" } else { "1.1" },
             referer: request.referer,
             error: match reason {
@@ -171,24 +185,6 @@ impl Desk {
             Reason::Challenged => self.judge.record_unjudged(&visit.facts(), Unjudged::Challenged, &outcome),
             Reason::Redirected => self.judge.record_unjudged(&visit.facts(), Unjudged::Redirected, &outcome),
             Reason::Refused(_) => self.judge.record_unjudged(&visit.facts(), Unjudged::Refused, &outcome),
-        }
-    }
-}
-
-impl Visit<'_> {
-    fn facts(&self) -> RequestFacts<'_> {
-        let request = &self.request;
-        RequestFacts {
-            host: request.host,
-            target: request.target,
-            method: request.method,
-            user_agent: request.user_agent,
-            client: self.client,
-            address_may_accuse: self.address_may_accuse,
-            signature: request.signature.if_present(),
-            has_license_token: request.has_license_token,
-            arrived: self.arrival.arrived,
-            lived: self.arrival.lived,
         }
     }
 }

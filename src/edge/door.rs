@@ -3,6 +3,7 @@
 use super::admission::{Admission, Admitted, Full};
 use super::desk::Desk;
 use super::http2::Http2;
+use super::lane::Lane;
 use super::notices::Notices;
 use super::redirect::Redirect;
 use super::tls::TlsListener;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub struct Edge<A> {
     pub(super) app: Arc<A>,
     pub(super) desk: Desk,
+    pub(super) lane: Option<Lane>,
     pub(super) notices: Notices,
     pub(super) admission: Arc<Admission>,
     pub(super) http2: Http2<A>,
@@ -22,15 +24,16 @@ pub struct Edge<A> {
 }
 
 impl<A> Edge<A> {
-    /// In front of an application: what is not answered at the desk goes there.
-    pub fn new(app: Arc<A>, desk: Desk) -> Edge<A> {
+    /// In front of an application: what is not answered at the desk and does not fit the lane goes there.
+    pub fn new(app: Arc<A>, desk: Desk, lane: Option<Lane>) -> Edge<A> {
         let metrics = desk.judge.metrics.clone();
         Edge {
             http2: Http2::new(app.clone(), &desk.limits),
             admission: Admission::new(desk.limits.connections, desk.limits.connections_per_address),
             notices: Notices::new(metrics.clone()),
             app,
-            desk,
+            desk: Desk { has_lane: lane.is_some(), ..desk },
+            lane,
             metrics,
         }
     }

@@ -51,6 +51,8 @@ pub struct Request<'b> {
     pub has_license_token: bool,
     /// Whether it says that its peer speaks for another client.
     pub names_another_client: bool,
+    /// Whether no field speaks of a body, of another protocol, or of fields that end here.
+    pub is_simple: bool,
 }
 
 /// The field lines of a head.
@@ -126,6 +128,7 @@ impl<'b> Request<'b> {
             signature: SignatureFields::default(),
             has_license_token: false,
             names_another_client: false,
+            is_simple: true,
         }
     }
 
@@ -133,23 +136,35 @@ impl<'b> Request<'b> {
         let (name, value) = (field.name, field.value.trim_ascii());
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
         match name.len() {
-            2 if is("te") => {}
+            2 if is("te") => self.is_simple = false,
             4 if is("host") && seen.host.replace(value).is_some() => return Err(Mistake::BadHost),
-            6 if is("expect") => self.expects = true,
+            6 if is("expect") => (self.expects, self.is_simple) = (true, false),
             9 if is("signature") => first(&mut self.signature.signature, value),
             15 if is("signature-input") => first(&mut self.signature.input, value),
             15 if is("signature-agent") => first(&mut self.signature.agent, value),
             7 if is("referer") => self.referer = self.referer.or(Some(value)),
-            7 if is("upgrade") => self.upgrades = true,
+            7 if is("upgrade") => (self.upgrades, self.is_simple) = (true, false),
+            7 if is("trailer") => self.is_simple = false,
             10 if is("user-agent") => self.user_agent = self.user_agent.or(Some(value)),
             10 if is("connection") => {
                 self.closes |=
                     value.split(|octet| *octet == b',').any(|token| token.trim_ascii().eq_ignore_ascii_case(b"close"));
+                let is_alone = value.eq_ignore_ascii_case(b"close") || value.eq_ignore_ascii_case(b"keep-alive");
+                self.is_simple &= is_alone && !std::mem::replace(&mut seen.connection, true);
             }
             13 if is("authorization") => self.has_license_token |= is_license_token(value),
-            14 if is("content-length") && seen.length.replace(value).is_some() => return Err(Mistake::ContentLength),
-            17 if is("transfer-encoding") && seen.coding.replace(value).is_some() => {
-                return Err(Mistake::TransferEncoding);
+            14 if is("http2-settings") => self.is_simple = false,
+            14 if is("content-length") => {
+                self.is_simple = false;
+                if seen.length.replace(value).is_some() {
+                    return Err(Mistake::ContentLength);
+                }
+            }
+            17 if is("transfer-encoding") => {
+                self.is_simple = false;
+                if seen.coding.replace(value).is_some() {
+                    return Err(Mistake::TransferEncoding);
+                }
             }
             _ => {}
         }
@@ -204,6 +219,7 @@ struct Seen<'b> {
     host: Option<&'b [u8]>,
     length: Option<&'b [u8]>,
     coding: Option<&'b [u8]>,
+    connection: bool,
 }
 
 /// Method, target, and whether it is HTTP/1.0. One space between each, and nothing else.
@@ -281,6 +297,16 @@ pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
         }
     }
     map
+}
+
+/// The fields of a whole head that was read before.
+pub(super) fn fields_of(head: &[u8]) -> HeaderMap {
+    let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+    let line_end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
+    match httparse::parse_headers(&head[line_end..], &mut room) {
+        Ok(httparse::Status::Complete((_, fields))) => header_map(fields),
+        _ => HeaderMap::new(),
+    }
 }
 
 #[cfg(test)]

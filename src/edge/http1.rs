@@ -5,11 +5,14 @@
 //! over. Only the first two end with a stop.
 
 use super::connection::Connection;
-use super::desk::{Desk, Reason, Visit, Way};
+use super::date::with_date;
+use super::desk::{Desk, Reason, Way};
 use super::door::Door;
 use super::head::{Framing, MOST_FIELDS, Request, header_map};
+use super::lane::{After, Exchange};
 use super::mistake::Mistake;
 use super::scan::Scanner;
+use super::visit::Visit;
 use crate::answers::{Answer, Received, Respond};
 use crate::forwarding::{Arrival, JudgedRequest};
 use crate::settings::Limits;
@@ -18,12 +21,11 @@ use http::{HeaderMap, Method};
 use pingora_core::apps::HttpServerApp;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
-use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 /// What is read of a request that is answered without it, while the connection is being closed. A connection that is closed
@@ -122,6 +124,18 @@ where
             let has_more = request.framing != Framing::None || request.expects || request.upgrades;
             let ends = request.closes || has_more || matches!(reason, Reason::Refused(_)) || *stop.borrow();
             answer_here(door, &mut connection, (&visit, answer, &reason), !ends).await.then_some(connection)
+        }
+        Way::Lane(request) => {
+            let Some(lane) = &door.edge.lane else { return None };
+            let exchange = Exchange::new(lane, &desk.judge, &mut connection, &visit, *request);
+            match exchange.run(&head, || *stop.borrow()).await {
+                After::GoesOn => Some(connection),
+                After::Ends => {
+                    linger(&mut connection).await;
+                    None
+                }
+                After::BreaksOff => None,
+            }
         }
         Way::Forward(judgement) => {
             let body = visit.request.framing;
@@ -283,20 +297,4 @@ where
     let (stream, _) = door.edge.app.process_new_http(session, stop).await?.consume();
     let connection = stream.into_any().downcast::<Connection>().ok()?;
     connection.is_request_over().then_some(connection)
-}
-
-thread_local! {
-    /// The second, and how HTTP writes it.
-    static DATE: RefCell<(u64, String)> = RefCell::default();
-}
-
-pub(super) fn with_date(write: impl FnOnce(&[u8])) {
-    let now = SystemTime::now();
-    let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    DATE.with_borrow_mut(|(of, date)| {
-        if *of != second || date.is_empty() {
-            (*of, *date) = (second, httpdate::fmt_http_date(now));
-        }
-        write(date.as_bytes());
-    });
 }

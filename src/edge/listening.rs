@@ -13,7 +13,8 @@ use std::os::unix::net;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::task::JoinSet;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 
 /// How many connections wait to be accepted. The system caps it (`net.core.somaxconn`).
 const BACKLOG: i32 = 4096;
@@ -56,9 +57,7 @@ pub struct Listening {
     /// What the threads are called.
     pub name: &'static str,
     /// The listeners, and what is behind each.
-    pub listeners: Vec<(std::net::TcpListener, Arc<dyn Serve>)>,
-    /// The same in the file system.
-    pub sockets: Vec<(net::UnixListener, Arc<dyn Serve>)>,
+    pub listeners: Share,
     /// How many threads serve.
     pub threads: usize,
     /// Says when to stop accepting. Without it, Pingora's shutdown says so.
@@ -69,44 +68,123 @@ pub struct Listening {
     pub ready: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
+/// Listeners, and what is behind each. Each worker has descriptors of its own.
+pub type Share = Vec<(BoundListener, Arc<dyn Serve>)>;
+
+/// A listener that is bound.
+pub enum BoundListener {
+    /// At an address.
+    Tcp(std::net::TcpListener),
+    /// In the file system.
+    Unix(net::UnixListener),
+}
+
+impl BoundListener {
+    fn try_clone(&self) -> io::Result<BoundListener> {
+        match self {
+            BoundListener::Tcp(listener) => listener.try_clone().map(BoundListener::Tcp),
+            BoundListener::Unix(listener) => listener.try_clone().map(BoundListener::Unix),
+        }
+    }
+}
+
+/// A listener of a worker's runtime.
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    fn new(listener: BoundListener) -> io::Result<Listener> {
+        match listener {
+            BoundListener::Tcp(listener) => TcpListener::from_std(listener).map(Listener::Tcp),
+            BoundListener::Unix(listener) => UnixListener::from_std(listener).map(Listener::Unix),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer)),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+        }
+    }
+}
+
+impl Listening {
+    /// Starts a worker, which reports when it accepts connections.
+    fn worker(&self, share: Share, stop: ShutdownWatch, accepting: mpsc::UnboundedSender<()>) -> io::Result<()> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let open = self.open.clone();
+        let work = move || {
+            runtime.block_on(async {
+                for (listener, behind) in share {
+                    match Listener::new(listener) {
+                        Ok(listener) => {
+                            let open = (open.clone(), open.count());
+                            drop(tokio::spawn(accept(listener, behind, stop.clone(), open)));
+                        }
+                        Err(error) => tracing::error!(%error, "cannot use a listener; this worker does not serve it"),
+                    }
+                }
+                drop(accepting);
+                // A connection may outlast the stop. The process ends when the last one has, or when their time is up.
+                std::future::pending::<()>().await;
+            });
+        };
+        std::thread::Builder::new().name(self.name.to_owned()).spawn(work).map(drop)
+    }
+}
+
+/// A runtime for each worker: a connection stays with the worker that accepted it, so that no task, no socket and no
+/// timer crosses from one processor to another. The workers share the queue of each listener, and the one that has time
+/// accepts.
 #[async_trait]
 impl Service for Listening {
     async fn start_service(&mut self, _fds: Option<ListenFds>, shutdown: ShutdownWatch, _listeners_per_fd: usize) {
-        let stop = self.stop.take().unwrap_or(shutdown);
-        let mut loops = JoinSet::new();
-        for (listener, behind) in self.listeners.drain(..) {
-            match TcpListener::from_std(listener) {
-                Ok(listener) => {
-                    loops.spawn(accept(listener, behind, stop.clone(), self.open.clone()));
-                }
-                Err(error) => tracing::error!(%error, "cannot use a listener; its address is not served"),
+        let mut stop = self.stop.take().unwrap_or(shutdown);
+        let (accepting, mut accepts) = mpsc::unbounded_channel();
+        let listeners = std::mem::take(&mut self.listeners);
+        for _ in 0..self.threads {
+            let share = listeners.iter().map(|(listener, behind)| Ok((listener.try_clone()?, behind.clone())));
+            let started = share.collect::<io::Result<Share>>();
+            let started = started.and_then(|share| self.worker(share, stop.clone(), accepting.clone()));
+            if let Err(error) = started {
+                tracing::error!(%error, "cannot start a worker for `{}`; the others serve in its place", self.name);
             }
         }
-        for (listener, behind) in self.sockets.drain(..) {
-            match UnixListener::from_std(listener) {
-                Ok(listener) => {
-                    loops.spawn(accept_unix(listener, behind, stop.clone(), self.open.clone()));
-                }
-                Err(error) => tracing::error!(%error, "cannot use a socket; it is not served"),
-            }
-        }
+        // The addresses are given up when the workers stop, not when this ends.
+        drop((listeners, accepting));
+        // Until the last worker has let go of its end.
+        while accepts.recv().await.is_some() {}
         if let Some(ready) = self.ready.as_ref().filter(|_| !*stop.borrow()) {
             ready();
         }
-        while loops.join_next().await.is_some() {}
+        // An error means that the sender is gone, and no later stop could arrive.
+        let _ = stop.wait_for(|stop| *stop).await;
     }
 
     fn name(&self) -> &str {
         self.name
     }
 
+    /// The workers have threads of their own.
     fn threads(&self) -> Option<usize> {
-        Some(self.threads)
+        Some(1)
     }
 }
 
-async fn accept(listener: TcpListener, behind: Arc<dyn Serve>, mut stop: ShutdownWatch, open: Arc<Open>) {
-    let _accepting = open.count();
+async fn accept(
+    listener: Listener,
+    behind: Arc<dyn Serve>,
+    mut stop: ShutdownWatch,
+    (open, _accepting): (Arc<Open>, Counted),
+) {
     let stopping = stop.clone();
     let stopped = stop.wait_for(|stop| *stop);
     tokio::pin!(stopped);
@@ -118,8 +196,8 @@ async fn accept(listener: TcpListener, behind: Arc<dyn Serve>, mut stop: Shutdow
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => {
-                tokio::spawn(serve(behind.clone(), stream, peer, stopping.clone(), open.count()));
+            Ok(accepted) => {
+                tokio::spawn(serve(behind.clone(), accepted, stopping.clone(), open.count()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -130,40 +208,17 @@ async fn accept(listener: TcpListener, behind: Arc<dyn Serve>, mut stop: Shutdow
     }
 }
 
-async fn accept_unix(listener: UnixListener, behind: Arc<dyn Serve>, mut stop: ShutdownWatch, open: Arc<Open>) {
-    let _accepting = open.count();
-    let stopping = stop.clone();
-    let stopped = stop.wait_for(|stop| *stop);
-    tokio::pin!(stopped);
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            // An error means that the sender is gone, and no later stop could arrive.
-            _ = &mut stopped => return,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let (behind, stop, counted) = (behind.clone(), stopping.clone(), open.count());
-                tokio::spawn(async move {
-                    behind.serve_unix(stream, stop).await;
-                    drop(counted);
-                });
+async fn serve(behind: Arc<dyn Serve>, accepted: Accepted, stop: ShutdownWatch, _open: Counted) {
+    match accepted {
+        Accepted::Tcp(stream, peer) => {
+            // A connection gathers writes already. What is flushed must leave at once.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
             }
-            Err(error) => {
-                behind.accept_failed(&error);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+            behind.serve(stream, peer, stop).await;
         }
+        Accepted::Unix(stream) => behind.serve_unix(stream, stop).await,
     }
-}
-
-async fn serve(behind: Arc<dyn Serve>, stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch, _open: Counted) {
-    // A connection gathers writes already. What is flushed must leave at once.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
-    }
-    behind.serve(stream, peer, stop).await;
 }
 
 /// Whether the client left before it was accepted. Nothing is wrong with the listener then.

@@ -3,6 +3,7 @@
 
 use super::admission::Full;
 use super::connection::Connection;
+use super::date::with_date;
 use super::door::Door;
 use super::http1;
 use super::http2::PREFACE;
@@ -21,6 +22,15 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+
+/// What a handshake settled; nothing in clear text.
+#[derive(Clone, Copy, Default)]
+struct Settled {
+    /// The version of TLS.
+    tls: Option<&'static str>,
+    /// Whether ALPN chose HTTP/2.
+    is_http2: bool,
+}
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
@@ -47,13 +57,14 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         if let Err(full) = edge.admit(&mut admitted, client.ip()) {
             return self.turn_away(&stream, client.ip(), full);
         }
-        let Some((transport, speaks_http2)) = self.encrypt(stream, client.ip(), &stop).await else { return };
+        let Some((transport, protocol)) = self.encrypt(stream, client.ip(), &stop).await else { return };
         let is_trusted = is_trusted(client.ip(), &edge.desk.trusted_proxies);
         let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
-        let shared = ClientConnection::new(peer, self.tls.as_ref().and_then(|tls| tls.hsts.clone()));
+        let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
+        let shared = ClientConnection::new(peer, hsts).over_tls(protocol.tls);
         let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.desk.limits.stall);
         let shared = connection.client.clone();
-        self.speak(Box::new(connection), speaks_http2, stop).await;
+        self.speak(Box::new(connection), protocol.is_http2, stop).await;
         if shared.is_given_up() {
             edge.notices.closed(Reason::Stall, Some(client.ip()), &"the client takes nothing");
         }
@@ -112,9 +123,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         }
     }
 
-    /// The transport, and whether ALPN chose HTTP/2. `None` ends the connection.
-    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, bool)> {
-        let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), false)) };
+    /// The transport, and what the handshake settled. `None` ends the connection.
+    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, Settled)> {
+        let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), Settled::default())) };
         let mut stop = stop.clone();
         let handshake = async {
             let mut first = [0];
@@ -134,7 +145,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         match handshake {
             Ok(Ok(Handshake { stream, version, speaks_http2 })) => {
                 self.edge.metrics.tls_handshake(version, if speaks_http2 { "h2" } else { "http/1.1" });
-                Some((Transport::Tls(Box::new(stream)), speaks_http2))
+                Some((Transport::Tls(Box::new(stream)), Settled { tls: Some(version), is_http2: speaks_http2 }))
             }
             Ok(Err(error)) => {
                 self.edge.notices.closed(Reason::Handshake, Some(client), &error);
@@ -176,6 +187,6 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
 fn answer_at_once(stream: &TcpStream, reason: Rejection) {
     let answer = rejection(reason, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
     let mut octets = Vec::new();
-    http1::with_date(|date| answer.write_http1(date, false, &mut octets));
+    with_date(|date| answer.write_http1(date, false, &mut octets));
     let _ = stream.try_write(&octets);
 }

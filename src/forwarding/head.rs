@@ -2,35 +2,68 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Fields that can be read and changed. Names are given as they are written in HTTP/1.1.
+/// Fields that can be read and changed. Names are given as they are written in HTTP/1.1. A value that no field may have is
+/// logged and left out.
 pub trait Head {
-    /// The fields.
-    fn headers(&self) -> &HeaderMap;
+    /// The values of all lines of this field, in their order.
+    fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]>;
 
     /// Puts one line in the place of all lines of this field.
-    fn set(&mut self, name: &'static str, value: HeaderValue);
+    fn set(&mut self, name: &'static str, value: &[u8]);
 
     /// Adds a line.
-    fn add(&mut self, name: &'static str, value: HeaderValue);
+    fn add(&mut self, name: &'static str, value: &[u8]);
 
     /// Takes away all lines of this field.
     fn remove(&mut self, name: &HeaderName);
+
+    /// Whether there is a line of this field.
+    fn has(&self, name: HeaderName) -> bool {
+        self.lines(name).next().is_some()
+    }
+}
+
+/// A head with its fields in a map.
+pub trait MappedHead: Head {
+    /// The fields.
+    fn headers(&self) -> &HeaderMap;
 }
 
 impl Head for HeaderMap {
-    fn headers(&self) -> &HeaderMap {
-        self
+    fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
+        self.get_all(name).iter().map(HeaderValue::as_bytes)
     }
 
-    fn set(&mut self, name: &'static str, value: HeaderValue) {
-        self.insert(name, value);
+    fn set(&mut self, name: &'static str, value: &[u8]) {
+        if let Some(value) = field_value(name, value) {
+            self.insert(name, value);
+        }
     }
 
-    fn add(&mut self, name: &'static str, value: HeaderValue) {
-        self.append(name, value);
+    fn add(&mut self, name: &'static str, value: &[u8]) {
+        if let Some(value) = field_value(name, value) {
+            self.append(name, value);
+        }
     }
 
     fn remove(&mut self, name: &HeaderName) {
         HeaderMap::remove(self, name);
+    }
+}
+
+impl MappedHead for HeaderMap {
+    fn headers(&self) -> &HeaderMap {
+        self
+    }
+}
+
+/// The value of a field; `None`, with a line in the log, if no field may have it.
+pub fn field_value(name: &'static str, value: &[u8]) -> Option<HeaderValue> {
+    match HeaderValue::from_bytes(value) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");
+            None
+        }
     }
 }

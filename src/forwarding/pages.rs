@@ -5,7 +5,7 @@
 //! The origin is asked for whole pages without a coding, on the paths that may be pages only. The head of the response
 //! is settled before a door frames its body; what its metas say is known when its X-Robots-Tag is.
 
-use super::head::Head;
+use super::head::MappedHead;
 use crate::heads::{X_ROBOTS_TAG, content_types, origin_form};
 use crate::html::{self, Outcome, Page};
 use crate::indexing::{Tags, parse_lines};
@@ -73,12 +73,12 @@ pub type RewriteEnd = &'static str;
 impl PageRewrite {
     /// Asks the origin for what can be rewritten. `head` is the request on its way to the origin. May be called again
     /// when another server is tried.
-    pub fn ask(&mut self, head: &mut impl Head, request: &PageRequest<'_>) {
+    pub fn ask(&mut self, head: &mut impl MappedHead, request: &PageRequest<'_>) {
         let Some(rules) = &request.entry.site.html else { return };
         if !may_be_page(request, rules) {
             return;
         }
-        head.set("Accept-Encoding", HeaderValue::from_static("identity"));
+        head.set("Accept-Encoding", b"identity");
         // A part of the page as it was is no part of the page as it will be.
         head.remove(&header::RANGE);
         head.remove(&header::IF_RANGE);
@@ -87,7 +87,12 @@ impl PageRewrite {
 
     /// Settles whether the response is rewritten, and takes away what would not be true of it then. Gives the reason
     /// why a page has to stay as it is.
-    pub fn frame(&mut self, head: &mut impl Head, status: StatusCode, request: &PageRequest<'_>) -> Option<RewriteEnd> {
+    pub fn frame(
+        &mut self,
+        head: &mut impl MappedHead,
+        status: StatusCode,
+        request: &PageRequest<'_>,
+    ) -> Option<RewriteEnd> {
         if !matches!(self, PageRewrite::Asked) || status.is_informational() {
             return None;
         }
@@ -109,7 +114,7 @@ impl PageRewrite {
         head.remove(&header::CONTENT_LENGTH);
         OF_THE_OCTETS.iter().for_each(|name| head.remove(name));
         if let Some(weak) = head.headers().get(header::ETAG).and_then(weakened) {
-            head.set("ETag", weak);
+            head.set("ETag", &weak);
         }
         // HEAD gets the fields of GET, and no body.
         if request.method != Method::HEAD {
@@ -243,22 +248,19 @@ fn has_something_to_say(status: StatusCode, headers: &HeaderMap, request: &PageR
 /// A 304 speaks of what the client has: the entity tag of a page that was rewritten for it is a weak one. A client that
 /// asks by the date alone does not say which it has, and gets the tag that the page itself would have (RFC 9110 section
 /// 15.4.5).
-fn weaken_for_client(asked: &HeaderMap, response: &mut impl Head) {
+fn weaken_for_client(asked: &HeaderMap, response: &mut impl MappedHead) {
     let Some(weak) = response.headers().get(header::ETAG).and_then(weakened) else { return };
-    let has = |line: &HeaderValue| memchr::memmem::find(line.as_bytes(), weak.as_bytes()).is_some();
+    let has = |line: &HeaderValue| memchr::memmem::find(line.as_bytes(), &weak).is_some();
     let mut lines = asked.get_all(header::IF_NONE_MATCH).iter().peekable();
     if lines.peek().is_none() || lines.any(has) {
-        response.set("ETag", weak);
+        response.set("ETag", &weak);
     }
 }
 
 /// A strong entity tag made weak (RFC 9110 section 8.8.1: the octets are others, the meaning is the same).
-fn weakened(etag: &HeaderValue) -> Option<HeaderValue> {
+fn weakened(etag: &HeaderValue) -> Option<Vec<u8>> {
     let etag = etag.as_bytes().trim_ascii();
-    if !etag.starts_with(b"\"") {
-        return None;
-    }
-    HeaderValue::from_bytes(&[b"W/".as_slice(), etag].concat()).ok()
+    etag.starts_with(b"\"").then(|| [b"W/".as_slice(), etag].concat())
 }
 
 /// Whether a list of directives holds this one.

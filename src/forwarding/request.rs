@@ -1,7 +1,8 @@
 //! The request as the origin gets it.
 
 use super::head::Head;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderName, header};
+use std::io::Write;
 use std::net::IpAddr;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -9,8 +10,6 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED: HeaderName = HeaderName::from_static("forwarded");
 const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
-const HTTP: HeaderValue = HeaderValue::from_static("http");
-const HTTPS: HeaderValue = HeaderValue::from_static("https");
 
 /// The conditions by which an origin may answer 304.
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
@@ -29,8 +28,6 @@ pub struct Peer {
 /// What is known of a request that is forwarded.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardedRequest<'a> {
-    /// Its fields as they came.
-    pub original: &'a HeaderMap,
     /// The host that it asks for; empty where an HTTP/1.0 request has none.
     pub host: &'a [u8],
     /// Where it came from.
@@ -44,75 +41,83 @@ pub struct ForwardedRequest<'a> {
 }
 
 /// Whether the origin may answer 304 to a request with these fields.
-pub fn has_condition(headers: &HeaderMap) -> bool {
-    CONDITIONS.iter().any(|name| headers.contains_key(name))
+pub fn has_condition(head: &impl Head) -> bool {
+    CONDITIONS.into_iter().any(|name| head.has(name))
 }
 
-/// Makes `head`, which begins as a copy of the original, what the origin gets.
+/// Takes away the conditions by which an origin may answer 304.
+pub fn remove_conditions(head: &mut impl Head) {
+    CONDITIONS.into_iter().for_each(|name| head.remove(&name));
+}
+
+/// Makes `head`, which begins with the fields as they came, what the origin gets.
 pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     if request.is_http2
-        && let Some(joined) = joined_cookies(request.original)
+        && let Some(joined) = joined_cookies(head)
     {
-        head.set("Cookie", joined);
+        head.set("Cookie", &joined);
     }
     if request.host.is_empty()
-        && let Some(host) = request.default_host.and_then(|host| HeaderValue::from_str(host).ok())
+        && let Some(host) = request.default_host
     {
         // HTTP/1.0 need not say; the request goes on as HTTP/1.1, which must.
-        head.set("Host", host);
+        head.set("Host", host.as_bytes());
     }
     if request.needs_whole_page {
-        CONDITIONS.iter().for_each(|name| head.remove(name));
+        remove_conditions(head);
     }
     write_forwarding_fields(head, request);
 }
 
 /// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept and extended.
 fn write_forwarding_fields(head: &mut impl Head, request: &ForwardedRequest<'_>) {
-    let ForwardedRequest { original, host, peer, .. } = *request;
-    match peer.address.and_then(|address| forwarded_for(original, address, peer.is_trusted)) {
-        Some(value) => head.set("X-Forwarded-For", value),
+    let ForwardedRequest { host, peer, .. } = *request;
+    match peer.address {
+        Some(address) => {
+            let value = forwarded_for(head, address, peer.is_trusted);
+            head.set("X-Forwarded-For", &value);
+        }
         None => head.remove(&FORWARDED_FOR),
     }
     if !peer.is_trusted {
         head.remove(&FORWARDED);
         head.remove(&REAL_IP);
     }
-    if !peer.is_trusted || !original.contains_key(FORWARDED_PROTO) {
-        head.set("X-Forwarded-Proto", if peer.is_tls { HTTPS } else { HTTP });
+    if !peer.is_trusted || !head.has(FORWARDED_PROTO) {
+        head.set("X-Forwarded-Proto", if peer.is_tls { b"https" } else { b"http" });
     }
-    if !peer.is_trusted || !original.contains_key(FORWARDED_HOST) {
-        match HeaderValue::from_bytes(host) {
-            Ok(host) if !host.is_empty() => head.set("X-Forwarded-Host", host),
-            _ => head.remove(&FORWARDED_HOST),
+    if !peer.is_trusted || !head.has(FORWARDED_HOST) {
+        match host {
+            [] => head.remove(&FORWARDED_HOST),
+            host => head.set("X-Forwarded-Host", host),
         }
     }
 }
 
 /// The lines that came, joined, and the peer at the end.
-fn forwarded_for(original: &HeaderMap, peer: IpAddr, is_trusted: bool) -> Option<HeaderValue> {
-    let mut value = Vec::new();
+fn forwarded_for(head: &impl Head, peer: IpAddr, is_trusted: bool) -> Vec<u8> {
+    let mut value = Vec::with_capacity(48);
     if is_trusted {
-        for line in original.get_all(FORWARDED_FOR) {
-            value.extend_from_slice(line.as_bytes());
+        for line in head.lines(FORWARDED_FOR) {
+            value.extend_from_slice(line);
             value.extend_from_slice(b", ");
         }
     }
-    value.extend_from_slice(peer.to_string().as_bytes());
-    HeaderValue::from_bytes(&value).ok()
+    // Writing to memory does not fail.
+    let _ = write!(value, "{peer}");
+    value
 }
 
 /// HTTP/2 clients send a cookie in pieces; HTTP/1 wants one line (RFC 9113 section 8.2.3).
-fn joined_cookies(headers: &HeaderMap) -> Option<HeaderValue> {
-    let mut lines = headers.get_all(header::COOKIE).iter();
-    let (first, second) = (lines.next()?, lines.next()?);
-    let pieces: Vec<&[u8]> = [first, second].into_iter().chain(lines).map(|line| line.as_bytes()).collect();
-    HeaderValue::from_bytes(&pieces.join(b"; ".as_slice())).ok()
+fn joined_cookies(head: &impl Head) -> Option<Vec<u8>> {
+    let pieces: Vec<&[u8]> = head.lines(header::COOKIE).collect();
+    (pieces.len() > 1).then(|| pieces.join(b"; ".as_slice()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::{HeaderMap, HeaderValue};
 
     fn headers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -125,7 +130,6 @@ mod tests {
     /// The fields that the origin gets of these.
     fn forwarded(original: &HeaderMap, is_trusted: bool) -> HeaderMap {
         let request = ForwardedRequest {
-            original,
             host: b"shop.example",
             peer: Peer { address: Some([192, 0, 2, 1].into()), is_trusted, is_tls: false },
             is_http2: false,
@@ -175,9 +179,7 @@ mod tests {
 
     #[test]
     fn request_without_host_gets_the_origins() {
-        let original = HeaderMap::new();
         let request = ForwardedRequest {
-            original: &original,
             host: b"",
             peer: Peer { address: None, is_trusted: false, is_tls: false },
             is_http2: false,
@@ -195,7 +197,6 @@ mod tests {
         assert!(has_condition(&original) && !has_condition(&HeaderMap::new()));
         for needs_whole_page in [false, true] {
             let request = ForwardedRequest {
-                original: &original,
                 host: b"shop.example",
                 peer: Peer { address: None, is_trusted: false, is_tls: false },
                 is_http2: false,
@@ -212,6 +213,6 @@ mod tests {
     fn pieces_of_a_cookie_are_joined_and_a_whole_one_stays() {
         assert_eq!(joined_cookies(&headers(&[("cookie", "a=1")])), None);
         let pieces = headers(&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")]);
-        assert_eq!(joined_cookies(&pieces).unwrap(), "a=1; b=2; c=3");
+        assert_eq!(joined_cookies(&pieces).unwrap(), b"a=1; b=2; c=3");
     }
 }

@@ -4,29 +4,31 @@
 use super::head::Head;
 use crate::policy::SiteEntry;
 use crate::verdict::Decision;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, header};
 
 const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 
 /// Adds the site's lines to a response of the origin. A field that the origin sends itself stands: the origin knows the
 /// document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
 pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
-    let origin_reserves = head.headers().contains_key(TDM_RESERVATION);
+    let origin_reserves = head.has(TDM_RESERVATION);
     for (name, value) in entry.site.signals.fields(decision.signals) {
-        // A policy puts no control character there.
-        let Ok(line) = HeaderValue::from_str(&value) else { continue };
         if name == "Link" {
-            add_link(head, line);
-        } else if !(head.headers().contains_key(name) || origin_reserves && name == "tdm-policy") {
-            head.set(name, line);
+            add_link(head, value.as_bytes());
+        } else if !(origin_sends(head, name) || origin_reserves && name == "tdm-policy") {
+            head.set(name, value.as_bytes());
         }
     }
 }
 
+fn origin_sends(head: &impl Head, name: &'static str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| head.has(name))
+}
+
 /// Links stand beside each other (RFC 8288 section 3); a licence that the origin names itself is not named twice.
-fn add_link(head: &mut impl Head, value: HeaderValue) {
-    let target = value.as_bytes().split_inclusive(|octet| *octet == b'>').next().unwrap_or_default();
-    if !head.headers().get_all(header::LINK).iter().any(|line| names_license(line.as_bytes(), target)) {
+fn add_link(head: &mut impl Head, value: &[u8]) {
+    let target = value.split_inclusive(|octet| *octet == b'>').next().unwrap_or_default();
+    if !head.lines(header::LINK).any(|line| names_license(line, target)) {
         head.add("Link", value);
     }
 }
@@ -46,7 +48,7 @@ fn names_license(line: &[u8], target: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderMap;
+    use http::{HeaderMap, HeaderValue};
 
     #[test]
     fn licence_that_the_origin_names_is_not_named_twice() {
@@ -54,7 +56,7 @@ mod tests {
         let lines = |theirs: &str| {
             let mut response = HeaderMap::new();
             response.append(header::LINK, HeaderValue::from_str(theirs).unwrap());
-            add_link(&mut response, HeaderValue::from_static(ours));
+            add_link(&mut response, ours.as_bytes());
             response.get_all(header::LINK).iter().count()
         };
         for same in [

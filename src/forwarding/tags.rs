@@ -1,13 +1,13 @@
 //! X-Robots-Tag: the policy's lines and the origin's.
 
 use super::head::Head;
-use crate::heads::{X_ROBOTS_TAG, content_types, tag_values};
-use crate::indexing::place_of;
+use crate::heads::{X_ROBOTS_TAG, joined};
+use crate::indexing::{octets, place_of};
 use crate::policy::SiteEntry;
 use crate::policy::model::OriginTags;
 use crate::policy::site::{self, Sent, TagLines};
 use crate::verdict::Decision;
-use http::HeaderValue;
+use http::header;
 
 /// Attaches the tags of the policy to a response with this status.
 pub(super) fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decision: &Decision) {
@@ -17,14 +17,13 @@ pub(super) fn attach(head: &mut impl Head, status: u16, entry: &SiteEntry, decis
         head.remove(&X_ROBOTS_TAG);
         return;
     }
-    let content_type = content_types(head.headers());
+    let content_type = joined(head.lines(header::CONTENT_TYPE));
     let ours = plan.tags(&decision.path_rules, status, content_type.as_deref());
     combine(head, ours.as_deref(), entry.site.origin_tags);
 }
 
 fn combine(head: &mut impl Head, ours: Option<&TagLines>, origin_tags: OriginTags) {
-    let theirs = head.headers().get_all(X_ROBOTS_TAG).iter().map(HeaderValue::as_bytes);
-    match site::combine(ours, theirs, origin_tags) {
+    match site::combine(ours, head.lines(X_ROBOTS_TAG), origin_tags) {
         Sent::Added(lines) => {
             add_lines(head, lines);
             if !lines.is_empty() {
@@ -39,20 +38,19 @@ fn combine(head: &mut impl Head, ours: Option<&TagLines>, origin_tags: OriginTag
 }
 
 fn add_lines(head: &mut impl Head, lines: &[String]) {
-    tag_values(lines).for_each(|line| head.add("X-Robots-Tag", line));
+    lines.iter().for_each(|line| head.add("X-Robots-Tag", &octets(line)));
 }
 
 /// Orders the origin's lines and ours, where one is for one bot only; each stays as it is.
 fn put_unscoped_first(head: &mut impl Head) {
-    let place = |line: &HeaderValue| place_of(line.as_bytes());
-    if head.headers().get_all(X_ROBOTS_TAG).iter().is_sorted_by_key(place) {
+    if head.lines(X_ROBOTS_TAG).is_sorted_by_key(place_of) {
         return;
     }
-    let mut lines: Vec<HeaderValue> = head.headers().get_all(X_ROBOTS_TAG).iter().cloned().collect();
-    lines.sort_by_key(place);
+    let mut lines: Vec<Vec<u8>> = head.lines(X_ROBOTS_TAG).map(<[u8]>::to_vec).collect();
+    lines.sort_by_key(|line| place_of(line));
     head.remove(&X_ROBOTS_TAG);
     for line in lines {
-        head.add("X-Robots-Tag", line);
+        head.add("X-Robots-Tag", &line);
     }
 }
 
@@ -60,7 +58,7 @@ fn put_unscoped_first(head: &mut impl Head) {
 mod tests {
     use super::*;
     use crate::indexing::{Directives, Scope, Tags};
-    use http::HeaderMap;
+    use http::{HeaderMap, HeaderValue};
 
     fn combined(theirs: &[&str], ours: Option<&str>, origin_tags: OriginTags) -> Vec<String> {
         let mut response = HeaderMap::new();

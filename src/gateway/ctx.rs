@@ -4,7 +4,7 @@ use crate::answers::Rejection;
 use crate::clock::Clock;
 use crate::forwarding::{Arrival, PageRewrite, Peer};
 use crate::judge::Judgement;
-use crate::origin::Choice;
+use crate::origin::Attempts;
 use crate::policy::SiteEntry;
 use crate::telemetry::{InFlight, Metrics};
 use crate::time::Timestamp;
@@ -26,19 +26,12 @@ pub struct RequestContext {
     pub(super) judgement: Option<Judgement>,
     /// Whether an answer of our own was written whole.
     pub(super) answered: bool,
-    /// The server that was last tried, and how many were.
-    pub(super) origin: Option<Choice>,
-    pub(super) attempts: u8,
-    /// Whether no origin of the settings is for the host.
-    pub(super) has_no_origin: bool,
-    /// Whether it was counted that this server did not answer.
-    pub(super) failure_counted: bool,
+    /// The servers that were tried.
+    pub(super) attempts: Attempts,
     /// Whether the page is rewritten on its way.
     pub(super) body: PageRewrite,
     /// Octets of the request body that came.
     pub(super) body_octets: u64,
-    /// When the origin was first asked.
-    pub(super) asked_origin: Option<Instant>,
     _in_flight: InFlight,
 }
 
@@ -53,13 +46,9 @@ impl RequestContext {
             rejection: None,
             judgement: None,
             answered: false,
-            origin: None,
-            attempts: 0,
-            has_no_origin: false,
-            failure_counted: false,
+            attempts: Attempts::default(),
             body: PageRewrite::No,
             body_octets: 0,
-            asked_origin: None,
             _in_flight: InFlight::begin(metrics),
         }
     }

@@ -23,12 +23,11 @@ pub(super) fn request_header(
     }
     let host = host(original);
     let forwarded = ForwardedRequest {
-        original: &original.headers,
         host,
         peer: ctx.peer,
         is_http2: session.is_http2(),
-        default_host: ctx.origin.and_then(|choice| gateway.origins.authority(choice)),
-        needs_whole_page: has_condition(&original.headers)
+        default_host: ctx.attempts.choice().and_then(|choice| gateway.origins.authority(choice)),
+        needs_whole_page: has_condition(request)
             && ctx.judgement.as_ref().is_some_and(|judgement| judgement.needs_whole_page(host, ctx.now())),
     };
     write_request(request, &forwarded);

@@ -2,7 +2,7 @@
 
 use super::ctx::RequestContext;
 use crate::answers::Asked;
-use crate::forwarding::{Head, names_another_client};
+use crate::forwarding::{Head, MappedHead, field_value, names_another_client};
 use crate::heads;
 use crate::judge::RequestFacts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -38,17 +38,27 @@ pub(super) fn facts<'a>(request: &'a RequestHeader, ctx: &RequestContext) -> Req
 /// Pingora has a type for each direction, with the same methods.
 macro_rules! head {
     ($($header:ty),+) => { $(
-        impl Head for $header {
+        impl MappedHead for $header {
             fn headers(&self) -> &HeaderMap {
                 &self.headers
             }
+        }
 
-            fn set(&mut self, name: &'static str, value: HeaderValue) {
-                written(name, self.insert_header(name, value));
+        impl Head for $header {
+            fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
+                self.headers.get_all(name).iter().map(HeaderValue::as_bytes)
             }
 
-            fn add(&mut self, name: &'static str, value: HeaderValue) {
-                written(name, self.append_header(name, value));
+            fn set(&mut self, name: &'static str, value: &[u8]) {
+                if let Some(value) = field_value(name, value) {
+                    written(name, self.insert_header(name, value));
+                }
+            }
+
+            fn add(&mut self, name: &'static str, value: &[u8]) {
+                if let Some(value) = field_value(name, value) {
+                    written(name, self.append_header(name, value));
+                }
             }
 
             fn remove(&mut self, name: &HeaderName) {
@@ -60,7 +70,7 @@ macro_rules! head {
 
 head!(RequestHeader, ResponseHeader);
 
-/// Pingora refuses names that are none, and more fields than a head can hold.
+/// Pingora refuses more fields than a head can hold.
 fn written<T>(name: &'static str, result: Result<T>) {
     if let Err(error) = result {
         tracing::warn!(name, %error, "a field cannot be written; the message goes on without it");

@@ -3,7 +3,7 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::early::connection;
-use crate::forwarding::{Head, write_response};
+use crate::forwarding::{ForwardedResponse, write_response};
 use http::{StatusCode, Version, header};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
@@ -23,11 +23,8 @@ pub(super) fn filter(
         }
         return;
     }
-    if let Some(asked) = ctx.asked_origin {
-        gateway.metrics.upstream(response.status.as_u16(), asked.elapsed().as_secs_f64());
-    }
-    if let Some(choice) = ctx.origin {
-        gateway.origins.answered(choice, response.status.as_u16(), ctx.arrival.lived);
+    if let Some(elapsed) = ctx.attempts.answered(&gateway.origins, response.status.as_u16(), ctx.arrival.lived) {
+        gateway.metrics.upstream(response.status.as_u16(), elapsed.as_secs_f64());
     }
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
@@ -40,14 +37,7 @@ pub(super) fn filter(
     if session.req_header().version == Version::HTTP_10 {
         response.remove_header(&header::TRANSFER_ENCODING);
     }
-    if let Some(hsts) = connection(session).and_then(|connection| connection.hsts.as_ref())
-        && !response.headers.contains_key(header::STRICT_TRANSPORT_SECURITY)
-    {
-        response.set("Strict-Transport-Security", hsts.clone());
-    }
-    // A host that no site claims is forwarded untouched.
-    if let Some((decision, entry)) = ctx.judged() {
-        let status = response.status;
-        write_response(response, status, entry, decision);
-    }
+    let hsts = connection(session).and_then(|connection| connection.hsts.as_ref());
+    let forwarded = ForwardedResponse { status: response.status, hsts, judged: ctx.judged() };
+    write_response(response, &forwarded);
 }

@@ -3,11 +3,13 @@
 //! and traps. [`Judge::explain`] goes through the same sequence and changes nothing; [`Judge::record`] writes down what
 //! was sent. Knows plain bytes and values; must not know Pingora, nor how an answer is made.
 
+mod claims;
 mod judgement;
 mod outcome;
 mod record;
 mod request;
 
+use claims::Claims;
 pub use judgement::{Judged, Judgement, Unclaimed};
 pub use outcome::{Outcome, Unjudged};
 pub use request::RequestFacts;
@@ -17,6 +19,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{Claimed, Finding, Proofs, Signed};
 use crate::ledger::{Behaviours, Ledger};
+use crate::policy::Snapshot;
 use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
 use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
@@ -24,8 +27,14 @@ use crate::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, Proof, ResponseFacts, Scratch,
     decide_for, identity_by_policy, report, report_unclaimed,
 };
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
+
+thread_local! {
+    /// One for each worker: no lock.
+    static CLAIMS: RefCell<Claims> = RefCell::default();
+}
 
 /// Everything that judging and recording need. All doors share one.
 pub struct Judge {
@@ -51,6 +60,8 @@ pub struct Judge {
     pub events: Events,
     /// How much of a client's address is written down.
     pub addresses: AddressDetail,
+    /// How much of it the history keeps.
+    pub kept_addresses: AddressDetail,
 }
 
 /// Whether the sequence leaves traces: in the ledger, the crawl rate and the marked clients.
@@ -79,9 +90,10 @@ impl Judge {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
         let facts = request.facts(&target);
-        let Some(claimant) = Claimant::of(&snapshot, self.registry, &facts) else {
-            let claim = self.registry.identify(facts.user_agent);
-            return Judgement::Unclaimed(Unclaimed { claim, snapshot });
+        let claimed = CLAIMS.with_borrow_mut(|claims| self.claimed(&snapshot, &facts, claims));
+        let claimant = match claimed {
+            Ok(claimant) => claimant,
+            Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
         };
         let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, traces);
         let decision = self.decision(request, &case, traces, scratch);
@@ -89,6 +101,20 @@ impl Judge {
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
         Judgement::Judged(Judged { decision, identity, proof, signature, cached, basis, may_confirm_by_date, snapshot })
+    }
+
+    /// Who claims to send the request to which site, or only who where no site claims the host.
+    fn claimed<'a>(
+        &self,
+        snapshot: &'a Arc<Snapshot>,
+        facts: &Facts<'_>,
+        claims: &mut Claims,
+    ) -> Result<Claimant<'a>, Claim> {
+        let agent = facts.user_agent;
+        let identified = Claimant::identified(snapshot, facts, |site, tokens| {
+            claims.claim(snapshot, Some(site), agent, || self.registry.identify_with(agent, tokens))
+        });
+        identified.ok_or_else(|| claims.claim(snapshot, None, agent, || self.registry.identify(agent)))
     }
 
     /// What [`Judge::judge`] would decide now, and why. Changes nothing. The user agent may be the bare token, id or

@@ -15,6 +15,8 @@ use std::borrow::Cow;
 
 /// The crawler's label for a person.
 const NOBODY: &str = "none";
+/// What a bot is called that does not say its name.
+const NO_NAME: &str = "(no name)";
 /// Octets of a log field that come from outside: a log does not grow with its input.
 const FIELD_LIMIT: usize = 2048;
 
@@ -71,6 +73,9 @@ impl Judge {
         if decision.claim != Claim::Nobody {
             metrics.identity(identity_label(self.registry, decision.claim), judged.identity.outcome());
         }
+        if decision.claim == Claim::Other {
+            self.traffic.unlisted(calls_itself(request.user_agent.unwrap_or_default()).unwrap_or(NO_NAME));
+        }
         if decision.robots_txt {
             metrics.robots_txt(site, crawler, outcome.status, request.now().0);
             return;
@@ -101,6 +106,7 @@ impl Judge {
             proof: judged.proof.name(),
             signature: judged.signature,
             client: request.client.and_then(|address| self.addresses.apply(address)),
+            kept_address: request.client.and_then(|address| self.kept_addresses.apply(address)),
             method: bounded(request.method).into_owned(),
             host: bounded(request.host).into_owned(),
             target: bounded(request.target).into_owned(),
@@ -144,6 +150,7 @@ impl Judge {
             host: bounded(request.host),
             target: bounded(request.target),
             http: outcome.http,
+            tls: outcome.tls,
             status: outcome.status,
             bytes: outcome.body_octets,
             milliseconds: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,

@@ -56,6 +56,7 @@ fn judge(directory: &Path, policy: &str) -> Judge {
         access: AccessLog::off(),
         events: Events::off(),
         addresses: AddressDetail::Full,
+        kept_addresses: AddressDetail::Full,
     }
 }
 

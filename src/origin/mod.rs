@@ -5,6 +5,8 @@
 //! Nothing here blocks a request: requests get prepared [`HttpPeer`]s. (`HttpPeer::new` with a name resolves it and blocks,
 //! and panics if that fails: pingora issues 570 and 921.)
 
+mod attempts;
+mod failure;
 mod fetch;
 mod health;
 mod hosts;
@@ -15,6 +17,8 @@ mod trust;
 #[cfg(test)]
 mod tests;
 
+pub use attempts::Attempts;
+pub use failure::{failure_reason, failure_status};
 pub use fetch::{FetchError, Fetched, fetch};
 pub use health::{FailedRequest, LastFailure, OriginStatus, WithoutOriginStatus};
 pub use resolve::Resolver;
@@ -24,7 +28,7 @@ use arc_swap::ArcSwap;
 use health::{Health, WithoutOrigin};
 use hosts::Hosts;
 use pingora_core::protocols::TcpKeepalive;
-use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::upstreams::peer::{HttpPeer, Peer};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,20 +57,49 @@ struct Server {
     authority: String,
     timeouts: OriginTimeouts,
     /// One for each address. Empty until the name is resolved.
-    peers: ArcSwap<Vec<HttpPeer>>,
+    peers: ArcSwap<Vec<PreparedPeer>>,
     /// The address in use. If it does not accept connections, the next one is used.
     preferred: AtomicUsize,
     /// Apart from the rest, which requests only read: each request writes it.
     health: Box<Health>,
 }
 
+/// An address as Pingora connects to it.
+#[derive(Clone, Debug)]
+struct PreparedPeer {
+    peer: HttpPeer,
+    /// Tells connections to it apart from those to others.
+    key: u64,
+}
+
+/// What is known of an address without asking Pingora.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Connections with this key may be used for each other.
+    pub key: u64,
+    /// How long it may take.
+    pub timeouts: OriginTimeouts,
+}
+
 /// Why a request can be sent to no server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPeer {
     /// No origin of the settings is for its host.
+    #[error("no origin for this host")]
     NoOrigin,
     /// No server of its origin has an address. The first of them stands for all.
+    #[error("the name of the origin has no address")]
     NoAddress(Choice),
+}
+
+impl NoPeer {
+    /// A fixed word for metric, log and status.
+    pub fn reason(self) -> &'static str {
+        match self {
+            NoPeer::NoOrigin => "no_origin",
+            NoPeer::NoAddress(_) => "no_address",
+        }
+    }
 }
 
 /// The server that a request was sent to.
@@ -100,22 +133,43 @@ impl Origins {
         Origins { hosts, groups, without_origin: WithoutOrigin::default() }
     }
 
-    /// A prepared peer for a Host field value. Servers take turns; one without an address is skipped.
+    /// A server for a Host field value. Servers take turns; one without an address is skipped.
     ///
     /// # Errors
     /// No group is for this host, or none of its servers has an address.
-    pub fn peer(&self, host: &[u8]) -> Result<(Box<HttpPeer>, Choice), NoPeer> {
+    pub fn choose(&self, host: &[u8]) -> Result<Choice, NoPeer> {
         let index = self.hosts.find(host).ok_or(NoPeer::NoOrigin)?;
         let group = &self.groups[index];
         let turn = group.next.fetch_add(1, Ordering::Relaxed);
-        let peer = (0..group.servers.len()).find_map(|step| {
+        let choice = (0..group.servers.len()).find_map(|step| {
             let server = turn.wrapping_add(step) % group.servers.len();
             let peers = group.servers[server].peers.load();
             let address = group.servers[server].preferred.load(Ordering::Relaxed) % peers.len().max(1);
-            let peer = peers.get(address)?;
-            Some((Box::new(peer.clone()), Choice { group: index, server, address }))
+            peers.get(address).map(|_| Choice { group: index, server, address })
         });
-        peer.ok_or(NoPeer::NoAddress(Choice { group: index, server: 0, address: 0 }))
+        choice.ok_or(NoPeer::NoAddress(Choice { group: index, server: 0, address: 0 }))
+    }
+
+    /// A choice as Pingora connects to it.
+    ///
+    /// # Errors
+    /// The server has lost this address since it was chosen.
+    pub fn http_peer(&self, choice: Choice) -> Result<Box<HttpPeer>, NoPeer> {
+        self.prepared(choice, |prepared, _| Box::new(prepared.peer.clone()))
+    }
+
+    /// What is known of a choice.
+    ///
+    /// # Errors
+    /// The server has lost this address since it was chosen.
+    pub fn route(&self, choice: Choice) -> Result<Route, NoPeer> {
+        self.prepared(choice, |prepared, server| Route { key: prepared.key, timeouts: server.timeouts })
+    }
+
+    fn prepared<T>(&self, choice: Choice, read: impl FnOnce(&PreparedPeer, &Server) -> T) -> Result<T, NoPeer> {
+        let server = self.server(choice).ok_or(NoPeer::NoAddress(choice))?;
+        let peers = server.peers.load();
+        peers.get(choice.address).map(|prepared| read(prepared, server)).ok_or(NoPeer::NoAddress(choice))
     }
 
     /// The name and port of a server, for a request that names no host.
@@ -217,7 +271,9 @@ impl Server {
         addresses.retain(|address| seen.insert(*address));
         let current = self.peers.load();
         let same = current.len() == addresses.len()
-            && current.iter().all(|peer| peer._address.as_inet().is_some_and(|address| seen.contains(address)));
+            && current
+                .iter()
+                .all(|prepared| prepared.peer._address.as_inet().is_some_and(|address| seen.contains(address)));
         if !same {
             self.peers.store(Arc::new(addresses.into_iter().map(|address| self.prepare(address)).collect()));
             self.preferred.store(0, Ordering::Relaxed);
@@ -225,7 +281,7 @@ impl Server {
     }
 
     /// Prepares connections to an address. Pingora sets no timeouts of its own (Pingora 0.9.1).
-    fn prepare(&self, address: SocketAddr) -> HttpPeer {
+    fn prepare(&self, address: SocketAddr) -> PreparedPeer {
         // With an empty name, Pingora's rustls connector switches verification off. With an address as the name, it
         // verifies the certificate for that address.
         let mut peer = HttpPeer::new(address, self.address.tls, self.address.host.clone());
@@ -241,6 +297,6 @@ impl Server {
             #[cfg(target_os = "linux")]
             user_timeout: Duration::ZERO,
         });
-        peer
+        PreparedPeer { key: peer.reuse_hash(), peer }
     }
 }

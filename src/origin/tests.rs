@@ -8,8 +8,12 @@ fn origin(hosts: &[&str], servers: &[&str]) -> OriginSettings {
     }
 }
 
+fn peer_for(origins: &Origins, host: &str) -> Option<Box<HttpPeer>> {
+    origins.choose(host.as_bytes()).and_then(|choice| origins.http_peer(choice)).ok()
+}
+
 fn address_for(origins: &Origins, host: &str) -> Option<String> {
-    origins.peer(host.as_bytes()).ok().map(|(peer, _)| peer._address.to_string())
+    Some(peer_for(origins, host)?._address.to_string())
 }
 
 #[test]
@@ -54,8 +58,8 @@ fn refused_connection_selects_the_next_address() {
     let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
     let server = &origins.groups[0].servers[0];
     server.use_addresses(&["[::1]:8080".parse().unwrap(), "127.0.0.1:8080".parse().unwrap()]);
-    let (peer, choice) = origins.peer(b"a").unwrap();
-    assert_eq!(peer._address.to_string(), "[::1]:8080");
+    let choice = origins.choose(b"a").unwrap();
+    assert_eq!(origins.http_peer(choice).unwrap()._address.to_string(), "[::1]:8080");
     origins.connect_failed(choice);
     origins.connect_failed(choice);
     assert_eq!(address_for(&origins, "a").as_deref(), Some("127.0.0.1:8080"));
@@ -75,7 +79,7 @@ fn reordered_addresses_keep_the_one_in_use() {
 fn peer_has_timeouts_and_verifies_the_servers_name() {
     let mut settings = origin(&[], &["127.0.0.1"]);
     settings.servers[0].tls = true;
-    let (peer, _) = Origins::new(&[settings]).peer(b"a").unwrap();
+    let peer = peer_for(&Origins::new(&[settings]), "a").unwrap();
     assert_eq!(peer.options.connection_timeout, Some(Duration::from_secs(3)));
     assert_eq!(peer.options.read_timeout, Some(Duration::from_secs(60)));
     assert_eq!(peer.options.write_timeout, Some(Duration::from_secs(30)));

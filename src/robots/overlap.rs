@@ -1,8 +1,10 @@
 //! Whether two patterns have a URL in common, and whether one matches all that the other matches: what has to be known
-//! before one of two rules is trusted not to undo the other.
+//! before one of two rules is trusted not to undo the other. Also examples of what patterns match, written as a client
+//! would send them.
 
-use super::Pattern;
+use super::{LITERAL_STAR, Pattern};
 use memchr::memchr;
+use std::collections::VecDeque;
 
 impl Pattern {
     /// Whether every target that `other` matches is matched by this one. May say no where it is so, never yes where it
@@ -61,6 +63,53 @@ impl Pattern {
         }
         meet(&one, &two)
     }
+
+    /// A target that the pattern matches, with `fill` in place of each wildcard.
+    ///
+    /// ```
+    /// use crawlgate::robots::Pattern;
+    /// assert_eq!(Pattern::new("/a/*.pdf$").example("x"), "/a/x.pdf");
+    /// ```
+    pub fn example(&self, fill: &str) -> String {
+        let octets = self.literal().iter().map(|octet| if *octet == b'*' { None } else { Some(*octet) });
+        spelled(octets, fill)
+    }
+
+    /// The shortest target that both match. `None` where there is none, and where the two are so long that the search
+    /// would take too long.
+    ///
+    /// ```
+    /// use crawlgate::robots::Pattern;
+    /// let common = |a: &str, b: &str| Pattern::new(a).common_target(&Pattern::new(b));
+    /// assert_eq!(common("/a/", "/*.pdf$").as_deref(), Some("/a/.pdf"));
+    /// assert_eq!(common("/a", "/b"), None);
+    /// ```
+    pub fn common_target(&self, other: &Pattern) -> Option<String> {
+        if self.is_empty() || other.is_empty() {
+            return None;
+        }
+        let (one, two) = (steps(self), steps(other));
+        if one.len().saturating_mul(two.len()) > LARGEST_SEARCH {
+            return None;
+        }
+        Some(spelled(shortest(&one, &two)?.into_iter().map(Some), ""))
+    }
+}
+
+/// Pairs of places that a search for a common target may have.
+const LARGEST_SEARCH: usize = 65_536;
+
+/// Octets as a client would send them, `fill` for each wildcard.
+fn spelled(octets: impl Iterator<Item = Option<u8>>, fill: &str) -> String {
+    let mut target = String::new();
+    for octet in octets {
+        match octet {
+            None => target.push_str(fill),
+            Some(LITERAL_STAR) => target.push_str("%2A"),
+            Some(octet) => target.push(char::from(octet)),
+        }
+    }
+    if target.starts_with('/') { target } else { format!("/{target}") }
 }
 
 /// An octet, or any run of octets.
@@ -112,4 +161,52 @@ fn meet(one: &[Step], two: &[Step]) -> bool {
         row = next;
     }
     false
+}
+
+/// The shortest text that both match: a search over pairs of places, in the order of the length of the text before them.
+fn shortest(one: &[Step], two: &[Step]) -> Option<Vec<u8>> {
+    let width = two.len() + 1;
+    // For each pair of places, the pair before it and the octet between them; the first has itself before it.
+    let mut before: Vec<Option<(usize, Option<u8>)>> = vec![None; (one.len() + 1) * width];
+    let mut open = VecDeque::from([(0, 0, None)]);
+    while let Some((place, from, octet)) = open.pop_front() {
+        if before[place].is_some() {
+            continue;
+        }
+        before[place] = Some((from, octet));
+        let (i, j) = (place / width, place % width);
+        if (i, j) == (one.len(), two.len()) {
+            return Some(text_before(place, &before));
+        }
+        let (a, b) = (one.get(i), two.get(j));
+        if a == Some(&Step::Any) {
+            open.push_front((place + width, place, None));
+        }
+        if b == Some(&Step::Any) {
+            open.push_front((place + 1, place, None));
+        }
+        match (a, b) {
+            (Some(Step::Octet(a)), Some(Step::Octet(b))) if a == b => {
+                open.push_back((place + width + 1, place, Some(*a)));
+            }
+            (Some(Step::Any), Some(Step::Octet(octet))) => open.push_back((place + 1, place, Some(*octet))),
+            (Some(Step::Octet(octet)), Some(Step::Any)) => open.push_back((place + width, place, Some(*octet))),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The octets on the way to a pair of places.
+fn text_before(mut place: usize, before: &[Option<(usize, Option<u8>)>]) -> Vec<u8> {
+    let mut text = Vec::new();
+    while let Some((from, octet)) = before[place] {
+        text.extend(octet);
+        if from == place {
+            break;
+        }
+        place = from;
+    }
+    text.reverse();
+    text
 }

@@ -81,7 +81,7 @@ pub enum ServerError {
         address: SocketAddr,
     },
     /// A certificate cannot be used.
-    #[error(transparent)]
+    #[error("{0}; crawlgate does not start. When it is mended, `crawlgate check --config FILE` says so")]
     Tls(#[from] TlsError),
     /// The state directory belongs to another process.
     #[error(transparent)]
@@ -138,9 +138,13 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         served.map_err(ServerError::io("cannot serve the control socket"))?;
     }
     let certificates = Arc::new(certificates);
-    for problem in certificates.problems(Timestamp::from(rooms.judge.clock.now())) {
+    let problems = certificates.problems(Timestamp::from(rooms.judge.clock.now()));
+    let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
+    for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);
     }
+    let of_status = certificates.clone();
+    rooms.operations.set_certificates(Box::new(move |now| of_status.status(now)));
     let background = Background::start(&settings, &rooms, certificates.clone())?;
     rooms.serve_signals(signals, stop, certificates)?;
 
@@ -152,7 +156,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     }
     announce(&bound);
     server.run();
-    background.close(&rooms);
+    background.close();
     rooms.close();
     if let Some(control) = control {
         control.remove();

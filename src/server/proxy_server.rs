@@ -7,7 +7,9 @@ use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::answers::Answers;
 use crate::decisions::Decisions;
-use crate::edge::{Challenges, Desk, Door, Edge, Listening, Open, Plain, Redirect, Serve, TlsListener};
+use crate::edge::{
+    BoundListener, Challenges, Desk, Door, Edge, Lane, Listening, Open, Plain, Redirect, Serve, Share, TlsListener,
+};
 use crate::gateway::Gateway;
 use crate::origin::{Origins, Resolver};
 use crate::settings::{ListenSettings, Settings};
@@ -49,12 +51,13 @@ impl ProxyServer {
         let origins = rooms.origins.clone();
         let answers = Arc::new(Answers::default());
         let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
-        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers.clone())));
+        let lane = settings.lane.then(|| Lane::new(origins.clone(), &server.configuration));
+        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers.clone()), lane));
         let mut served = doors(settings, listeners.proxy, &edge);
-        let mut sockets = Vec::new();
         if let Some(door) = decision_door(settings, rooms, answers) {
-            served.extend(listeners.decisions.tcp.into_iter().map(|listener| (listener, door.clone())));
-            sockets.extend(listeners.decisions.unix.into_iter().map(|listener| (listener, door.clone())));
+            let tcp = listeners.decisions.tcp.into_iter().map(BoundListener::Tcp);
+            let unix = listeners.decisions.unix.into_iter().map(BoundListener::Unix);
+            served.extend(tcp.chain(unix).map(|listener| (listener, door.clone())));
         }
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
@@ -64,7 +67,6 @@ impl ProxyServer {
         let serving = server.add_service(Listening {
             name: "proxy",
             listeners: served,
-            sockets,
             threads,
             stop: Some(closed),
             open: open.clone(),
@@ -91,8 +93,7 @@ impl ProxyServer {
         let app = AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone());
         self.server.add_service(Listening {
             name: "admin",
-            listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],
-            sockets: Vec::new(),
+            listeners: vec![(BoundListener::Tcp(listener), Arc::new(Plain(Arc::new(app))))],
             threads: 1,
             stop: None,
             open: Arc::default(),
@@ -111,7 +112,7 @@ fn doors(
     settings: &Settings,
     listeners: Vec<(TcpListener, Option<TlsListener>)>,
     edge: &Arc<Edge<HttpProxy<Gateway>>>,
-) -> Vec<(TcpListener, Arc<dyn Serve>)> {
+) -> Share {
     let with_tls = listeners.iter().filter(|(_, tls)| tls.is_some());
     let ports: Vec<u16> = with_tls.filter_map(|(listener, _)| Some(listener.local_addr().ok()?.port())).collect();
     // Without a listener of its own for https, a proxy in front has one.
@@ -119,7 +120,7 @@ fn doors(
     let door = |(said, (listener, tls)): (&ListenSettings, (TcpListener, Option<TlsListener>))| {
         let redirect = said.redirects.then_some(Redirect { port });
         let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };
-        (listener, Arc::new(door) as Arc<dyn Serve>)
+        (BoundListener::Tcp(listener), Arc::new(door) as Arc<dyn Serve>)
     };
     settings.listen.iter().zip(listeners).map(door).collect()
 }
@@ -137,6 +138,7 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
         challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
         limits: settings.limits,
         responder: None,
+        has_lane: settings.lane,
     }
 }
 
@@ -151,7 +153,7 @@ fn decision_door(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> O
         responder: Some(decisions.clone()),
         ..desk(settings, rooms, answers)
     };
-    let edge = Arc::new(Edge::new(decisions, desk));
+    let edge = Arc::new(Edge::new(decisions, desk, None));
     Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 

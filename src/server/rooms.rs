@@ -11,14 +11,14 @@ use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::edge::Certificates;
 use crate::judge::Judge;
-use crate::ledger::{Behaviours, Ledger, Traps};
 use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
 use crate::settings::{AccessDestination, DecisionAddress, Settings};
-use crate::sites::{DefaultSite, KnownOrigins, SiteManager, SiteOptions};
+use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::StateStore;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
+use crate::upkeep::{JudgeLogs, JudgeParts, Upkeep};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
@@ -27,8 +27,7 @@ pub struct Rooms {
     pub judge: Arc<Judge>,
     pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
-    pub traps: Traps,
-    store: StateStore,
+    pub store: StateStore,
 }
 
 impl Rooms {
@@ -38,10 +37,9 @@ impl Rooms {
         let clock = clock(settings)?;
         let of_store = clock.clone();
         let (store, remembered) = StateStore::open(settings.state.as_deref(), Arc::new(move || of_store.moment()))?;
-        let moment = clock.moment();
-        let registry = Registry::builtin();
-        let copies = StoredCopies::read(&remembered.facts.origin_copies, moment.now);
-        let options = SiteOptions {
+        let now = clock.moment().now;
+        let copies = StoredCopies::read(&remembered.facts.origin_copies, now);
+        let sites = SiteOptions {
             policies: settings.policies.clone(),
             strict: settings.strict,
             may_be_missing: settings.policies_may_be_missing,
@@ -50,38 +48,25 @@ impl Rooms {
                 ..origin_robots::known(&copies)
             },
         };
-        let sites = SiteManager::start(options, (&store, &remembered), registry, moment.now)?;
-        let robots = OriginRobots::new(sites.clone(), &settings.origins, copies, store.clone(), moment.now);
-        let new_hosts = settings.new_hosts.clone();
-        let (ledger, facts) = Ledger::open(store.clone(), &remembered, new_hosts, &sites.snapshot(), moment);
-        // Without a state directory the clients that requested traps are forgotten with the process.
-        let traps = match &settings.state {
-            Some(_) => Traps::remembered(&remembered.facts.marked_clients, store.clone(), moment),
-            None => Traps::default(),
-        };
-        // If the first commit fails, `status` reports it, and the store retries every second.
-        let _ = store.begin(facts);
-        let (proofs, threads) = identity::open(&settings.identity, registry, &remembered.facts, &store);
-        let judge = Arc::new(Judge {
-            sites,
-            registry,
-            ledger: Arc::new(ledger),
-            proofs,
-            behaviours: Arc::new(Behaviours::with(traps.clone())),
+        let (proofs, threads) = identity::open(&settings.identity, Registry::builtin(), &remembered.facts, &store);
+        let parts = JudgeParts {
             clock,
-            metrics: Metrics::new(),
-            traffic: Box::default(),
-            access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
-            events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
-            addresses: settings.logs.addresses,
-        });
+            state: (&store, &remembered),
+            has_state_directory: settings.state.is_some(),
+            sites,
+            new_hosts: settings.new_hosts.clone(),
+            proofs,
+            logs: logs(settings)?,
+        };
+        let judge = parts.open()?;
+        let robots = OriginRobots::new(judge.sites.clone(), &settings.origins, copies, store.clone(), now);
         let lists = threads.start(&judge.proofs, &judge.clock, &judge.metrics)?;
         let origins = Arc::new(Origins::new(&settings.origins));
-        let operations = Operations::new(judge.clone(), origins.clone());
+        let operations = Operations::new(Upkeep::new(judge.clone()), origins.clone());
         if let Some(lists) = lists {
             operations.set_lists(lists);
         }
-        Ok((Rooms { operations, judge, origins, traps, store }, robots))
+        Ok((Rooms { operations, judge, origins, store }, robots))
     }
 
     /// Acts on signals from now on.
@@ -129,6 +114,15 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
         Some(address) => Err(ServerError::ClockOnPublicAddress { address: *address }),
         None => Ok(Clock::following(file)?),
     }
+}
+
+fn logs(settings: &Settings) -> Result<JudgeLogs, ServerError> {
+    Ok(JudgeLogs {
+        access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
+        events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
+        addresses: settings.logs.addresses,
+        kept_addresses: settings.history_addresses,
+    })
 }
 
 fn cannot_open_access_log(settings: &Settings) -> impl FnOnce(std::io::Error) -> ServerError {

@@ -52,6 +52,8 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         access,
         events,
         addresses,
+        lane: fields.take("lane").and_then(|node| decoder.boolean(node)),
+        history_addresses: fields.take("privacy").and_then(|node| privacy(node, decoder)),
         threads: threads.and_then(|threads| usize::try_from(threads).ok()),
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
     };
@@ -222,6 +224,15 @@ fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
     let addresses = fields.take("addresses").and_then(|node| decoder.word(node, &details, "a way to write addresses"));
     fields.finish(decoder);
     (access, events, addresses)
+}
+
+/// How much of a client's address the history keeps.
+fn privacy(node: &Node, decoder: &mut Decoder<'_>) -> Option<AddressDetail> {
+    let mut fields = decoder.fields(node, "a map: history")?;
+    let details = [("network", AddressDetail::Truncated), ("full", AddressDetail::Full), ("none", AddressDetail::None)];
+    let history = fields.take("history").and_then(|node| decoder.word(node, &details, "a way to keep addresses"));
+    fields.finish(decoder);
+    history
 }
 
 fn is_stdout(path: &Path) -> bool {

@@ -25,6 +25,9 @@ pub struct SettingsFile {
     pub access: Option<AccessDestination>,
     pub events: Option<EventSettings>,
     pub addresses: Option<AddressDetail>,
+    pub lane: Option<bool>,
+    /// How much of a client's address the history keeps.
+    pub history_addresses: Option<AddressDetail>,
     pub threads: Option<usize>,
     pub strict: Option<bool>,
 }
@@ -94,6 +97,8 @@ impl SettingsFile {
             access: self.access.or(file.access),
             events: self.events.or(file.events),
             addresses: self.addresses.or(file.addresses),
+            lane: self.lane.or(file.lane),
+            history_addresses: self.history_addresses.or(file.history_addresses),
             threads: self.threads.or(file.threads),
             strict: self.strict.or(file.strict),
         }
@@ -132,6 +137,8 @@ impl SettingsFile {
                 events: self.events.unwrap_or_default(),
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },
+            lane: self.lane.unwrap_or(true),
+            history_addresses: self.history_addresses.unwrap_or(AddressDetail::Truncated),
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),

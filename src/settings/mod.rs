@@ -55,6 +55,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Logs.
     pub logs: Logs,
+    /// Whether requests that need little take the lane past Pingora's proxy.
+    pub lane: bool,
+    /// How much of a client's address the history keeps.
+    pub history_addresses: AddressDetail,
     /// Worker threads; the number of cores when absent.
     pub threads: Option<usize>,
     /// Refuse to start on a last good copy.

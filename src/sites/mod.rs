@@ -363,7 +363,7 @@ impl Changes {
         compiler: SiteCompiler,
         now: Timestamp,
     ) -> Changes {
-        let KnownOrigins { copies, default_sites, .. } = options.origins.clone();
+        let KnownOrigins { copies, default_sites, for_every_site, .. } = options.origins.clone();
         let memory = SiteMemory::remembered(&remembered.facts);
         Changes {
             policies: options.policies.clone(),
@@ -378,7 +378,7 @@ impl Changes {
                     true => vec![DefaultSite::for_every_host()],
                     false => default_sites,
                 },
-                origins: OriginFiles(copies),
+                origins: OriginFiles(copies, for_every_site),
                 memory,
             },
             last_reload: now,

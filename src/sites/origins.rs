@@ -30,6 +30,8 @@ pub struct KnownOrigins {
     pub default_sites: Vec<DefaultSite>,
     /// By site, why the file that the origin has is held back.
     pub held_back: BTreeMap<String, String>,
+    /// The file of every site that has no copy of its own. An application that is its own origin has one.
+    pub for_every_site: Option<Arc<OriginFile>>,
 }
 
 /// How it stands with the robots.txt of a site's origin, for the status.
@@ -85,12 +87,13 @@ impl Served {
 
 /// The copies of origins' robots.txt files by site, as sites are compiled with them.
 #[derive(Clone, Debug, Default)]
-pub struct OriginFiles(pub BTreeMap<String, Origin>);
+pub struct OriginFiles(pub BTreeMap<String, Origin>, pub Option<Arc<OriginFile>>);
 
 impl OriginFiles {
     /// What a site is to be compiled with.
     pub fn of(&self, name: &str, now: Timestamp) -> Origin {
-        self.0.get(name).cloned().unwrap_or_else(|| awaited_since(now))
+        let shared = || self.1.clone().map(Origin::Read);
+        self.0.get(name).cloned().or_else(shared).unwrap_or_else(|| awaited_since(now))
     }
 
     /// What is known of the origin's robots.txt for the host by which a site asks for it, where another site had that
@@ -103,7 +106,7 @@ impl OriginFiles {
         log: &PublicationLog,
         now: Timestamp,
     ) -> Option<Origin> {
-        if !site.policy.reads_origin() || log.is_empty() {
+        if !site.policy.reads_origin() || log.is_empty() || self.1.is_some() {
             return None;
         }
         let host = asked_host(&site.policy);

@@ -3,6 +3,7 @@
 
 use super::columns::TOLERANCE;
 use super::facts::{Fact, Facts, TABLES, definitions};
+use super::history::{self, HistoryBatch};
 use super::previous_run::PreviousRun;
 use crate::time::Timestamp;
 use rusqlite::types::Value;
@@ -86,6 +87,8 @@ pub struct RunRow {
 pub struct Batch<'a> {
     /// The facts, in order.
     pub facts: Vec<&'a Fact>,
+    /// What is added to the history.
+    pub history: Option<&'a HistoryBatch>,
     /// Whether observation begins anew: what is there about it goes first.
     pub forgets_observation: bool,
     /// What nobody may hold any more: see [`super::StateStore::prune`].
@@ -103,6 +106,8 @@ pub struct Database {
     path: PathBuf,
     /// Which file was opened: SQLite goes on writing to one that was deleted.
     identity: Option<(u64, u64)>,
+    /// The hour in which old rows of the history were deleted last.
+    history_pruned: i64,
 }
 
 impl Database {
@@ -115,7 +120,7 @@ impl Database {
         // For this user alone: it holds addresses of clients. The files of the write-ahead log get the same rights.
         let _ = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         let connection = Connection::open_with_flags(file, flags)?;
-        let database = Database { connection, path: file.to_owned(), identity: identity(file) };
+        let database = Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0 };
         let schema = database.connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(judged)?;
         if schema > SCHEMA {
             return Err(DatabaseError::Newer { schema });
@@ -135,16 +140,8 @@ impl Database {
     /// # Errors
     /// It is damaged, or cannot be read like that.
     pub fn open_read_only(file: &Path) -> Result<Database, DatabaseError> {
-        let has_log = fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0);
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = if has_log {
-            Connection::open_with_flags(file, flags)?
-        } else {
-            // SQLite would make a file beside it for the readers of a write-ahead log.
-            let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-            Connection::open_with_flags(format!("file:{path}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)?
-        };
-        Ok(Database { connection, path: file.to_owned(), identity: identity(file) })
+        let connection = open_for_reading(file)?;
+        Ok(Database { connection, path: file.to_owned(), identity: identity(file), history_pruned: 0 })
     }
 
     fn prepare(&self) -> rusqlite::Result<()> {
@@ -157,6 +154,7 @@ impl Database {
             connection.execute(&definition, [])?;
         }
         connection.execute(RUN, [])?;
+        history::prepare(connection)?;
         INDEXES.iter().try_for_each(|index| connection.execute(index, []).map(drop))
     }
 
@@ -201,6 +199,10 @@ impl Database {
             transaction.execute("DELETE FROM observations", [])?;
         }
         write_facts(&transaction, &batch.facts, now)?;
+        let mut pruned = self.history_pruned;
+        if let Some(batch) = batch.history {
+            history::write(&transaction, batch, &mut pruned, now)?;
+        }
         let long_ago = now.0.saturating_sub(RELEASED_FOR);
         for table in OF_CLIENTS {
             transaction.execute(&format!("DELETE FROM {table} WHERE removed = 1 AND changed < ?1"), [long_ago])?;
@@ -212,6 +214,7 @@ impl Database {
             transaction.execute(SET_RUN, (committed.0, clean, incomplete))?;
         }
         transaction.commit()?;
+        self.history_pruned = pruned;
         Ok(())
     }
 
@@ -270,6 +273,18 @@ fn prune(connection: &Connection, before: Timestamp) -> rusqlite::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Opens the file where nothing is to be written. Another process may be writing.
+pub(super) fn open_for_reading(file: &Path) -> rusqlite::Result<Connection> {
+    let has_log = fs::metadata(beside(file, "-wal")).is_ok_and(|log| log.len() > 0);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if has_log {
+        return Connection::open_with_flags(file, flags);
+    }
+    // SQLite would make a file beside it for the readers of a write-ahead log.
+    let path = file.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Connection::open_with_flags(format!("file:{path}?immutable=1"), flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
 /// Gives a damaged file and what belongs to it another name, and says which.

@@ -21,6 +21,7 @@ mod database;
 mod error;
 mod facts;
 mod health;
+pub mod history;
 mod lock;
 mod previous_run;
 mod queue;

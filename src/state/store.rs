@@ -5,6 +5,7 @@ use super::database::{Database, DatabaseError, FILE, set_aside};
 use super::error::StateError;
 use super::facts::{Fact, Facts};
 use super::health::StoreHealth;
+use super::history::HistoryReader;
 use super::lock::{Locking, ProcessLock};
 use super::previous_run::PreviousRun;
 use super::writer::{Now, Purpose, Request, Shared, Writer};
@@ -228,6 +229,14 @@ impl StateStore {
         let closed = self.ask(Purpose::Close, Vec::new());
         self.0.join();
         closed
+    }
+
+    /// Reads the history: of this run alone where nothing is written to a directory.
+    pub fn history(&self) -> HistoryReader {
+        match self.health().is_in_memory() {
+            true => HistoryReader::of_memory(self.memory.clone()),
+            false => HistoryReader::of_file(Path::new(&self.directory).join(FILE)),
+        }
     }
 
     fn ask(&self, purpose: Purpose, facts: Vec<Fact>) -> Result<(), StateError> {

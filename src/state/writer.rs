@@ -6,6 +6,7 @@ use super::database::{Batch, Database, DatabaseError, RunRow};
 use super::error::StateError;
 use super::facts::Fact;
 use super::health::StoreHealth;
+use super::history::{HistoryBatch, Memory};
 use super::lock::ProcessLock;
 use super::previous_run::PreviousRun;
 use super::queue::Pending;
@@ -56,6 +57,7 @@ struct Work {
     pending: Pending,
     requests: Vec<Request>,
     prune: Option<Timestamp>,
+    history: HistoryBatch,
 }
 
 #[derive(Default)]
@@ -74,18 +76,29 @@ struct Known {
     commits: u64,
 }
 
+impl Work {
+    /// Whether there is nothing to write that nobody waits for.
+    fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.prune.is_none() && self.history.is_empty()
+    }
+}
+
 /// What the handles and the thread share. [`super::StateStore`] derefs to it.
 pub struct Shared {
     pub(super) directory: String,
     queue: Mutex<Queue>,
     wake: Condvar,
     known: Mutex<Known>,
+    /// The history where nothing is written to a directory.
+    pub(super) memory: Option<Arc<Memory>>,
 }
 
 impl Shared {
     /// `on_disk` is what the next start finds in the directory, as long as nothing is written.
     pub(super) fn new(directory: String, health: StoreHealth, on_disk: PreviousRun, moment: Moment) -> Shared {
+        let memory = if health.is_in_memory() { Memory::new().map(Arc::new) } else { None };
         Shared {
+            memory,
             directory,
             queue: Mutex::default(),
             wake: Condvar::new(),
@@ -102,6 +115,14 @@ impl Shared {
         for fact in facts {
             let has_room = queue.work.pending.add(fact);
             self.note_room(&mut queue, has_room);
+        }
+    }
+
+    /// Takes what is to be added to the history with the next commit.
+    pub fn put_history(&self, batch: HistoryBatch, now: Timestamp) {
+        match &self.memory {
+            Some(memory) => memory.add(&batch, now),
+            None => self.queue().work.history.append(batch),
         }
     }
 
@@ -255,8 +276,7 @@ impl Writer {
                 return None;
             }
             let is_due = Instant::now() >= self.next;
-            let is_idle =
-                queue.work.pending.is_empty() && queue.work.prune.is_none() && self.last_commit.elapsed() < IDLE;
+            let is_idle = queue.work.is_empty() && self.last_commit.elapsed() < IDLE;
             if self.has_begun && is_due && !is_idle {
                 break;
             }
@@ -269,7 +289,7 @@ impl Writer {
 
     /// One transaction; what could not be written waits again.
     fn write(&mut self, work: Work, moment: Moment) -> (Result<(), StateError>, Vec<Request>) {
-        let Work { mut pending, mut requests, prune } = work;
+        let Work { mut pending, mut requests, prune, history } = work;
         let mut has_room = true;
         for request in &mut requests {
             if request.purpose == Purpose::Begin {
@@ -292,6 +312,7 @@ impl Writer {
             facts: of_now.iter().collect(),
             forgets_observation: self.has_begun && self.forgets_observation,
             prune,
+            history: Some(&history),
             run: self.has_begun.then_some(run),
             is_durable: !requests.is_empty(),
         };
@@ -304,6 +325,8 @@ impl Writer {
             let mut queue = self.shared.queue();
             has_room &= queue.work.pending.put_back(pending);
             queue.work.prune = queue.work.prune.max(prune);
+            let later = std::mem::replace(&mut queue.work.history, history);
+            queue.work.history.append(later);
             self.shared.note_room(&mut queue, has_room);
         }
         (result.map_err(|error| self.shared.unwritten(&error)), requests)

@@ -9,7 +9,7 @@ use super::log_file::LogFile;
 use super::log_writer::{LogWriter, Output};
 use crate::settings::{EventDestination, EventSettings};
 use serde::Serialize;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,10 @@ use std::time::{Duration, SystemTime};
 /// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler and site. The names
 /// come from the policies and the registry, so few installations have as many.
 const FAIR: usize = 16_384;
+/// Events of one site, crawler, kind, rule and day that the history keeps.
+const SAMPLES_EACH: u8 = 20;
+/// Events that wait for the history.
+const MAX_SAMPLES: usize = 5_000;
 /// What messages call the log.
 const NAME: &str = "event-log";
 const SUMMED_EVERY: Duration = Duration::from_secs(1);
@@ -43,6 +47,9 @@ pub struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<&'static str>,
     pub client: Option<IpAddr>,
+    /// The address as the history may keep it.
+    #[serde(skip)]
+    pub kept_address: Option<IpAddr>,
     pub method: String,
     pub host: String,
     pub target: String,
@@ -99,6 +106,8 @@ struct Shared {
     hasher: RandomState,
     sampling: Mutex<Sampling>,
     recent: Mutex<VecDeque<Arc<Event>>>,
+    /// For the history, until it takes them.
+    samples: Mutex<Samples>,
     left_out: AtomicU64,
 }
 
@@ -148,6 +157,7 @@ impl Events {
             hasher: RandomState::new(),
             sampling: Mutex::new(Sampling { second: 0, taken: 0, served: HashSet::with_capacity(FAIR), left_out: 0 }),
             recent: Mutex::default(),
+            samples: Mutex::default(),
             left_out: AtomicU64::new(0),
         }))
     }
@@ -163,11 +173,17 @@ impl Events {
         if shared.log.enabled() {
             shared.log.write(&*event);
         }
+        shared.sample(&event);
         let mut recent = shared.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = if recent.len() >= Events::KEPT { recent.pop_front() } else { None };
         recent.push_back(event);
         drop(recent);
         drop(oldest);
+    }
+
+    /// Some events of each site, crawler, kind, rule and day, for the history: those since the last call.
+    pub fn take_samples(&self) -> Vec<Arc<Event>> {
+        std::mem::take(&mut self.0.samples.lock().unwrap_or_else(PoisonError::into_inner).taken)
     }
 
     /// The latest events, the last first.
@@ -218,7 +234,36 @@ fn second(moment: SystemTime) -> u64 {
     moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
+/// Events for the history.
+#[derive(Default)]
+struct Samples {
+    /// Days since 1970.
+    day: u64,
+    /// How many there were today of each site, crawler, kind and rule, by their hash.
+    of_today: HashMap<u64, u8>,
+    taken: Vec<Arc<Event>>,
+}
+
 impl Shared {
+    /// Keeps an event for the history, unless there are enough of its kind today or too many that wait.
+    fn sample(&self, event: &Arc<Event>) {
+        let day = second(event.time) / 86_400;
+        let hash = self.hasher.hash_one((&event.site, &event.crawler, event.kind, &event.rule));
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.day != day {
+            samples.day = day;
+            samples.of_today.clear();
+        }
+        if samples.taken.len() >= MAX_SAMPLES || samples.of_today.len() >= FAIR {
+            return;
+        }
+        let count = samples.of_today.entry(hash).or_default();
+        if *count < SAMPLES_EACH {
+            *count += 1;
+            samples.taken.push(event.clone());
+        }
+    }
+
     /// Writes how many were left out in a second that is over.
     fn say_left_out(&self, now: SystemTime) {
         let mut sampling = self.sampling.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ mod identity;
 mod register;
 mod sites;
 
-pub use by_crawler::CrawlerCounts;
+pub use by_crawler::{CrawlerCounts, NewCount};
 pub use connections::{InFlight, OpenConnection};
 pub use identity::ListGauges;
 pub use sites::SiteGauges;

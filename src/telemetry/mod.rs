@@ -4,6 +4,7 @@
 //! it ready labels and records.
 
 mod access;
+mod certificates;
 mod events;
 mod log_file;
 mod log_writer;
@@ -13,9 +14,10 @@ mod trace;
 mod traffic;
 
 pub use access::{AccessLog, AccessRecord};
+pub use certificates::{CertificateStatus, RefusedRenewal};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;
-pub use metrics::{CrawlerCounts, InFlight, ListGauges, Metrics, OpenConnection, SiteGauges, UNCLAIMED};
+pub use metrics::{CrawlerCounts, InFlight, ListGauges, Metrics, NewCount, OpenConnection, SiteGauges, UNCLAIMED};
 pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;
 pub use traffic::{Traffic, TrafficStatus};

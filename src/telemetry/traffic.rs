@@ -4,13 +4,17 @@
 
 use super::recent::{Recent, RecentByName};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Octets of a host that are kept: a name has at most 253.
 const HOST: usize = 256;
 /// Hosts and proxies that the status names.
 const NAMED: usize = 5;
+/// Names of unlisted bots that wait for the history.
+const MAX_UNLISTED: usize = 1_000;
 /// Fewer requests say little about a setup.
 const ENOUGH: u64 = 10;
 
@@ -20,6 +24,8 @@ pub struct Traffic {
     requests: Recent,
     unclaimed: RecentByName<String>,
     undeclared_proxies: RecentByName<IpAddr>,
+    /// Bots that no list knows, by what they call themselves, until the history takes them.
+    unlisted: Mutex<HashMap<String, u64>>,
 }
 
 /// Requests of the last five minutes.
@@ -52,6 +58,22 @@ impl Traffic {
     /// Counts a request as one with forwarding fields from a peer that is not trusted.
     pub fn undeclared_proxy(&self, peer: IpAddr, lived: Duration) {
         self.undeclared_proxies.add(peer, lived);
+    }
+
+    /// Counts a request of a bot that no list knows. It is not counted while another thread counts one, nor under a new
+    /// name where there are many.
+    pub fn unlisted(&self, name: &str) {
+        let Ok(mut unlisted) = self.unlisted.try_lock() else { return };
+        if let Some(count) = unlisted.get_mut(name) {
+            *count += 1;
+        } else if unlisted.len() < MAX_UNLISTED {
+            unlisted.insert(name.to_owned(), 1);
+        }
+    }
+
+    /// The names of unlisted bots since the last call, with their requests.
+    pub fn take_unlisted(&self) -> HashMap<String, u64> {
+        std::mem::take(&mut self.unlisted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The counts.

@@ -3,7 +3,7 @@
 
 use super::labels::claim_of;
 use super::{CachedVersions, Facts};
-use crate::crawlers::{Claim, Registry};
+use crate::crawlers::{Claim, Registry, SiteMarkers};
 use crate::policy::{HostHistory, SiteEntry, Snapshot};
 
 /// The site that a request is for, and the crawler that its user agent claims to be.
@@ -22,8 +22,17 @@ pub struct Claimant<'a> {
 impl<'a> Claimant<'a> {
     /// From the host and the user agent. `None` where no site claims the host.
     pub fn of(snapshot: &'a Snapshot, registry: &Registry, facts: &Facts<'_>) -> Option<Claimant<'a>> {
+        Claimant::identified(snapshot, facts, |_, tokens| registry.identify_with(facts.user_agent, tokens))
+    }
+
+    /// The same where the caller identifies the user agent, given the site and its tokens.
+    pub fn identified(
+        snapshot: &'a Snapshot,
+        facts: &Facts<'_>,
+        identify: impl FnOnce(usize, &SiteMarkers) -> Claim,
+    ) -> Option<Claimant<'a>> {
         let (site, entry, history) = site_of(snapshot, facts.host)?;
-        let claim = registry.identify_with(facts.user_agent, &entry.site.tokens);
+        let claim = identify(site, &entry.site.tokens);
         Some(Claimant { site, entry, history, claim })
     }
 

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// An example, built together with the tests: beside them, one directory up.
-fn example(name: &str) -> Command {
+pub fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test's own path");
     let built = test.ancestors().nth(2).expect("the profile's directory").join("examples").join(name);
     assert!(built.exists(), "{} is missing: cargo build --examples", built.display());

@@ -24,6 +24,7 @@ mod completions_and_man;
 mod decisions;
 #[cfg(feature = "proxy")]
 mod deploy;
+mod diff;
 #[cfg(feature = "proxy")]
 mod docs;
 #[cfg(feature = "proxy")]
@@ -58,6 +59,8 @@ mod https_origin;
 mod identity;
 #[cfg(feature = "proxy")]
 mod many_agents;
+#[cfg(all(feature = "proxy", feature = "tower"))]
+mod middleware;
 #[cfg(feature = "proxy")]
 mod moved_hosts;
 #[cfg(feature = "proxy")]

@@ -352,9 +352,9 @@ fn the_words_of_the_schema_are_the_words_that_the_decoder_takes() {
             let refusals = complaints_at(kind, &path, "\"zzzzzzzzzz\"");
             let refusal = refusals.first().unwrap_or_else(|| panic!("{place} takes any word"));
             let help = refusal.help.as_deref().and_then(|help| help.strip_prefix("it is one of: "));
-            // `strict` is yes or no in any of their spellings: there the schema's words are only what is offered.
+            // `strict` and `lane` are yes or no in any of their spellings: there the schema's words are only what is offered.
             let Some(help) = help else {
-                assert!(["settings/strict", "policy/html/meta"].contains(&place.as_str()), "{place}");
+                assert!(["settings/strict", "settings/lane", "policy/html/meta"].contains(&place.as_str()), "{place}");
                 continue;
             };
             let taken: BTreeSet<String> = help
@@ -584,7 +584,7 @@ const RIGHT_SETTINGS: &[&str] = &[
     "origins: http://127.0.0.1:3000",
     "origins: [HTTPS://Origin.example/, 'http://[::1]:81']\nlisten: { address: '[::1]:0' }",
     "listen: [127.0.0.1:1, { address: 127.0.0.1:2 }]\nadmin: Off\ncontrol: no\nstate: false\nstrict: TRUE",
-    "strict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90, drain: 1m30s }",
+    "lane: off\nstrict: off\nthreads: '4'\nlimits: { target: 8 KiB, headers: 65536, idle: 90, drain: 1m30s }",
     "origins: { hosts: '*.shop.example', servers: http://a, timeouts: { connect: 1ms, idle: 1h } }",
     "trusted_proxies: ['::1', 10.0.0.0/8]\nlogs: { access: '-', addresses: none }\npolicies: 2026",
     "trusted_proxies: 10.0.0.1\nlogs: { access: off }\norigins: []",
@@ -783,6 +783,7 @@ const WRONG_SETTINGS: &[&str] = &[
     "threads: 0",
     "threads: 1025",
     "threads: many",
+    "lane: fast",
     "strict: maybe",
     "strict: 1",
     "- listen",

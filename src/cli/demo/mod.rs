@@ -7,8 +7,8 @@ mod site;
 
 use super::{Failure, run};
 use crate::settings::{
-    AccessDestination, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, OriginTimeouts, ServerAddress,
-    Settings, TlsSettings,
+    AccessDestination, AddressDetail, IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, OriginTimeouts,
+    ServerAddress, Settings, TlsSettings,
 };
 use crate::telemetry::start_tracing;
 use std::fs;
@@ -61,6 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         acme_webroot: None,
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
+        lane: true,
+        history_addresses: AddressDetail::Truncated,
         threads: None,
         strict: true,
         // The site is new with the demo: no crawler can have a copy of another robots.txt.

@@ -21,7 +21,58 @@ pub struct CrawlerCounts {
     pub last_fetch: Option<i64>,
 }
 
+/// What was counted since the last time, for the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NewCount<'a> {
+    /// Requests of a crawler on a site, of a kind, with an action.
+    Requests {
+        /// The site.
+        site: &'a str,
+        /// The crawler.
+        crawler: &'a str,
+        /// What the requests were.
+        kind: &'a str,
+        /// What was done.
+        action: &'a str,
+        /// How many.
+        requests: u64,
+    },
+    /// Requests of a crawler by what was proven.
+    Identity {
+        /// The crawler.
+        crawler: &'a str,
+        /// What was proven.
+        outcome: &'a str,
+        /// How many.
+        requests: u64,
+    },
+}
+
 impl Metrics {
+    /// Calls `take` with what was counted since the last call. Only the history calls this.
+    pub fn each_new(&self, mut take: impl FnMut(NewCount<'_>)) {
+        self.requests.each_new(|labels, requests| {
+            if let [site, crawler, kind, action] = labels {
+                take(NewCount::Requests { site, crawler, kind, action, requests });
+            }
+        });
+        self.identity.each_new(|labels, requests| {
+            if let [crawler, outcome] = labels {
+                take(NewCount::Identity { crawler, outcome, requests });
+            }
+        });
+    }
+
+    /// By crawler, how many of its requests were verified, unverified, impostors', or of a suspended finding.
+    pub fn identities(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        self.identity.each(|labels, requests| {
+            let [crawler, outcome] = labels else { return };
+            *counts.entry(crawler.to_string()).or_default().entry(outcome.to_string()).or_default() += requests;
+        });
+        counts
+    }
+
     /// The counts of each crawler on each site, in the order of their names. Browsers are left out.
     pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
         let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();

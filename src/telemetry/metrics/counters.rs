@@ -5,7 +5,7 @@ use super::register::Register;
 use ahash::RandomState;
 use prometheus::{IntCounter, IntCounterVec};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Series of all counters with a crawler together. They take some MiB, and a scrape takes some tens of milliseconds.
@@ -30,6 +30,8 @@ pub(super) struct Counters {
 struct Series {
     labels: Vec<Box<str>>,
     counter: IntCounter,
+    /// The count when it was last taken for the history.
+    taken: AtomicU64,
 }
 
 impl Counters {
@@ -68,6 +70,7 @@ impl Counters {
             Series {
                 labels: cut.iter().map(|label| (*label).into()).collect(),
                 counter: self.vector.with_label_values(&cut),
+                taken: AtomicU64::new(0),
             }
         });
         series.counter.inc();
@@ -78,6 +81,17 @@ impl Counters {
     pub(super) fn each(&self, mut take: impl FnMut(&[Box<str>], u64)) {
         for series in self.known.read().unwrap_or_else(PoisonError::into_inner).values() {
             take(&series.labels, series.counter.get());
+        }
+    }
+
+    /// Calls `take` with the labels of every series that was counted since the last call, and by how much.
+    pub(super) fn each_new(&self, mut take: impl FnMut(&[Box<str>], u64)) {
+        for series in self.known.read().unwrap_or_else(PoisonError::into_inner).values() {
+            let count = series.counter.get();
+            let new = count.saturating_sub(series.taken.swap(count, Ordering::Relaxed));
+            if new > 0 {
+                take(&series.labels, new);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ pub mod kinds;
 pub mod nginx;
 mod operator;
 mod origin;
+pub mod program;
 mod time;
 mod tls;
 

@@ -1,0 +1,55 @@
+//! An axum application behind the gate. The gate serves `/robots.txt`, refuses crawlers what the policy forbids them, adds
+//! `X-Robots-Tag`, and follows changes of the policies while the application runs.
+//!
+//! ```sh
+//! cargo run --no-default-features --features tower,html --example axum -- 127.0.0.1:8080 examples/axum-policies
+//! curl -i -A GPTBot http://127.0.0.1:8080/
+//! wget -q -r http://127.0.0.1:8080/                  # follows robots.txt
+//! wget -q -r -e robots=off http://127.0.0.1:8080/    # ignores it
+//! curl -s http://127.0.0.1:8080/metrics | grep ^crawlgate_requests_total
+//! ```
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Html;
+use axum::routing::get;
+use crawlgate::middleware::GateLayer;
+use std::error::Error;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+const HOME: &str = "<!doctype html><html><head><title>Shop</title></head><body>\
+    <a href=\"/about\">About</a> <a href=\"/report.pdf\">Report</a> <a href=\"/private/prices\">Prices</a>\
+    </body></html>";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let address = words.next().unwrap_or_else(|| "127.0.0.1:8080".into());
+    let policies = words.next().unwrap_or_else(|| "examples/axum-policies".into());
+
+    let gate = GateLayer::builder(policies)
+        .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
+        .open()
+        // A policy with a mistake, with its file and line.
+        .unwrap_or_else(|error| {
+            eprintln!("{error}");
+            std::process::exit(1);
+        });
+    let metrics = gate.clone();
+
+    let app = Router::new()
+        .route("/", get(|| async { Html(HOME) }))
+        .route("/about", get(|| async { Html("<!doctype html><title>About</title><p>A shop.") }))
+        .route("/private/prices", get(|| async { Html("<!doctype html><title>Prices</title><p>Low.") }))
+        .route("/report.pdf", get(|| async { ([(CONTENT_TYPE, "application/pdf")], "%PDF-1.4") }))
+        .layer(gate)
+        // Added after the layer, so the gate does not see it.
+        .route("/metrics", get(move || async move { metrics.metrics() }));
+
+    let listener = TcpListener::bind(address).await?;
+    println!("listening on http://{}", listener.local_addr()?);
+    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+    Ok(())
+}

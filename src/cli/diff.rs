@@ -1,0 +1,172 @@
+//! `diff`: what changes for crawlers between two policies, directories of policies, or robots.txt files.
+
+use super::check::is_robots_txt;
+use super::origin_copy::{OriginCopies, OriginFrom};
+use super::{Failure, audit, policies, print_json, say, tester};
+use crate::audit::{PublishedFile, Rules, each_line};
+use crate::crawlers::Registry;
+use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
+use crate::logs::Line;
+use crate::policy::{SiteEntry, Snapshot};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Show which crawlers get other verdicts, answers or tags from NEW than from OLD
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A policy file, a directory of policies, or a robots.txt (`.txt`, an http(s) URL, or `-`)
+    old: PathBuf,
+    /// The same, as it is to become
+    new: PathBuf,
+    /// Compare on the URLs and paths of this file, one in a line, and not on URLs made from the patterns
+    #[arg(long, value_name = "FILE")]
+    urls: Option<PathBuf>,
+    /// Compare on the requests of an access log; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "urls")]
+    log: Vec<PathBuf>,
+    /// The form of the log's lines, as in nginx's log_format
+    #[arg(long, value_name = "LOG_FORMAT", requires = "log")]
+    format: Option<String>,
+    /// Print Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    #[command(flatten)]
+    origin: OriginFrom,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  crawlgate diff old.txt robots.txt
+  crawlgate diff https://shop.example policies/shop.yaml
+  crawlgate diff ../main/policies policies --markdown
+  crawlgate diff robots.txt policies/shop.yaml --log access.log
+
+Exit codes: 0 nothing changes, 1 something changes, 2 wrong usage, 3 a file cannot be read or used.";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let registry = Registry::builtin();
+    let origins = arguments.origin.read()?;
+    let (old, new) = (side(&arguments.old, &origins)?, side(&arguments.new, &origins)?);
+    let named_twice = |entry: &&SiteEntry| new.snapshot.site_named(&entry.site.name).is_none();
+    let of_old = old.snapshot.sites().iter().filter(named_twice);
+    origins.say_assumptions(new.snapshot.sites().iter().chain(of_old).map(|entry| &*entry.site));
+    let difference = compare(arguments, &old, &new, registry)?;
+    if arguments.json {
+        print_json(&difference)?;
+    } else {
+        let shown = if arguments.markdown { markdown(&difference) } else { text(&difference) };
+        std::io::stdout().lock().write_all(shown.as_bytes())?;
+    }
+    if difference.changed { Err(Failure::Findings) } else { Ok(()) }
+}
+
+fn compare(arguments: &Arguments, old: &Side, new: &Side, registry: &'static Registry) -> Result<Difference, Failure> {
+    let basis = match (&arguments.urls, arguments.log.as_slice()) {
+        (Some(_), _) => Basis::Urls,
+        (None, []) => Basis::Patterns,
+        (None, _) => Basis::Log,
+    };
+    let mut comparison = Comparison::new(old, new, registry, basis);
+    match &arguments.urls {
+        Some(path) => urls(path, &mut comparison)?,
+        None if basis == Basis::Log => log(arguments, &mut comparison)?,
+        None => comparison.witnesses(),
+    }
+    Ok(comparison.finish())
+}
+
+fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
+    let (name, is_one_file) = (path.display().to_string(), !path.is_dir());
+    if is_robots_txt(path) {
+        let bytes = match tester::read(&name)? {
+            tester::Source::File { bytes, .. } => bytes,
+            // A site without the file has no rules (RFC 9309 section 2.3.1.3).
+            tester::Source::Status { allowed: true, .. } => Vec::new(),
+            tester::Source::Status { status, allowed: false } => {
+                return Err(Failure::CouldNot(format!("{name} answered {status}; there is no file to compare")));
+            }
+        };
+        let file = PublishedFile { name: name.clone(), bytes, since: None };
+        let rules = Rules::published(vec![file], Duration::ZERO, Registry::builtin())
+            .map_err(|error| Failure::CouldNot(error.to_string()))?;
+        let snapshot = Snapshot::new(rules.entries().cloned().collect(), 0);
+        return Ok(Side { name, snapshot, is_one_file });
+    }
+    let loaded = policies::load(&[path.to_owned()], origins)?;
+    policies::report(&loaded, true);
+    if let Some(broken) = loaded.iter().find(|file| file.site.is_none()) {
+        return Err(Failure::CouldNot(format!("{} cannot be used, so it cannot be compared", broken.source.name)));
+    }
+    let sites = loaded.into_iter().filter_map(|file| file.site);
+    let snapshot = Snapshot::new(sites.map(|site| SiteEntry::new(site, super::now())).collect(), 0);
+    Ok(Side { name, snapshot, is_one_file })
+}
+
+fn urls(path: &Path, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
+    let mut wrong = None;
+    let mut number = 0_u64;
+    let read = each_line(&audit::input(path), |line| {
+        number += 1;
+        let line = String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        let line = line.split('#').next().unwrap_or_default();
+        match (line.split_once("://"), line.starts_with('/')) {
+            _ if line.is_empty() => {}
+            (_, true) => comparison.url(None, line),
+            (Some((_, rest)), false) => {
+                let end = rest.find(['/', '?']).unwrap_or(rest.len());
+                let (host, target) = rest.split_at(end);
+                let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+                comparison.url(Some(host), &target);
+            }
+            (None, false) => wrong = wrong.take().or(Some((number, line.to_owned()))),
+        }
+    });
+    read.map_err(|error| could_not_read(path, &error))?;
+    match wrong {
+        Some((number, line)) => {
+            let problem = format!("{}:{number}: `{line}` is neither a path nor a URL", path.display());
+            Err(Failure::CouldNot(format!("{problem}; a path begins with `/`, a URL with `https://`")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Failure> {
+    let format = audit::format(arguments.format.as_deref())?;
+    let (mut read, mut unreadable, mut without_agent) = (0_u64, 0_u64, 0_u64);
+    for path in &arguments.log {
+        let lines = each_line(&audit::input(path), |line| match format.read(line) {
+            _ if line.is_empty() => {}
+            Some(Line::Request(record)) => {
+                read += 1;
+                match record.user_agent.as_deref() {
+                    Some(user_agent) => comparison.request(record.host.as_deref(), &record.target, user_agent),
+                    None => without_agent += 1,
+                }
+            }
+            Some(Line::NoRequest) => {}
+            None => unreadable += 1,
+        });
+        lines.map_err(|error| could_not_read(path, &error))?;
+    }
+    if unreadable > 0 && read == 0 {
+        let problem = "none of the lines could be read; describe them with --format, like nginx's log_format";
+        return Err(Failure::CouldNot(problem.into()));
+    }
+    for (count, what) in [(unreadable, "could not be read"), (without_agent, "have no user agent")] {
+        if count > 0 {
+            say(&format!("note: {count} lines {what}; they are not compared"));
+        }
+    }
+    Ok(())
+}
+
+fn could_not_read(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::CouldNot(format!("cannot read {}: {error}", path.display()))
+}

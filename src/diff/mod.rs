@@ -1,0 +1,158 @@
+//! Two sets of rules compared: which crawlers get another verdict or another answer, and which pages another tag.
+//! [`Comparison`] compares two [`Side`]s on URLs that it finds from the patterns, or on URLs and requests that it is
+//! given; [`Difference`] is the result. Must not know files, the command line or a running server.
+
+mod comparison;
+mod crawlers;
+mod pairs;
+mod response;
+mod settings;
+mod show;
+mod witnesses;
+
+pub use comparison::Comparison;
+pub use show::{markdown, text};
+
+use crate::policy::Snapshot;
+use serde::Serialize;
+
+/// One of the two that are compared.
+#[derive(Debug)]
+pub struct Side {
+    /// What messages call it: a file or a directory.
+    pub name: String,
+    /// Its sites.
+    pub snapshot: Snapshot,
+    /// Whether it was given as a single file: then it is compared with another single file whatever the hosts are.
+    pub is_one_file: bool,
+}
+
+/// What differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What was compared first.
+    pub old: String,
+    /// What was compared second.
+    pub new: String,
+    /// Whether anything differs.
+    pub changed: bool,
+    /// What was compared on.
+    pub basis: Basis,
+    /// URLs or requests that were compared.
+    pub compared: u64,
+    /// Requests for hosts that neither side has a policy for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub other_hosts: u64,
+    /// What differs, by site.
+    pub sites: Vec<SiteDifference>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What the two sides were compared on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// URLs that the patterns of both sides match.
+    Patterns,
+    /// URLs from a file.
+    Urls,
+    /// Requests from an access log.
+    Log,
+}
+
+/// What differs on some hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SiteDifference {
+    /// The hosts; `every other host` for those that no policy names.
+    pub hosts: Vec<String>,
+    /// The old policy file or robots.txt; `None` where there was none.
+    pub old: Option<String>,
+    /// The new one.
+    pub new: Option<String>,
+    /// Crawlers that are judged here by either side.
+    pub crawlers: usize,
+    /// Verdicts and answers that change.
+    pub access: Vec<AccessChange>,
+    /// Tags and signals that change.
+    pub responses: Vec<ResponseChange>,
+    /// What changes without a URL.
+    pub settings: Vec<SettingChange>,
+    /// What could not be compared completely.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Some crawlers get another verdict or another answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AccessChange {
+    /// Registry ids, tokens of the policy, `other` and `tool`.
+    pub crawlers: Vec<String>,
+    /// Before.
+    pub old: Ruling,
+    /// After.
+    pub new: Ruling,
+    /// The shortest URL for which it changes.
+    pub url: String,
+    /// URLs or requests for which it changes.
+    pub count: u64,
+}
+
+/// What the rules say to a crawler, and what is done with its request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Ruling {
+    /// `allowed`, `disallowed`, `not_bound` or `not_a_crawler`.
+    pub verdict: &'static str,
+    /// What is done: `pass`, `block 403`, ...
+    pub action: String,
+    /// What enforcement would do, where it is only observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would: Option<String>,
+    /// The line of robots.txt that decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// `file:line:column` of what it follows from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+impl Ruling {
+    /// Whether a crawler notices no difference.
+    fn is_like(&self, other: &Ruling) -> bool {
+        (self.verdict, &self.action, &self.would) == (other.verdict, &other.action, &other.would)
+    }
+}
+
+/// Pages get other header lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ResponseChange {
+    /// `X-Robots-Tag`, or `signals` for the lines about the use of the content.
+    pub field: &'static str,
+    /// Before.
+    pub old: Vec<String>,
+    /// After.
+    pub new: Vec<String>,
+    /// The type of the response.
+    pub content_type: String,
+    /// The status of the response.
+    pub status: u16,
+    /// The shortest URL for which it changes.
+    pub url: String,
+    /// URLs or requests for which it changes.
+    pub count: u64,
+}
+
+/// Something that changes whatever the URL is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingChange {
+    /// Its name in policies.
+    pub setting: &'static str,
+    /// Before.
+    pub old: String,
+    /// After.
+    pub new: String,
+    /// The crawlers that it changes for; empty where it is about the site.
+    pub crawlers: Vec<String>,
+}

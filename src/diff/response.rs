@@ -1,0 +1,83 @@
+//! What two sites say about the same page: X-Robots-Tag and the lines about the use of the content, for each type and
+//! status that a condition of either policy asks for. The entry is [`differences`].
+
+use super::ResponseChange;
+use crate::policy::Site;
+use crate::policy::model::{Conditions, Policy, StatusCondition};
+use crate::verdict::Decision;
+use std::collections::BTreeSet;
+
+/// The responses that two policies tell apart.
+#[derive(Clone, Debug)]
+pub struct Kinds(BTreeSet<(String, u16)>);
+
+/// What a page is where no condition says otherwise.
+const PAGE: &str = "text/html";
+
+impl Kinds {
+    /// Types as they are written, with an example for `image/*`; and statuses.
+    pub fn of(old: &Policy, new: &Policy) -> Kinds {
+        let rules = || old.indexing.iter().chain(&new.indexing);
+        let conditions = || rules().flat_map(|rule| std::iter::once(&rule.when).chain(&rule.unless));
+        let types = conditions().flat_map(types).chain([PAGE.to_owned()]);
+        let types: BTreeSet<String> = types.collect();
+        let statuses: BTreeSet<u16> = conditions().flat_map(statuses).chain([200]).collect();
+        Kinds(types.iter().flat_map(|kind| statuses.iter().map(move |status| (kind.clone(), *status))).collect())
+    }
+}
+
+fn types(conditions: &Conditions) -> impl Iterator<Item = String> {
+    conditions.types.iter().map(|kind| match kind.value.strip_suffix("/*") {
+        Some("image") => "image/png".to_owned(),
+        Some("text") => "text/plain".to_owned(),
+        Some("video") => "video/mp4".to_owned(),
+        Some(other) => format!("{other}/x"),
+        None => kind.value.clone(),
+    })
+}
+
+fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
+    conditions.status.iter().map(|condition| match condition.value {
+        StatusCondition::Code(code) => code,
+        StatusCondition::Class(class) => u16::from(class) * 100 + 4 * u16::from(class == 4),
+    })
+}
+
+/// The lines that differ for one page. A difference that every type has is reported for pages only.
+pub fn differences(
+    (old, of_old): (&Site, &Decision),
+    (new, of_new): (&Site, &Decision),
+    kinds: &Kinds,
+) -> Vec<ResponseChange> {
+    let change = |field, old: Vec<String>, new: Vec<String>, content_type: &str, status| ResponseChange {
+        field,
+        old,
+        new,
+        content_type: content_type.to_owned(),
+        status,
+        url: String::new(),
+        count: 0,
+    };
+    let mut found: Vec<ResponseChange> = Vec::new();
+    let signals = [(old, of_old), (new, of_new)].map(|(site, decision)| {
+        let fields = site.signals.fields(decision.signals);
+        fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+    });
+    let [one, other] = signals;
+    if one != other {
+        found.push(change("signals", one, other, PAGE, 200));
+    }
+    let page = std::iter::once((PAGE, 200));
+    let others = kinds.0.iter().map(|(kind, status)| (kind.as_str(), *status)).filter(|kind| *kind != (PAGE, 200));
+    for (kind, status) in page.chain(others) {
+        let [one, other] = [(old, of_old), (new, of_new)].map(|(site, decision)| {
+            let lines = site.tags.tags(&decision.path_rules, status, Some(kind.as_bytes()));
+            lines.map(|lines| lines.lines.clone()).unwrap_or_default()
+        });
+        let is_known = found.iter().any(|known| (&known.old, &known.new) == (&one, &other));
+        if one != other && !is_known {
+            found.push(change("X-Robots-Tag", one, other, kind, status));
+        }
+    }
+    found
+}

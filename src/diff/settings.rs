@@ -1,0 +1,132 @@
+//! What two sites settle differently whatever the URL is: how crawlers are treated, and how the files are published. The
+//! entry is [`settings`].
+
+use super::SettingChange;
+use super::crawlers::Classes;
+use crate::policy::Site;
+use crate::policy::model::{HtmlPolicy, OriginTags, PausePolicy, Unverified};
+use crate::policy::site::{Binding, CrawlerRules};
+use crate::robots::{Extension, seconds};
+use std::time::Duration;
+
+/// What is there on neither side.
+const NONE: &str = "none";
+
+/// Everything that differs: what is about crawlers first.
+pub fn settings(old: &Site, new: &Site, classes: &Classes) -> Vec<SettingChange> {
+    let mut found: Vec<SettingChange> = Vec::new();
+    for class in &classes.0 {
+        let pairs = of_crawler(&class.old, old).into_iter().zip(of_crawler(&class.new, new));
+        for ((setting, old), (_, new)) in pairs.filter(|((_, old), (_, new))| old != new) {
+            let is_same = |known: &&mut SettingChange| (known.setting, &known.old, &known.new) == (setting, &old, &new);
+            match found.iter_mut().find(is_same) {
+                Some(known) => known.crawlers.extend(class.crawlers.iter().cloned()),
+                None => found.push(SettingChange { setting, old, new, crawlers: class.crawlers.clone() }),
+            }
+        }
+    }
+    found.iter_mut().for_each(|change| change.crawlers.sort());
+    let pairs = of_site(old).into_iter().zip(of_site(new)).filter(|((_, old), (_, new))| old != new);
+    found.extend(pairs.map(|((setting, old), (_, new))| SettingChange { setting, old, new, crawlers: Vec::new() }));
+    found
+}
+
+fn of_crawler(rules: &CrawlerRules, site: &Site) -> [(&'static str, String); 10] {
+    let status = |index: u16| {
+        let answer = site.answers.get(usize::from(index));
+        answer.map_or_else(|| NONE.to_owned(), |answer| answer.status.to_string())
+    };
+    let yes = |is_so: bool| if is_so { "yes" } else { "no" }.to_owned();
+    let unverified = match rules.unverified {
+        Unverified::AsClaimed => "as claimed",
+        Unverified::Observe => "observe",
+        Unverified::Refuse => "refuse",
+    };
+    [
+        ("mode", rules.mode.name().to_owned()),
+        ("crawl_delay", rules.crawl_delay.map_or_else(|| NONE.to_owned(), |delay| format!("{} s", seconds(delay)))),
+        ("unverified", unverified.to_owned()),
+        ("exempt", yes(rules.exempt)),
+        ("unlisted bot", yes(rules.unlisted)),
+        ("too_fast", status(rules.too_fast)),
+        ("impostor", status(rules.impostor)),
+        ("trapped", status(rules.trapped)),
+        ("trapped_for", span(rules.trapped_for)),
+        ("other lines of its group", list(&lines_of_group(rules, site))),
+    ]
+}
+
+fn of_site(site: &Site) -> [(&'static str, String); 8] {
+    let policy = &site.policy;
+    let origin_tags = match site.origin_tags {
+        OriginTags::Keep => "keep",
+        OriginTags::Merge => "merge",
+        OriginTags::Replace => "replace",
+        OriginTags::Strip => "strip",
+    };
+    [
+        ("sitemaps", list(&site.document.sitemaps)),
+        ("robots.txt Cache-Control", site.robots_txt.cache_control.clone()),
+        ("grace", span(site.grace)),
+        ("behind_cache", site.behind_cache.map_or_else(|| NONE.to_owned(), span)),
+        ("origin_tags", origin_tags.to_owned()),
+        ("pause", policy.pause.as_ref().map_or_else(|| NONE.to_owned(), pause)),
+        ("html", html(&policy.html)),
+        ("lines of robots.txt before all groups", list(&written(&site.document.extensions))),
+    ]
+}
+
+fn list(lines: &[String]) -> String {
+    if lines.is_empty() { NONE.to_owned() } else { lines.join(", ") }
+}
+
+fn written(lines: &[Extension]) -> Vec<String> {
+    lines.iter().map(|line| format!("{}: {}", line.key, line.value)).collect()
+}
+
+/// Content-Signal and the like.
+fn lines_of_group(rules: &CrawlerRules, site: &Site) -> Vec<String> {
+    let group = match rules.binding {
+        Binding::Group(group) => site.document.groups.get(usize::from(group)),
+        Binding::NoRules | Binding::NotBound => None,
+    };
+    group.map(|group| written(&group.extensions)).unwrap_or_default()
+}
+
+fn pause(pause: &PausePolicy) -> String {
+    let from = pause.from.map_or_else(|| "at once".to_owned(), |from| format!("from {from}"));
+    let until = pause.until.map_or_else(|| "for 12 hours".to_owned(), |until| format!("until {until}"));
+    let robots_txt = if pause.pause_robots_txt { ", robots.txt too" } else { "" };
+    format!("{} {from} {until}{robots_txt}", pause.audience.name())
+}
+
+fn html(html: &HtmlPolicy) -> String {
+    let values = |list: &[crate::yaml::Located<String>]| {
+        list.iter().map(|located| located.value.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut said: Vec<String> = Vec::new();
+    if html.meta {
+        said.push("meta".into());
+    }
+    for link in &html.links {
+        let words: Vec<&str> = link.rel.iter().map(|rel| rel.name()).collect();
+        said.push(format!("{} on {}", words.join(" "), values(&link.select)));
+    }
+    for (name, list) in [("nosnippet on", &html.nosnippet), ("paths", &html.paths), ("not paths", &html.not_paths)] {
+        if !list.is_empty() {
+            said.push(format!("{name} {}", values(list)));
+        }
+    }
+    if said.is_empty() { NONE.to_owned() } else { said.join("; ") }
+}
+
+/// A duration in the largest unit that has no rest.
+fn span(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => "0 s".to_owned(),
+        whole if whole % 86_400 == 0 => format!("{} d", whole / 86_400),
+        whole if whole % 3_600 == 0 => format!("{} h", whole / 3_600),
+        whole if whole % 60 == 0 => format!("{} min", whole / 60),
+        whole => format!("{whole} s"),
+    }
+}

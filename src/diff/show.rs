@@ -1,0 +1,221 @@
+//! A [`Difference`] for people: [`text`] for a terminal, [`markdown`] for a pull request. URLs and lines of robots.txt
+//! come from files of any origin and are escaped.
+
+use super::{AccessChange, Basis, Difference, ResponseChange, Ruling, SettingChange, SiteDifference};
+use std::fmt::{self, Write};
+
+/// Crawlers that are named one by one.
+const NAMED: usize = 6;
+/// Rows of a table. The rest is counted.
+const ROWS: usize = 200;
+
+/// As plain text.
+pub fn text(difference: &Difference) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write_text(&mut out, difference);
+    out
+}
+
+/// As Markdown.
+pub fn markdown(difference: &Difference) -> String {
+    let mut out = String::new();
+    let _ = write_markdown(&mut out, difference);
+    out
+}
+
+fn write_text(out: &mut String, difference: &Difference) -> fmt::Result {
+    for site in &difference.sites {
+        writeln!(out, "{}: {}", site.hosts.join(", "), sides(site))?;
+        let mut before: Option<&[String]> = None;
+        for change in site.access.iter().take(ROWS) {
+            if before != Some(&change.crawlers) {
+                writeln!(out, "\n  {}", names(&change.crawlers, site.crawlers))?;
+                before = Some(&change.crawlers);
+            }
+            writeln!(out, "    {}{}", plain(&change.url), times(change.count, difference.basis))?;
+            writeln!(out, "      before  {}", plain(&ruling(&change.old)))?;
+            writeln!(out, "      now     {}", plain(&ruling(&change.new)))?;
+        }
+        left_out(out, "\n  ", site.access.len())?;
+        for change in site.responses.iter().take(ROWS) {
+            writeln!(out, "\n  {}", heading(change))?;
+            writeln!(out, "    {}{}", plain(&change.url), times(change.count, difference.basis))?;
+            writeln!(out, "      before  {}", plain(&lines(&change.old)))?;
+            writeln!(out, "      now     {}", plain(&lines(&change.new)))?;
+        }
+        left_out(out, "\n  ", site.responses.len())?;
+        if !site.settings.is_empty() {
+            writeln!(out, "\n  settings")?;
+        }
+        for change in &site.settings {
+            let crawlers = of_crawlers(change, site);
+            writeln!(out, "    {}: {} -> {}{crawlers}", change.setting, plain(&change.old), plain(&change.new))?;
+        }
+        for note in &site.notes {
+            writeln!(out, "\n  note: {note}")?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", summary(difference))
+}
+
+fn write_markdown(out: &mut String, difference: &Difference) -> fmt::Result {
+    for site in &difference.sites {
+        writeln!(out, "### {}\n\n{}\n", cell(&site.hosts.join(", ")), cell(&sides(site)))?;
+        if !site.access.is_empty() {
+            writeln!(out, "| crawlers | URL | before | now |\n|---|---|---|---|")?;
+        }
+        for change in site.access.iter().take(ROWS) {
+            access_row(out, change, site, difference.basis)?;
+        }
+        left_out(out, "\n", site.access.len())?;
+        if !site.responses.is_empty() {
+            writeln!(out, "\n| header | URL | before | now |\n|---|---|---|---|")?;
+        }
+        for change in site.responses.iter().take(ROWS) {
+            let url = format!("{}{}", code(&change.url), times(change.count, difference.basis));
+            let (old, new) = (code(&lines(&change.old)), code(&lines(&change.new)));
+            writeln!(out, "| {} | {url} | {old} | {new} |", cell(&heading(change)))?;
+        }
+        left_out(out, "\n", site.responses.len())?;
+        if !site.settings.is_empty() {
+            writeln!(out, "\n| setting | before | now |\n|---|---|---|")?;
+        }
+        for change in &site.settings {
+            let setting = format!("{}{}", change.setting, of_crawlers(change, site));
+            writeln!(out, "| {} | {} | {} |", cell(&setting), cell(&change.old), cell(&change.new))?;
+        }
+        for note in &site.notes {
+            writeln!(out, "\n{}", cell(note))?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out, "{}", cell(&summary(difference)))
+}
+
+fn access_row(out: &mut String, change: &AccessChange, site: &SiteDifference, basis: Basis) -> fmt::Result {
+    let said = |ruling: &Ruling| {
+        let rule = ruling.rule.as_deref().map(|rule| format!(" by {}", code(rule))).unwrap_or_default();
+        let source = ruling.source.as_deref().map(|source| format!(" ({})", cell(source))).unwrap_or_default();
+        format!("{}{rule}{source}", answer(ruling))
+    };
+    let crawlers = cell(&names(&change.crawlers, site.crawlers));
+    let url = format!("{}{}", code(&change.url), times(change.count, basis));
+    writeln!(out, "| {crawlers} | {url} | {} | {} |", said(&change.old), said(&change.new))
+}
+
+fn left_out(out: &mut String, before: &str, count: usize) -> fmt::Result {
+    match count.checked_sub(ROWS) {
+        None | Some(0) => Ok(()),
+        Some(more) => writeln!(out, "{before}and {more} more; `--json` has all of them"),
+    }
+}
+
+fn sides(site: &SiteDifference) -> String {
+    let name = |side: &Option<String>| side.clone().unwrap_or_else(|| "no policy".to_owned());
+    format!("{} -> {}", name(&site.old), name(&site.new))
+}
+
+fn ruling(ruling: &Ruling) -> String {
+    let rule = ruling.rule.as_deref().map(|rule| format!("  by `{rule}`")).unwrap_or_default();
+    let source = ruling.source.as_deref().map(|source| format!(" ({source})")).unwrap_or_default();
+    format!("{}{rule}{source}", answer(ruling))
+}
+
+/// What a crawler gets, in words.
+fn answer(ruling: &Ruling) -> String {
+    let verdict = ruling.verdict.replace('_', " ");
+    let refused = |action: &str| match action.split_once(' ') {
+        Some(("license", status)) => format!("asked for a licence with {status}"),
+        Some((_, status)) => format!("refused with {status}"),
+        None => action.replace('_', " "),
+    };
+    match (ruling.action.as_str(), &ruling.would) {
+        ("pass", None) => verdict,
+        ("pass", Some(would)) => format!("{verdict}, would be {}", refused(would)),
+        (action, _) => format!("{verdict}, {}", refused(action)),
+    }
+}
+
+fn heading(change: &ResponseChange) -> String {
+    match (change.field, change.content_type.as_str(), change.status) {
+        (field, "text/html", 200) => field.to_owned(),
+        (field, kind, 200) => format!("{field} of {kind}"),
+        (field, kind, status) => format!("{field} of {kind} with status {status}"),
+    }
+}
+
+fn lines(lines: &[String]) -> String {
+    if lines.is_empty() { "none".to_owned() } else { lines.join("; ") }
+}
+
+fn of_crawlers(change: &SettingChange, site: &SiteDifference) -> String {
+    match change.crawlers.as_slice() {
+        [] => String::new(),
+        crawlers => format!(" ({})", names(crawlers, site.crawlers)),
+    }
+}
+
+/// The count says little where the URLs were made from patterns.
+fn times(count: u64, basis: Basis) -> String {
+    match basis {
+        Basis::Patterns => String::new(),
+        Basis::Urls => format!("  ({count} URL{})", if count == 1 { "" } else { "s" }),
+        Basis::Log => format!("  ({count} request{})", if count == 1 { "" } else { "s" }),
+    }
+}
+
+fn names(crawlers: &[String], all: usize) -> String {
+    if crawlers.len() == all && all > NAMED {
+        return format!("all {all} crawlers");
+    }
+    let named = crawlers.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match crawlers.len().checked_sub(NAMED) {
+        None | Some(0) => named,
+        Some(_) => format!("{} of {all} crawlers: {named}, ...", crawlers.len()),
+    }
+}
+
+fn summary(difference: &Difference) -> String {
+    let on = match difference.basis {
+        Basis::Patterns => format!("{} URLs that the patterns match", difference.compared),
+        Basis::Urls => format!("{} URLs", difference.compared),
+        Basis::Log => format!("{} requests", difference.compared),
+    };
+    let others = match difference.other_hosts {
+        0 => String::new(),
+        count => format!(" {count} were for hosts that neither side has a policy for."),
+    };
+    match difference.changed {
+        true => format!("Compared on {on}.{others}"),
+        false => format!("No crawler is told or given anything else. Compared on {on}.{others}"),
+    }
+}
+
+/// Nothing that a terminal obeys.
+fn plain(text: &str) -> String {
+    text.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
+}
+
+/// Text in a table of Markdown.
+fn cell(text: &str) -> String {
+    let mut out = String::new();
+    for sign in plain(text).chars() {
+        match sign {
+            '<' => out.push_str("&lt;"),
+            '&' => out.push_str("&amp;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' => out.extend(['\\', sign]),
+            sign => out.push(sign),
+        }
+    }
+    out
+}
+
+/// A code span in a table of Markdown: nothing ends it, and a bar ends no cell.
+fn code(text: &str) -> String {
+    let text = plain(text).replace('|', "\\|");
+    let ticks = "`".repeat(text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0) + 1);
+    let blank = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{ticks}{blank}{text}{blank}{ticks}")
+}

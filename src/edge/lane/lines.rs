@@ -1,0 +1,113 @@
+//! [`Lines`]: the fields of a head as the octets that came, with what crawlgate changes about them, written out in one go.
+//! Must not know whose head it is.
+
+use crate::forwarding::{Head, field_value};
+use http::HeaderName;
+use httparse::Header;
+use smallvec::SmallVec;
+
+/// The value of a line.
+#[derive(Clone, Copy)]
+enum Value<'b> {
+    /// As it came.
+    Kept(&'b [u8]),
+    /// Where it is among what was added.
+    Added(usize, usize),
+}
+
+/// Lines of a head.
+pub(super) struct Lines<'b> {
+    lines: SmallVec<[(&'b str, Value<'b>); 32]>,
+    added: SmallVec<[u8; 256]>,
+}
+
+impl<'b> Lines<'b> {
+    /// These fields, but for those that are for the next hop alone.
+    pub(super) fn new(fields: &[Header<'b>], is_for_next_hop: impl Fn(&str) -> bool) -> Lines<'b> {
+        let kept = fields.iter().filter(|field| !is_for_next_hop(field.name));
+        Lines { lines: kept.map(|field| (field.name, Value::Kept(field.value))).collect(), added: SmallVec::new() }
+    }
+
+    /// Writes them, each with its end.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        for (name, value) in &self.lines {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(self.octets(value));
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    fn octets<'s>(&'s self, value: &Value<'s>) -> &'s [u8] {
+        match *value {
+            Value::Kept(octets) => octets,
+            Value::Added(begin, end) => &self.added[begin..end],
+        }
+    }
+}
+
+impl Head for Lines<'_> {
+    fn lines(&self, name: HeaderName) -> impl Iterator<Item = &[u8]> {
+        let lines = self.lines.iter().filter(move |(own, _)| own.eq_ignore_ascii_case(name.as_str()));
+        lines.map(|(_, value)| self.octets(value))
+    }
+
+    fn set(&mut self, name: &'static str, value: &[u8]) {
+        self.lines.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
+        self.add(name, value);
+    }
+
+    fn add(&mut self, name: &'static str, value: &[u8]) {
+        if is_plain(value) || field_value(name, value).is_some() {
+            let begin = self.added.len();
+            self.added.extend_from_slice(value);
+            self.lines.push((name, Value::Added(begin, self.added.len())));
+        }
+    }
+
+    fn remove(&mut self, name: &HeaderName) {
+        self.lines.retain(|(own, _)| !own.eq_ignore_ascii_case(name.as_str()));
+    }
+}
+
+/// Whether these octets are visible ASCII and spaces, so that every field may have them.
+fn is_plain(value: &[u8]) -> bool {
+    value.iter().all(|octet| (b' '..=b'~').contains(octet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIELDS: [Header<'static>; 4] = [
+        Header { name: "Host", value: b"a.example" },
+        Header { name: "X-A", value: b"1" },
+        Header { name: "connection", value: b"close" },
+        Header { name: "x-a", value: b"\xff" },
+    ];
+
+    fn written(lines: &Lines<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        lines.write(&mut out);
+        out
+    }
+
+    #[test]
+    fn lines_keep_their_order_and_spelling() {
+        let lines = Lines::new(&FIELDS, |name| name.eq_ignore_ascii_case("Connection"));
+        assert_eq!(written(&lines), b"Host: a.example\r\nX-A: 1\r\nx-a: \xff\r\n");
+        assert_eq!(lines.lines(HeaderName::from_static("x-a")).collect::<Vec<_>>(), [b"1".as_slice(), b"\xff"]);
+    }
+
+    #[test]
+    fn lines_are_replaced_added_and_removed_whatever_their_case() {
+        let mut lines = Lines::new(&FIELDS, |_| false);
+        lines.set("x-A", b"2");
+        lines.add("X-B", b"3");
+        lines.add("X-B", b"4\r\nX-C: 5");
+        lines.remove(&HeaderName::from_static("host"));
+        lines.remove(&HeaderName::from_static("connection"));
+        assert_eq!(written(&lines), b"x-A: 2\r\nX-B: 3\r\n");
+        assert!(!lines.has(HeaderName::from_static("host")));
+    }
+}

@@ -1,0 +1,186 @@
+//! [`Pool`]: connections to origins that wait for their next request. Each worker has its own shelf, so that a connection
+//! stays with the worker that reads it. Must not know HTTP.
+//!
+//! A connection on a shelf is taken, last kept first, or closed: when its time is over, when the origin closes it or sends
+//! something nobody asked for, or when the shelf is full.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// How often connections that are over are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+thread_local! {
+    /// The number of this worker.
+    static WORKER: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Kept connections.
+pub(super) struct Pool<S> {
+    shelves: Box<[Mutex<Vec<Kept<S>>>]>,
+    /// Connections that a shelf holds.
+    most: usize,
+    /// The number of the next worker.
+    workers: AtomicUsize,
+    is_swept: AtomicBool,
+}
+
+struct Kept<S> {
+    key: u64,
+    stream: S,
+    until: Instant,
+}
+
+impl<S: AsyncRead + Send + Unpin + 'static> Pool<S> {
+    /// Shelves for so many workers, each for so many connections.
+    pub(super) fn new(workers: usize, most: usize) -> Pool<S> {
+        Pool {
+            shelves: (0..workers.max(1)).map(|_| Mutex::default()).collect(),
+            most,
+            workers: AtomicUsize::new(0),
+            is_swept: AtomicBool::new(false),
+        }
+    }
+
+    /// A connection with this key that is still open.
+    pub(super) fn take(&self, key: u64) -> Option<S> {
+        loop {
+            let mut kept = {
+                let mut shelf = self.shelf().lock().unwrap_or_else(PoisonError::into_inner);
+                let place = shelf.iter().rposition(|kept| kept.key == key)?;
+                shelf.remove(place)
+            };
+            if is_silent(&mut kept.stream) {
+                return Some(kept.stream);
+            }
+        }
+    }
+
+    /// Keeps a connection for this long.
+    pub(super) fn keep(self: &Arc<Self>, key: u64, stream: S, time: Duration) {
+        let dropped = {
+            let mut shelf = self.shelf().lock().unwrap_or_else(PoisonError::into_inner);
+            // The longest kept one is the first.
+            let dropped = (shelf.len() >= self.most && !shelf.is_empty()).then(|| shelf.remove(0));
+            shelf.push(Kept { key, stream, until: Instant::now() + time });
+            dropped
+        };
+        drop(dropped);
+        if !self.is_swept.load(Ordering::Relaxed) && !self.is_swept.swap(true, Ordering::AcqRel) {
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    fn shelf(&self) -> &Mutex<Vec<Kept<S>>> {
+        let worker = WORKER.get().unwrap_or_else(|| {
+            let worker = self.workers.fetch_add(1, Ordering::Relaxed);
+            WORKER.set(Some(worker));
+            worker
+        });
+        &self.shelves[worker % self.shelves.len()]
+    }
+
+    /// Closes what is over.
+    fn close_what_is_over(&self, now: Instant) {
+        for shelf in &self.shelves {
+            let mut over = Vec::new();
+            let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+            for mut kept in std::mem::take(&mut *shelf) {
+                match now < kept.until && is_silent(&mut kept.stream) {
+                    true => shelf.push(kept),
+                    false => over.push(kept),
+                }
+            }
+        }
+    }
+}
+
+/// Looks for connections that are over, as long as there is a pool.
+async fn sweep<S: AsyncRead + Send + Unpin + 'static>(pool: Weak<Pool<S>>) {
+    loop {
+        tokio::time::sleep(SWEEP).await;
+        match pool.upgrade() {
+            Some(pool) => pool.close_what_is_over(Instant::now()),
+            None => return,
+        }
+    }
+}
+
+/// Whether nothing came, not even the end.
+fn is_silent(stream: &mut (impl AsyncRead + Unpin)) -> bool {
+    let mut octet = [0];
+    let mut context = Context::from_waker(Waker::noop());
+    Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut octet)).is_pending()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn pool(most: usize) -> Arc<Pool<DuplexStream>> {
+        Arc::new(Pool::new(1, most))
+    }
+
+    #[tokio::test]
+    async fn last_kept_connection_of_a_key_is_taken_first() {
+        let pool = pool(8);
+        let (mut others, mut ends) = (Vec::new(), Vec::new());
+        for key in [1, 2, 1] {
+            let (one, other) = duplex(16);
+            pool.keep(key, one, MINUTE);
+            others.push(key);
+            ends.push(other);
+        }
+        let mut taken = pool.take(1).unwrap();
+        taken.write_all(b"x").await.unwrap();
+        assert!(!is_silent(&mut ends[2]) && is_silent(&mut ends[0]));
+        assert!(pool.take(1).is_some() && pool.take(1).is_none() && pool.take(2).is_some());
+    }
+
+    #[tokio::test]
+    async fn connection_that_says_something_or_ends_is_not_taken() {
+        let pool = pool(8);
+        let (one, mut talker) = duplex(16);
+        let (two, leaver) = duplex(16);
+        talker.write_all(b"surplus").await.unwrap();
+        drop(leaver);
+        pool.keep(1, one, MINUTE);
+        pool.keep(1, two, MINUTE);
+        assert!(pool.take(1).is_none());
+    }
+
+    #[tokio::test]
+    async fn full_shelf_gives_up_the_longest_kept_connection() {
+        let pool = pool(2);
+        let mut ends = Vec::new();
+        for key in 1..=3 {
+            let (one, other) = duplex(16);
+            pool.keep(key, one, MINUTE);
+            ends.push(other);
+        }
+        assert!(pool.take(1).is_none() && pool.take(2).is_some() && pool.take(3).is_some());
+        assert!(!is_silent(&mut ends[0]), "it was closed");
+    }
+
+    #[tokio::test]
+    async fn sweeping_closes_what_is_over_and_keeps_the_rest() {
+        let pool = pool(8);
+        let (one, _held) = duplex(16);
+        let (two, left) = duplex(16);
+        let (three, _also_held) = duplex(16);
+        pool.keep(1, one, MINUTE);
+        pool.keep(2, two, MINUTE);
+        pool.keep(3, three, Duration::ZERO);
+        drop(left);
+        pool.close_what_is_over(Instant::now());
+        assert!(pool.take(2).is_none() && pool.take(3).is_none() && pool.take(1).is_some());
+    }
+}

@@ -1,0 +1,214 @@
+//! [`ResponseHead`]: the head of an origin's response, read strictly: a response whose end two readers could see in
+//! different places is refused. Must not know connections.
+
+use http::StatusCode;
+use httparse::{Header, ParserConfig, Status};
+use std::mem::MaybeUninit;
+
+/// The most fields that a head may have.
+const MOST_FIELDS: usize = 256;
+/// Digits of a length.
+const DIGITS: usize = 18;
+
+/// How the end of a response's body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// There is no body.
+    None,
+    /// So many octets.
+    Length(u64),
+    /// Chunks.
+    Chunked,
+    /// The end of the connection.
+    UntilClose,
+}
+
+/// Why a response cannot be passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadResponse {
+    #[error("the head of the response is malformed: {0}")]
+    Malformed(httparse::Error),
+    #[error("the response has no proper status")]
+    Status,
+    #[error("the response switches the protocol, which nobody asked for")]
+    Switch,
+    #[error("the response has a Content-Length that is no single number")]
+    Length,
+    #[error("the response has a Transfer-Encoding other than chunked")]
+    Coding,
+    #[error("the response has Content-Length and Transfer-Encoding")]
+    LengthAndCoding,
+}
+
+/// What is read of the lines of a head; the lines themselves go to `with_head`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResponseHead {
+    pub(super) status: StatusCode,
+    pub(super) framing: Framing,
+    /// Whether the origin keeps the connection, as far as the head tells.
+    pub(super) keeps_alive: bool,
+    /// Octets of the head.
+    pub(super) length: usize,
+}
+
+/// A head that is complete, as it came.
+pub(super) struct Parsed<'h, 'b> {
+    pub(super) head: ResponseHead,
+    pub(super) reason: &'b str,
+    pub(super) fields: &'h [Header<'b>],
+}
+
+/// Reads the head that these octets begin with and hands it to `with_head`; `None` if it is not complete. `is_head` says
+/// whether the request was HEAD.
+pub(super) fn read<'b, T>(
+    octets: &'b [u8],
+    is_head: bool,
+    with_head: impl FnOnce(Parsed<'_, 'b>) -> T,
+) -> Result<Option<T>, BadResponse> {
+    let mut room = [const { MaybeUninit::uninit() }; MOST_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, octets, &mut room);
+    let length = match parsed.map_err(BadResponse::Malformed)? {
+        Status::Complete(length) => length,
+        Status::Partial => return Ok(None),
+    };
+    let status = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(BadResponse::Status)?;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(BadResponse::Switch);
+    }
+    let mut seen = Seen::default();
+    for field in &*response.headers {
+        seen.take_in(field)?;
+    }
+    let is_http10 = response.version == Some(0);
+    let framing = match seen.framing(is_http10)? {
+        _ if is_head || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) => Framing::None,
+        framing => framing,
+    };
+    let head = ResponseHead { status, framing, keeps_alive: seen.keeps_alive(is_http10), length };
+    Ok(Some(with_head(Parsed { head, reason: response.reason.unwrap_or_default(), fields: response.headers })))
+}
+
+/// What is seen of the fields that say where the response ends.
+#[derive(Default)]
+struct Seen {
+    length: Option<u64>,
+    is_chunked: bool,
+    closes: bool,
+    keeps: bool,
+}
+
+impl Seen {
+    fn take_in(&mut self, field: &Header<'_>) -> Result<(), BadResponse> {
+        let is = |wanted: &str| field.name.eq_ignore_ascii_case(wanted);
+        match field.name.len() {
+            14 if is("content-length") => {
+                let length = number(field.value).filter(|_| self.length.is_none());
+                self.length = Some(length.ok_or(BadResponse::Length)?);
+            }
+            17 if is("transfer-encoding") => {
+                if self.is_chunked || !field.value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(BadResponse::Coding);
+                }
+                self.is_chunked = true;
+            }
+            10 if is("connection") => {
+                let mut tokens = field.value.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
+                self.closes |= tokens.clone().any(|token| token.eq_ignore_ascii_case(b"close"));
+                self.keeps |= tokens.any(|token| token.eq_ignore_ascii_case(b"keep-alive"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn framing(&self, is_http10: bool) -> Result<Framing, BadResponse> {
+        match (self.length, self.is_chunked) {
+            (Some(_), true) => Err(BadResponse::LengthAndCoding),
+            // HTTP/1.0 knows no chunks (RFC 9112 section 6.1).
+            (None, true) if is_http10 => Err(BadResponse::Coding),
+            (None, true) => Ok(Framing::Chunked),
+            (Some(length), false) => Ok(Framing::Length(length)),
+            (None, false) => Ok(Framing::UntilClose),
+        }
+    }
+
+    fn keeps_alive(&self, is_http10: bool) -> bool {
+        !self.closes && (self.keeps || !is_http10)
+    }
+}
+
+/// A length: digits and nothing else.
+fn number(value: &[u8]) -> Option<u64> {
+    let is_number = !value.is_empty() && value.len() <= DIGITS && value.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(fields: &str, is_head: bool) -> Result<Option<ResponseHead>, BadResponse> {
+        read(fields.as_bytes(), is_head, |parsed| parsed.head)
+    }
+
+    fn framing(fields: &str) -> Result<Framing, BadResponse> {
+        head(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"), false).map(|head| head.unwrap().framing)
+    }
+
+    #[test]
+    fn end_of_a_body_is_told_by_length_chunks_or_close() {
+        assert_eq!(framing("Content-Length: 12\r\n"), Ok(Framing::Length(12)));
+        assert_eq!(framing("content-length: 0\r\n"), Ok(Framing::Length(0)));
+        assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(Framing::Chunked));
+        assert_eq!(framing("A: b\r\n"), Ok(Framing::UntilClose));
+    }
+
+    #[test]
+    fn body_whose_end_two_readers_could_see_elsewhere_is_refused() {
+        for length in ["+1", "-1", "1 2", "1,1", "0x1", "", "1234567890123456789"] {
+            assert_eq!(framing(&format!("Content-Length: {length}\r\n")), Err(BadResponse::Length), "{length}");
+        }
+        assert_eq!(framing("Content-Length: 1\r\nContent-Length: 1\r\n"), Err(BadResponse::Length));
+        for coding in ["gzip, chunked", "identity", "chunked, chunked", "chunked;a", "", "x"] {
+            assert_eq!(framing(&format!("Transfer-Encoding: {coding}\r\n")), Err(BadResponse::Coding), "{coding}");
+        }
+        assert_eq!(framing("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n"), Err(BadResponse::Coding));
+        let both = "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n";
+        assert_eq!(framing(both), Err(BadResponse::LengthAndCoding));
+        let old = head("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", false);
+        assert_eq!(old, Err(BadResponse::Coding));
+    }
+
+    #[test]
+    fn responses_without_a_body_have_none_whatever_they_say() {
+        for (status, is_head) in [("204 No Content", false), ("304 Not Modified", false), ("200 OK", true)] {
+            let read = head(&format!("HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\nrest"), is_head).unwrap().unwrap();
+            assert_eq!(read.framing, Framing::None, "{status}");
+        }
+    }
+
+    #[test]
+    fn connection_is_kept_as_the_version_and_the_field_say() {
+        for (octets, keeps_alive) in [
+            ("HTTP/1.1 200 OK\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\nConnection: a, Close\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n\r\n", true),
+        ] {
+            assert_eq!(head(octets, false).unwrap().unwrap().keeps_alive, keeps_alive, "{octets:?}");
+        }
+    }
+
+    #[test]
+    fn head_is_read_when_it_is_complete_and_proper() {
+        assert_eq!(head("HTTP/1.1 200 OK\r\nA: b\r\n", false), Ok(None));
+        assert_eq!(head("HTTP/1.1 101 Switch\r\n\r\n", false), Err(BadResponse::Switch));
+        assert_eq!(head("HTTP/1.1 099 No\r\n\r\n", false), Err(BadResponse::Status));
+        for octets in ["HTTP/2 200 OK\r\n\r\n", "SSH-2.0-x\r\n", "HTTP/1.1 200 OK\r\nA : b\r\n\r\n"] {
+            assert!(matches!(head(octets, false), Err(BadResponse::Malformed(_))), "{octets:?}");
+        }
+        let read = head("HTTP/1.1 404 Gone missing\r\n\r\nrest", false).unwrap().unwrap();
+        assert_eq!((read.status.as_u16(), read.length), (404, 29));
+    }
+}

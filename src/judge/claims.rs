@@ -1,0 +1,125 @@
+//! [`Claims`]: a small table from user agent to claim. Few user agents send nearly all requests, and to know one again
+//! costs a fraction of identifying it. Holds for one snapshot: another policy may have other tokens. Bounded, and exact:
+//! a user agent is compared octet by octet. Must not know how a claim is found.
+
+use crate::crawlers::Claim;
+use crate::policy::Snapshot;
+use std::sync::{Arc, Weak};
+
+/// Places of the table, a power of two.
+const PLACES: usize = 1 << 10;
+/// Longer user agents are not kept, so that a table takes at most half a megabyte.
+const LONGEST: usize = 512;
+
+/// The claims of the user agents that came last.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    /// Not to keep it alive, but to know it again.
+    snapshot: Weak<Snapshot>,
+    /// Empty until the first claim; each user agent has one place, and the last of those that share it stands there.
+    places: Vec<Place>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// Which site's tokens it was identified with; `None` on a host that no site claims.
+    site: Option<usize>,
+    user_agent: Vec<u8>,
+    /// `None` in a place that was never taken.
+    claim: Option<Claim>,
+}
+
+impl Claims {
+    /// The claim of a user agent on a site of the snapshot, or on a host that no site claims; `identify` finds one that is
+    /// not known.
+    pub fn claim(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        site: Option<usize>,
+        user_agent: &[u8],
+        identify: impl FnOnce() -> Claim,
+    ) -> Claim {
+        if user_agent.len() > LONGEST {
+            return identify();
+        }
+        if Weak::as_ptr(&self.snapshot) != Arc::as_ptr(snapshot) {
+            self.snapshot = Arc::downgrade(snapshot);
+            self.places.clear();
+            self.places.resize(PLACES, Place::default());
+        }
+        let place = &mut self.places[place_of(user_agent, site)];
+        match place.claim {
+            Some(claim) if place.site == site && place.user_agent == user_agent => claim,
+            _ => {
+                let claim = identify();
+                place.user_agent.clear();
+                place.user_agent.reserve_exact(user_agent.len());
+                place.user_agent.extend_from_slice(user_agent);
+                (place.site, place.claim) = (site, Some(claim));
+                claim
+            }
+        }
+    }
+}
+
+/// Where a user agent stands. Who knows this function can make two strings push each other out, and then each costs what
+/// it would without the table.
+fn place_of(user_agent: &[u8], site: Option<usize>) -> usize {
+    /// Of Fibonacci hashing: 2^64 divided by the golden ratio.
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(SPREAD);
+    let (words, rest) = user_agent.as_chunks::<8>();
+    let hash =
+        words.iter().fold(site.map_or(u64::MAX, |site| site as u64), |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let hash = mix(mix(hash, u64::from_le_bytes(last)), user_agent.len() as u64);
+    // The upper bits are the well mixed ones.
+    (hash >> (u64::BITS - PLACES.ilog2())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_user_agent_is_identified_once_for_each_site_and_snapshot() {
+        let (one, other) = (Arc::new(Snapshot::default()), Arc::new(Snapshot::default()));
+        let identified = Cell::new(0);
+        let mut claims = Claims::default();
+        let mut ask = |snapshot: &Arc<Snapshot>, site: usize, user_agent: &[u8], claim| {
+            claims.claim(snapshot, site.into(), user_agent, || {
+                identified.set(identified.get() + 1);
+                claim
+            })
+        };
+        assert_eq!(ask(&one, 0, b"GPTBot/1.2", Claim::Other), Claim::Other);
+        assert_eq!(ask(&one, 0, b"GPTBot/1.2", Claim::Tool), Claim::Other, "known again");
+        assert_eq!(ask(&one, 0, b"GPTBot/1.3", Claim::Tool), Claim::Tool, "another string");
+        assert_eq!(ask(&one, 1, b"GPTBot/1.2", Claim::Token(3)), Claim::Token(3), "another site's tokens");
+        assert_eq!(ask(&other, 0, b"GPTBot/1.2", Claim::Nobody), Claim::Nobody, "another snapshot");
+        assert_eq!(ask(&other, 0, b"", Claim::Tool), Claim::Tool, "no user agent at all");
+        assert_eq!(ask(&other, 0, b"", Claim::Nobody), Claim::Tool);
+        assert_eq!(identified.get(), 5);
+    }
+
+    #[test]
+    fn a_flood_of_strings_stays_in_the_table_and_long_ones_out_of_it() {
+        let snapshot = Arc::new(Snapshot::default());
+        let mut claims = Claims::default();
+        for number in 0..100_000_u32 {
+            let user_agent = format!("flood/{number}");
+            let claim = Claim::Token((number % 1_000) as u16);
+            assert_eq!(claims.claim(&snapshot, Some(0), user_agent.as_bytes(), || claim), claim);
+        }
+        let long = vec![b'a'; LONGEST + 1];
+        assert_eq!(claims.claim(&snapshot, Some(0), &long, || Claim::Other), Claim::Other);
+        assert_eq!(claims.claim(&snapshot, Some(0), &long, || Claim::Tool), Claim::Tool);
+        assert_eq!(claims.places.len(), PLACES);
+        let kept: usize = claims.places.iter().map(|place| place.user_agent.capacity()).sum();
+        assert!(kept <= PLACES * LONGEST, "{kept}");
+        let used = claims.places.iter().filter(|place| place.claim.is_some()).count();
+        assert!(used > PLACES * 9 / 10, "strings that differ in the end alone spread over {used} places");
+    }
+}

@@ -1,0 +1,126 @@
+//! [`GateBody`]: the body of a response behind the gate: an answer of crawlgate, or that of the application, as it came
+//! or rewritten. With its end the request is recorded.
+
+use super::visit::Visit;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project_lite::pin_project;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+pin_project! {
+    /// The body of a response behind the gate.
+    pub struct GateBody<B: Body> {
+        #[pin]
+        source: Source<B>,
+        // The request that is recorded when the body is dropped.
+        visit: Box<Visit>,
+    }
+}
+
+pin_project! {
+    #[project = SourceProjection]
+    enum Source<B: Body> {
+        Answer { left: Bytes },
+        Whole { #[pin] body: B },
+        Rewritten {
+            #[pin]
+            body: B,
+            // What follows the last piece of the page: trailers or an error.
+            held: Option<Result<Frame<Bytes>, B::Error>>,
+            is_over: bool,
+        },
+    }
+}
+
+impl<B: Body<Data = Bytes>> GateBody<B> {
+    pub(super) fn answer(visit: Box<Visit>, left: Bytes) -> GateBody<B> {
+        GateBody { source: Source::Answer { left }, visit }
+    }
+
+    pub(super) fn whole(visit: Box<Visit>, body: B) -> GateBody<B> {
+        GateBody { source: Source::Whole { body }, visit }
+    }
+
+    pub(super) fn rewritten(visit: Box<Visit>, body: B) -> GateBody<B> {
+        GateBody { source: Source::Rewritten { body, held: None, is_over: false }, visit }
+    }
+}
+
+impl<B: Body> std::fmt::Debug for GateBody<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GateBody").finish_non_exhaustive()
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for GateBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.project();
+        let frame = match this.source.project() {
+            SourceProjection::Answer { left } => {
+                let piece = std::mem::take(left);
+                this.visit.ended();
+                (!piece.is_empty()).then(|| Ok(Frame::data(piece)))
+            }
+            SourceProjection::Whole { body } => ready!(body.poll_frame(context)),
+            SourceProjection::Rewritten { body, held, is_over } => {
+                ready!(poll_page(body, held, is_over, this.visit, context))
+            }
+        };
+        if let Some(piece) = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref()) {
+            this.visit.sent(piece.len());
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Answer { left } => left.is_empty(),
+            Source::Whole { body } => body.is_end_stream(),
+            Source::Rewritten { held, is_over, .. } => *is_over && held.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Answer { left } => SizeHint::with_exact(left.len() as u64),
+            Source::Whole { body } => body.size_hint(),
+            Source::Rewritten { .. } => SizeHint::default(),
+        }
+    }
+}
+
+/// The next piece of a page that is rewritten. What the application sends after its last piece (trailers, an error)
+/// waits until all that is held of the page was sent.
+fn poll_page<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+    held: &mut Option<Result<Frame<Bytes>, B::Error>>,
+    is_over: &mut bool,
+    visit: &mut Visit,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    while !*is_over {
+        let written = match ready!(body.as_mut().poll_frame(context)).map(|frame| frame.map(Frame::into_data)) {
+            Some(Ok(Ok(piece))) => visit.rewrite(Some(piece)),
+            Some(Ok(Err(trailers))) => {
+                (*is_over, *held) = (true, Some(Ok(trailers)));
+                visit.rewrite(None)
+            }
+            Some(Err(error)) => {
+                (*is_over, *held) = (true, Some(Err(error)));
+                Some(visit.break_off())
+            }
+            None => {
+                *is_over = true;
+                visit.rewrite(None)
+            }
+        };
+        if let Some(piece) = written.filter(|piece| !piece.is_empty()) {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+    }
+    Poll::Ready(held.take())
+}

@@ -1,0 +1,223 @@
+//! [`GateBuilder`]: the options of a gate, and how it is opened.
+
+use super::super::shared::{PeerAddress, Shared};
+use super::GateLayer;
+use crate::answers::Answers;
+use crate::clock::Clock;
+use crate::crawlers::Registry;
+use crate::identity::Proofs;
+use crate::judge::Judge;
+use crate::policy::origin::OriginFile;
+use crate::settings::{AccessDestination, AddressDetail, EventDestination, EventSettings};
+use crate::sites::{KnownOrigins, SiteOptions, StartError};
+use crate::state::{StateError, StateStore};
+use crate::telemetry::{AccessLog, Events};
+use crate::upkeep::{JudgeLogs, JudgeParts, Upkeep, UpkeepThreads};
+use http::Extensions;
+use ipnet::IpNet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What messages call the application's own robots.txt.
+const OWN_ROBOTS_TXT: &str = "(robots.txt of the application)";
+
+/// The options of a gate. Begin with [`GateLayer::builder`].
+///
+/// ```no_run
+/// use crawlgate::middleware::GateLayer;
+/// # use std::net::SocketAddr;
+/// # #[derive(Clone)] struct ConnectInfo<T>(T);
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let gate = GateLayer::builder("policies")
+///     .state("/var/lib/shop/crawlgate")
+///     .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
+///     .trusted_proxies(["10.0.0.0/8".parse()?])
+///     .event_log("/var/log/shop/crawlers.jsonl")
+///     .open()?;
+/// # drop(gate);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct GateBuilder {
+    policies: PathBuf,
+    state: Option<PathBuf>,
+    peer: Option<PeerAddress>,
+    trusted_proxies: Vec<IpNet>,
+    robots_txt: Vec<u8>,
+    access: AccessDestination,
+    events: EventSettings,
+    addresses: AddressDetail,
+}
+
+/// Why a gate cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The policy directory cannot be read, or a policy in it has a mistake and no last good version is in the state
+    /// directory. The text names each mistake with its file and line.
+    #[error("{0}")]
+    Policies(String),
+    /// Another process uses the state directory.
+    #[error("{0}")]
+    State(String),
+    /// A log cannot be opened.
+    #[error("cannot open the log {}: {source}", .path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The system refused a thread.
+    #[error("cannot start a thread of crawlgate: {0}")]
+    Thread(std::io::Error),
+}
+
+impl From<StartError> for OpenError {
+    fn from(error: StartError) -> OpenError {
+        OpenError::Policies(error.to_string())
+    }
+}
+
+impl From<StateError> for OpenError {
+    fn from(error: StateError) -> OpenError {
+        OpenError::State(error.to_string())
+    }
+}
+
+impl GateBuilder {
+    pub(super) fn new(policies: &Path) -> GateBuilder {
+        GateBuilder {
+            policies: policies.to_owned(),
+            state: None,
+            peer: None,
+            trusted_proxies: Vec::new(),
+            robots_txt: Vec::new(),
+            access: AccessDestination::Off,
+            events: EventSettings::default(),
+            addresses: AddressDetail::Full,
+        }
+    }
+
+    /// The directory for what outlasts a restart. Without it every start looks like the first one, and crawlgate accuses
+    /// no crawler that may have an older robots.txt cached.
+    #[must_use]
+    pub fn state(self, directory: impl Into<PathBuf>) -> GateBuilder {
+        GateBuilder { state: Some(directory.into()), ..self }
+    }
+
+    /// How the address of the connection's other end is found in the extensions of a request. Without it no request has
+    /// an address: `networks` prove nothing, traps mark no client, and all clients of a crawler share its crawl rate.
+    #[must_use]
+    pub fn peer(self, peer: fn(&Extensions) -> Option<IpAddr>) -> GateBuilder {
+        GateBuilder { peer: Some(peer), ..self }
+    }
+
+    /// Networks of proxies in front of the application. Only their `X-Forwarded-For` is believed.
+    #[must_use]
+    pub fn trusted_proxies(self, networks: impl IntoIterator<Item = IpNet>) -> GateBuilder {
+        GateBuilder { trusted_proxies: networks.into_iter().collect(), ..self }
+    }
+
+    /// The rules that the application itself has, as the text of a robots.txt. Policies with `robots.origin: merge` or
+    /// `only` use them. The gate never asks the application for `/robots.txt`.
+    #[must_use]
+    pub fn robots_txt(self, text: impl Into<Vec<u8>>) -> GateBuilder {
+        GateBuilder { robots_txt: text.into(), ..self }
+    }
+
+    /// A file for a JSON line for each request.
+    #[must_use]
+    pub fn access_log(self, file: impl Into<PathBuf>) -> GateBuilder {
+        GateBuilder { access: AccessDestination::File(file.into()), ..self }
+    }
+
+    /// A file for a JSON line for each request against the rules, at most 100 a second.
+    #[must_use]
+    pub fn event_log(self, file: impl Into<PathBuf>) -> GateBuilder {
+        let destination = EventDestination::File(file.into());
+        GateBuilder { events: EventSettings { destination, ..self.events.clone() }, ..self }
+    }
+
+    /// Cuts client addresses in logs to /24 (IPv6: /48).
+    #[must_use]
+    pub fn truncate_addresses(self) -> GateBuilder {
+        GateBuilder { addresses: AddressDetail::Truncated, ..self }
+    }
+
+    /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles policies.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(self) -> Result<GateLayer, OpenError> {
+        let clock = Clock::default();
+        let of_store = clock.clone();
+        let (store, remembered) = StateStore::open(self.state.as_deref(), Arc::new(move || of_store.moment()))?;
+        let file = Arc::new(OriginFile::new(OWN_ROBOTS_TXT, self.robots_txt.clone()));
+        let parts = JudgeParts {
+            clock,
+            state: (&store, &remembered),
+            has_state_directory: self.state.is_some(),
+            sites: SiteOptions {
+                policies: self.policies.clone(),
+                strict: false,
+                may_be_missing: false,
+                origins: KnownOrigins { for_every_site: Some(file), ..KnownOrigins::default() },
+            },
+            new_hosts: Vec::new(),
+            proofs: Arc::new(Proofs::none(Registry::builtin())),
+            logs: self.logs()?,
+        };
+        let judge = parts.open()?;
+        warn_of_html(&judge);
+        let upkeep = Upkeep::new(judge.clone());
+        let (reloading, keeping) = (upkeep.clone(), upkeep.clone());
+        let reload = move || {
+            reloading.reload();
+            warn_of_html(&reloading.judge);
+        };
+        let threads =
+            UpkeepThreads::start((judge.clone(), store.clone()), &self.policies, reload, move || keeping.keep_time());
+        let threads = Some(threads.map_err(OpenError::Thread)?);
+        let (trusted_proxies, peer) = (self.trusted_proxies, self.peer);
+        Ok(GateLayer(Arc::new(Shared {
+            judge,
+            answers: Answers::default(),
+            upkeep,
+            trusted_proxies,
+            peer,
+            store,
+            threads,
+        })))
+    }
+
+    fn logs(&self) -> Result<JudgeLogs, OpenError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::Log { path, source }
+        };
+        let access = match &self.access {
+            AccessDestination::File(path) => AccessLog::open(&self.access).map_err(failed(path))?,
+            AccessDestination::Off | AccessDestination::Stdout => AccessLog::off(),
+        };
+        let events = match &self.events.destination {
+            EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
+            EventDestination::Off | EventDestination::Stdout => Events::off(),
+        };
+        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Truncated })
+    }
+}
+
+/// Says which policies ask for pages to be rewritten in a build that cannot.
+fn warn_of_html(judge: &Judge) {
+    if cfg!(feature = "html") {
+        return;
+    }
+    for entry in judge.sites.snapshot().sites().iter().filter(|entry| entry.site.html.is_some()) {
+        let site = entry.site.name.as_str();
+        tracing::warn!(site, "`html` of the policy has no effect: crawlgate is built without its feature `html`");
+    }
+}

@@ -1,0 +1,32 @@
+//! The gate inside an application: [`GateLayer`], a tower layer for axum, hyper, tonic and every other
+//! `Service<http::Request<_>>`. It needs no proxy and no second process: it serves robots.txt, refuses, slows down and
+//! pauses crawlers, adds tags to responses by their real content type, and writes robots metas into pages.
+//!
+//! ```no_run
+//! use crawlgate::middleware::GateLayer;
+//!
+//! # fn main() -> Result<(), crawlgate::middleware::OpenError> {
+//! let gate = GateLayer::open("policies")?;
+//! // With axum: Router::new().route("/", get(page)).layer(gate)
+//! # drop(gate);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `docs/library.md` describes what the application has to know. The room must not know Pingora, nor any web framework.
+
+mod body;
+mod future;
+mod layer;
+mod pages;
+mod service;
+mod shared;
+mod visit;
+
+pub use body::GateBody;
+pub use future::GateFuture;
+pub use layer::{GateBuilder, GateLayer, OpenError};
+pub use service::Gate;
+
+#[cfg(test)]
+mod tests;

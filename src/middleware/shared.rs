@@ -1,0 +1,42 @@
+//! [`Shared`]: what all requests of a gate share, and how it ends.
+
+use crate::answers::Answers;
+use crate::judge::Judge;
+use crate::state::StateStore;
+use crate::upkeep::{Upkeep, UpkeepThreads};
+use http::Extensions;
+use ipnet::IpNet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end of a gate waits for its logs to be written.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Finds the address of a connection's other end in the extensions of a request.
+pub type PeerAddress = fn(&Extensions) -> Option<IpAddr>;
+
+/// What all requests share.
+pub struct Shared {
+    pub judge: Arc<Judge>,
+    pub answers: Answers,
+    pub upkeep: Arc<Upkeep>,
+    pub trusted_proxies: Vec<IpNet>,
+    pub peer: Option<PeerAddress>,
+    pub store: StateStore,
+    /// `None` once the gate ends.
+    pub threads: Option<UpkeepThreads>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.close();
+        }
+        self.judge.access.flush(FLUSH);
+        self.judge.events.flush(FLUSH);
+        if let Err(error) = self.store.close() {
+            tracing::warn!("{error}; the next start will treat this run as crashed");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is added to the history: [`Counts`] of requests by what they were, and [`Sample`]s of requests, gathered in a
+//! [`HistoryBatch`] until they are written. Knows no SQL.
+
+use super::{DAY, HOUR};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// Names of the columns that count requests, in their order: all requests, kinds of requests, and what was done.
+pub(super) const COLUMNS: [&str; 18] = [
+    "requests",
+    "robots_txt",
+    "allowed",
+    "stale_copy",
+    "violation",
+    "unproven",
+    "ambiguous",
+    "not_bound",
+    "too_fast",
+    "impostor",
+    "trapped",
+    "unverified",
+    "exempt",
+    "not_a_crawler",
+    "off",
+    "refused",
+    "would_refuse",
+    "paused",
+];
+/// Counts that wait to be written.
+const MAX_COUNTS: usize = 200_000;
+/// Samples that wait to be written.
+const MAX_SAMPLES: usize = 10_000;
+/// Names of unlisted bots that wait to be written.
+const MAX_NAMES: usize = 5_000;
+
+/// Requests of a crawler, by what they were and by what was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts(pub(super) [u64; COLUMNS.len()]);
+
+impl Counts {
+    /// Adds requests of one kind with one action, as metrics name them.
+    pub fn add(&mut self, kind: &str, action: &str, requests: u64) {
+        let done = match action {
+            "robots_txt" => return self.add_to("robots_txt", requests),
+            "block" | "slow" | "license" => "refused",
+            "would_block" | "would_slow" | "would_license" => "would_refuse",
+            "pause" | "would_pause" => "paused",
+            _ => "",
+        };
+        for column in [kind, done] {
+            self.add_in(column, requests);
+        }
+        self.0[0] += requests;
+    }
+
+    /// Requests for robots.txt are of no kind: nobody breaks a rule with them.
+    fn add_to(&mut self, column: &str, requests: u64) {
+        self.0[0] += requests;
+        self.add_in(column, requests);
+    }
+
+    fn add_in(&mut self, column: &str, requests: u64) {
+        if let Some(place) = COLUMNS.iter().position(|known| *known == column) {
+            self.0[place] += requests;
+        }
+    }
+
+    /// Adds all of other counts.
+    pub fn add_all(&mut self, other: &Counts) {
+        self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    /// The count of a kind or action, by the name of its column. Zero for any other name.
+    pub fn get(&self, column: &str) -> u64 {
+        COLUMNS.iter().position(|known| *known == column).map_or(0, |place| self.0[place])
+    }
+
+    /// All requests.
+    pub fn requests(&self) -> u64 {
+        self.0[0]
+    }
+
+    /// Requests that were judged: all but those for robots.txt.
+    pub fn judged(&self) -> u64 {
+        self.requests().saturating_sub(self.get("robots_txt"))
+    }
+
+    /// Requests that certainly broke the rules: violations, too fast, into a trap.
+    pub fn broke(&self) -> u64 {
+        self.get("violation") + self.get("too_fast") + self.get("trapped")
+    }
+
+    /// Judged requests that did not certainly break the rules, of a hundred. `None` where nothing was judged.
+    pub fn compliance(&self) -> Option<f64> {
+        let judged = self.judged();
+        (judged > 0).then(|| 100.0 * (judged.saturating_sub(self.broke())) as f64 / judged as f64)
+    }
+
+    /// Each column that is not zero.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        COLUMNS.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// One request against the rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct Sample {
+    pub at: Timestamp,
+    pub site: String,
+    pub crawler: String,
+    pub kind: String,
+    /// The line of robots.txt that decided; empty without one.
+    pub rule: String,
+    /// Where the policy says so.
+    pub source: String,
+    /// The address, as far as it may be kept.
+    pub client: String,
+    pub identity: String,
+    pub method: String,
+    pub host: String,
+    pub target: String,
+    pub user_agent: String,
+    /// What was done, and under observation what would have been.
+    pub action: String,
+    pub status: u16,
+    /// The version of robots.txt in force.
+    pub version: String,
+}
+
+/// What waits to be written. Adding more than there is room for drops it: the history is for looking at.
+#[derive(Debug, Default)]
+pub struct HistoryBatch {
+    /// By the beginning of the hour, site and crawler.
+    pub(super) counts: BTreeMap<(i64, String, String), Counts>,
+    /// By the beginning of the day, crawler and outcome.
+    pub(super) identity: BTreeMap<(i64, String, String), u64>,
+    /// By the beginning of the day and what the bot calls itself.
+    pub(super) unlisted: BTreeMap<(i64, String), u64>,
+    pub(super) samples: Vec<Sample>,
+}
+
+fn add_bounded<K: Ord>(map: &mut BTreeMap<K, u64>, bound: usize, key: K, count: u64) {
+    if map.len() < bound || map.contains_key(&key) {
+        *map.entry(key).or_default() += count;
+    }
+}
+
+impl HistoryBatch {
+    /// Requests of a crawler on a site.
+    pub fn requests(&mut self, now: Timestamp, (site, crawler): (&str, &str), counts: &Counts) {
+        let key = (now.0 - now.0.rem_euclid(HOUR), site.to_owned(), crawler.to_owned());
+        if self.counts.len() < MAX_COUNTS || self.counts.contains_key(&key) {
+            self.counts.entry(key).or_default().add_all(counts);
+        }
+    }
+
+    /// Requests of a crawler by what was proven of its name.
+    pub fn identity(&mut self, now: Timestamp, crawler: &str, outcome: &str, requests: u64) {
+        let key = (now.0 - now.0.rem_euclid(DAY), crawler.to_owned(), outcome.to_owned());
+        add_bounded(&mut self.identity, MAX_COUNTS, key, requests);
+    }
+
+    /// Requests of bots that no list knows, by what they call themselves.
+    pub fn unlisted(&mut self, now: Timestamp, name: &str, requests: u64) {
+        let key = (now.0 - now.0.rem_euclid(DAY), name.to_owned());
+        add_bounded(&mut self.unlisted, MAX_NAMES, key, requests);
+    }
+
+    /// A request against the rules.
+    pub fn sample(&mut self, sample: Sample) {
+        if self.samples.len() < MAX_SAMPLES {
+            self.samples.push(sample);
+        }
+    }
+
+    /// Adds what another batch holds, after what is here.
+    pub fn append(&mut self, other: HistoryBatch) {
+        for ((hour, site, crawler), counts) in other.counts {
+            self.requests(Timestamp(hour), (&site, &crawler), &counts);
+        }
+        for (key, count) in other.identity {
+            add_bounded(&mut self.identity, MAX_COUNTS, key, count);
+        }
+        for (key, count) in other.unlisted {
+            add_bounded(&mut self.unlisted, MAX_NAMES, key, count);
+        }
+        other.samples.into_iter().for_each(|sample| self.sample(sample));
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty() && self.identity.is_empty() && self.unlisted.is_empty() && self.samples.is_empty()
+    }
+}

@@ -1,0 +1,22 @@
+//! The bounded history of what crawlers did: counts by hour and by day, and samples of requests against the rules. It is
+//! for people who look at it; nothing is judged by it. [`HistoryBatch`] is what is added, in the same transaction as the
+//! facts; [`HistoryReader`] reads it, also while another process writes. Must not know what a crawler or a rule is.
+//!
+//! Counts are kept for each site and crawler, and for all sites (an empty site) and all crawlers (an empty crawler), so
+//! that an overview need not add them up. Hours are kept for 7 days and days for 400 days, within bounds of rows.
+
+mod counts;
+mod read;
+mod tables;
+
+pub use counts::{Counts, HistoryBatch, Sample};
+pub(super) use read::Memory;
+pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup, Step};
+pub(super) use tables::{prepare, write};
+
+/// Seconds of an hour.
+pub const HOUR: i64 = 3_600;
+/// Seconds of a day.
+pub const DAY: i64 = 86_400;
+/// Samples of one site, crawler, kind, rule and day.
+pub const SAMPLES_EACH: usize = 20;

@@ -1,0 +1,365 @@
+//! [`HistoryReader`]: the history for people. It reads a state directory with a connection of its own, also while
+//! another process writes there, or the memory of a crawlgate without one. Writes nothing.
+
+use super::counts::COLUMNS;
+use super::{Counts, DAY, HOUR, HistoryBatch, Sample, prepare, write};
+use crate::state::database::{FILE, open_for_reading};
+use crate::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// For so long a question waits for a process that repairs the file.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Why the history cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// SQLite says no.
+    #[error("cannot read the history: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// The directory has no `state.db`.
+    #[error("{0} has no state.db; name the state directory of a crawlgate that has run")]
+    Missing(String),
+    /// The file cannot be opened.
+    #[error("cannot open {file}: {error}")]
+    Unopened {
+        /// The file.
+        file: String,
+        /// Why.
+        error: String,
+    },
+}
+
+/// How long the periods are that a series is divided into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// An hour; there are those of 7 days.
+    Hour,
+    /// A day; there are those of 400 days.
+    Day,
+}
+
+impl Step {
+    fn table(self) -> &'static str {
+        match self {
+            Step::Hour => "history_hours",
+            Step::Day => "history_days",
+        }
+    }
+
+    /// In seconds.
+    pub fn seconds(self) -> i64 {
+        match self {
+            Step::Hour => HOUR,
+            Step::Day => DAY,
+        }
+    }
+}
+
+/// The history of a crawlgate without a state directory.
+pub struct Memory(Mutex<(Connection, i64)>);
+
+impl Memory {
+    /// Nothing yet. `None` where SQLite has no memory.
+    pub fn new() -> Option<Memory> {
+        let connection = Connection::open_in_memory().ok()?;
+        prepare(&connection).ok()?;
+        Some(Memory(Mutex::new((connection, 0))))
+    }
+
+    /// Adds a batch.
+    pub fn add(&self, batch: &HistoryBatch, now: Timestamp) {
+        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (connection, pruned) = &mut *memory;
+        // Without memory left there is more to worry about than the history.
+        let _ = connection.execute_batch("BEGIN").and_then(|()| write(connection, batch, pruned, now));
+        let _ = connection.execute_batch("COMMIT");
+    }
+}
+
+/// Reads the history; cheap to clone.
+#[derive(Clone)]
+pub struct HistoryReader(Arc<Source>);
+
+enum Source {
+    Memory(Arc<Memory>),
+    /// The file, and the connection that is kept once it was opened.
+    File(PathBuf, Mutex<Option<Connection>>),
+    Nothing,
+}
+
+/// Which samples are meant; `None` selects all.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct SampleFilter<'a> {
+    pub site: Option<&'a str>,
+    pub crawler: Option<&'a str>,
+    pub kind: Option<&'a str>,
+    pub rule: Option<&'a str>,
+}
+
+/// Samples that have all but the day in common.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct SampleGroup {
+    pub site: String,
+    pub crawler: String,
+    pub kind: String,
+    pub rule: String,
+    pub source: String,
+    pub first: Timestamp,
+    pub last: Timestamp,
+    /// Samples that are kept; there may have been more requests.
+    pub samples: u64,
+}
+
+impl HistoryReader {
+    pub(in crate::state) fn of_memory(memory: Option<Arc<Memory>>) -> HistoryReader {
+        HistoryReader(Arc::new(memory.map_or(Source::Nothing, Source::Memory)))
+    }
+
+    /// Of a `state.db`. It is opened when it is read first.
+    pub(in crate::state) fn of_file(file: PathBuf) -> HistoryReader {
+        HistoryReader(Arc::new(Source::File(file, Mutex::default())))
+    }
+
+    /// Of a state directory, of a crawlgate that runs or does not.
+    ///
+    /// # Errors
+    /// There is no file that could be read.
+    pub fn open(directory: &Path) -> Result<HistoryReader, HistoryError> {
+        let file = directory.join(FILE);
+        if !file.exists() {
+            return Err(HistoryError::Missing(directory.display().to_string()));
+        }
+        let connection = open(&file)?;
+        Ok(HistoryReader(Arc::new(Source::File(file, Mutex::new(Some(connection))))))
+    }
+
+    fn with<T>(&self, nothing: T, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, HistoryError> {
+        match &*self.0 {
+            Source::Nothing => Ok(nothing),
+            Source::Memory(memory) => Ok(read(&memory.0.lock().unwrap_or_else(PoisonError::into_inner).0)?),
+            Source::File(file, kept) => {
+                let mut kept: MutexGuard<'_, Option<Connection>> = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let connection = match kept.take() {
+                    Some(connection) => connection,
+                    None => open(file)?,
+                };
+                // A connection that failed is not kept: the next question opens the file anew.
+                let answer = read(&connection)?;
+                *kept = Some(connection);
+                Ok(answer)
+            }
+        }
+    }
+
+    /// The counts of each crawler on a site since a moment; an empty site stands for all. With people as `none`.
+    ///
+    /// # Errors
+    /// See [`HistoryError`]; so for the other questions.
+    pub fn crawlers(&self, site: &str, from: Timestamp, step: Step) -> Result<Vec<(String, Counts)>, HistoryError> {
+        let sql = format!(
+            "SELECT crawler, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler <> '' GROUP BY crawler",
+            sums(),
+            step.table()
+        );
+        self.rows(&sql, vec![text(site), Value::Integer(from.0)], |row| Ok((row.get(0)?, counts(row, 1)?)))
+    }
+
+    /// The counts of a crawler on each site; an empty crawler stands for all.
+    #[allow(missing_docs, clippy::missing_errors_doc)]
+    pub fn sites(&self, crawler: &str, from: Timestamp, step: Step) -> Result<Vec<(String, Counts)>, HistoryError> {
+        let sql = format!(
+            "SELECT site, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site",
+            sums(),
+            step.table()
+        );
+        self.rows(&sql, vec![text(crawler), Value::Integer(from.0)], |row| Ok((row.get(0)?, counts(row, 1)?)))
+    }
+
+    /// The counts of a crawler on a site for each period that has any; empty names stand for all.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn series(
+        &self,
+        site: &str,
+        crawler: &str,
+        from: Timestamp,
+        step: Step,
+    ) -> Result<Vec<(Timestamp, Counts)>, HistoryError> {
+        let sql = format!(
+            "SELECT start, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
+            COLUMNS.join(", "),
+            step.table()
+        );
+        let values = vec![text(site), Value::Integer(from.0), text(crawler)];
+        self.rows(&sql, values, |row| Ok((Timestamp(row.get(0)?), counts(row, 1)?)))
+    }
+
+    /// Judged requests and those that broke the rules, by period and crawler.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn compliance(
+        &self,
+        site: &str,
+        from: Timestamp,
+        step: Step,
+    ) -> Result<Vec<(Timestamp, String, u64, u64)>, HistoryError> {
+        let sql = format!(
+            "SELECT start, crawler, requests - robots_txt, violation + too_fast + trapped FROM {} WHERE site = ?1 AND \
+             start >= ?2 AND crawler NOT IN ('', 'none')",
+            step.table()
+        );
+        self.rows(&sql, vec![text(site), Value::Integer(from.0)], |row| {
+            Ok((Timestamp(row.get(0)?), row.get(1)?, unsigned(row, 2)?, unsigned(row, 3)?))
+        })
+    }
+
+    /// Requests of a crawler since a moment by what was proven of its name.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn identity(&self, crawler: &str, from: Timestamp) -> Result<Vec<(String, u64)>, HistoryError> {
+        let sql =
+            "SELECT outcome, SUM(requests) FROM history_identity WHERE crawler = ?1 AND start >= ?2 GROUP BY outcome";
+        self.rows(sql, vec![text(crawler), Value::Integer(from.0)], |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+    }
+
+    /// What bots that no list knows call themselves, the most frequent first.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn unlisted(&self, from: Timestamp, limit: usize) -> Result<Vec<(String, u64)>, HistoryError> {
+        let sql = "SELECT name, SUM(requests) AS all_of_it FROM history_unlisted WHERE start >= ?1 GROUP BY name ORDER BY \
+                   all_of_it DESC, name LIMIT ?2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let values = vec![Value::Integer(from.0), Value::Integer(limit)];
+        self.rows(sql, values, |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+    }
+
+    /// Which requests against the rules there are samples of, the latest first.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn sample_groups(
+        &self,
+        filter: &SampleFilter<'_>,
+        from: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<SampleGroup>, HistoryError> {
+        let (conditions, mut values) = filter.conditions(from);
+        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let sql = format!(
+            "SELECT site, crawler, kind, rule, MAX(source), MIN(at), MAX(at) AS last, COUNT(*) FROM history_samples WHERE \
+             {conditions} GROUP BY site, crawler, kind, rule ORDER BY last DESC LIMIT ?{}",
+            values.len()
+        );
+        self.rows(&sql, values, |row| {
+            Ok(SampleGroup {
+                site: row.get(0)?,
+                crawler: row.get(1)?,
+                kind: row.get(2)?,
+                rule: row.get(3)?,
+                source: row.get(4)?,
+                first: Timestamp(row.get(5)?),
+                last: Timestamp(row.get(6)?),
+                samples: unsigned(row, 7)?,
+            })
+        })
+    }
+
+    /// Samples, the latest first.
+    #[allow(clippy::missing_errors_doc)]
+    pub fn samples(
+        &self,
+        filter: &SampleFilter<'_>,
+        from: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Sample>, HistoryError> {
+        let (conditions, mut values) = filter.conditions(from);
+        values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let sql = format!(
+            "SELECT at, site, crawler, kind, rule, source, client, identity, method, host, target, user_agent, action, \
+             status, version FROM history_samples WHERE {conditions} ORDER BY at DESC, rowid DESC LIMIT ?{}",
+            values.len()
+        );
+        self.rows(&sql, values, |row| {
+            Ok(Sample {
+                at: Timestamp(row.get(0)?),
+                site: row.get(1)?,
+                crawler: row.get(2)?,
+                kind: row.get(3)?,
+                rule: row.get(4)?,
+                source: row.get(5)?,
+                client: row.get(6)?,
+                identity: row.get(7)?,
+                method: row.get(8)?,
+                host: row.get(9)?,
+                target: row.get(10)?,
+                user_agent: row.get(11)?,
+                action: row.get(12)?,
+                status: row.get(13)?,
+                version: row.get(14)?,
+            })
+        })
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+        of_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, HistoryError> {
+        self.with(Vec::new(), |connection| {
+            let mut statement = connection.prepare(sql)?;
+            statement.query_map(params_from_iter(values), of_row)?.collect()
+        })
+    }
+}
+
+impl SampleFilter<'_> {
+    fn conditions(&self, from: Timestamp) -> (String, Vec<Value>) {
+        let mut conditions = vec!["day >= ?1".to_owned()];
+        let mut values = vec![Value::Integer(from.0 - from.0.rem_euclid(DAY))];
+        let wanted = [("site", self.site), ("crawler", self.crawler), ("kind", self.kind), ("rule", self.rule)];
+        for (column, wanted) in wanted {
+            if let Some(wanted) = wanted {
+                values.push(text(wanted));
+                conditions.push(format!("{column} = ?{}", values.len()));
+            }
+        }
+        (conditions.join(" AND "), values)
+    }
+}
+
+/// While a process writes there is a write-ahead log, which an ordinary connection follows.
+fn open(file: &Path) -> Result<Connection, HistoryError> {
+    let unopened =
+        |error: rusqlite::Error| HistoryError::Unopened { file: file.display().to_string(), error: error.to_string() };
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let connection = if Path::new(&log).exists() {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(file, flags).map_err(unopened)?
+    } else {
+        open_for_reading(file).map_err(unopened)?
+    };
+    connection.busy_timeout(PATIENCE).map_err(unopened)?;
+    Ok(connection)
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn sums() -> String {
+    COLUMNS.map(|column| format!("SUM({column})")).join(", ")
+}
+
+fn unsigned(row: &Row<'_>, place: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(place)?).unwrap_or(0))
+}
+
+fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
+    let mut counts = Counts::default();
+    for (place, count) in counts.0.iter_mut().enumerate() {
+        *count = unsigned(row, first + place)?;
+    }
+    Ok(counts)
+}

@@ -1,0 +1,202 @@
+//! The tables of the history: made by [`prepare`], added to by [`write`], which also deletes what is too old or too much.
+
+use super::counts::COLUMNS;
+use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample};
+use crate::time::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Statement, params_from_iter};
+
+/// How long hours are kept, and days.
+const HOURS_KEPT: i64 = 7 * DAY;
+const DAYS_KEPT: i64 = 400 * DAY;
+/// Rows of hours, and of days. They take less than 100 MiB together.
+const MAX_HOURS: i64 = 300_000;
+const MAX_DAYS: i64 = 600_000;
+/// Samples that are kept, and how many go at once when there are more.
+const MAX_SAMPLES: i64 = 100_000;
+const SAMPLES_AT_ONCE: i64 = 5_000;
+/// Names of unlisted bots that are kept of each day.
+const NAMES_EACH_DAY: i64 = 200;
+/// Octets of a text of a sample that are kept.
+const MAX_TARGET: usize = 512;
+const MAX_TEXT: usize = 256;
+
+const OTHERS: &str = "\
+CREATE TABLE IF NOT EXISTS history_identity (
+  start INTEGER NOT NULL, crawler TEXT NOT NULL, outcome TEXT NOT NULL, requests INTEGER NOT NULL,
+  PRIMARY KEY (start, crawler, outcome)) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS history_unlisted (
+  start INTEGER NOT NULL, name TEXT NOT NULL, requests INTEGER NOT NULL,
+  PRIMARY KEY (start, name)) WITHOUT ROWID, STRICT;
+CREATE TABLE IF NOT EXISTS history_samples (
+  day INTEGER NOT NULL, site TEXT NOT NULL, crawler TEXT NOT NULL, kind TEXT NOT NULL, rule TEXT NOT NULL,
+  number INTEGER NOT NULL, at INTEGER NOT NULL, source TEXT NOT NULL, client TEXT NOT NULL, identity TEXT NOT NULL,
+  method TEXT NOT NULL, host TEXT NOT NULL, target TEXT NOT NULL, user_agent TEXT NOT NULL, action TEXT NOT NULL,
+  status INTEGER NOT NULL, version TEXT NOT NULL,
+  UNIQUE (day, site, crawler, kind, rule, number)) STRICT;
+CREATE INDEX IF NOT EXISTS history_samples_by_crawler ON history_samples (crawler, day);
+CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day);";
+
+/// Makes the tables where they are missing.
+pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    let columns: Vec<String> = COLUMNS.iter().map(|column| format!("{column} INTEGER NOT NULL")).collect();
+    for table in ["history_hours", "history_days"] {
+        connection.execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {}, \
+             PRIMARY KEY (site, start, crawler)) WITHOUT ROWID, STRICT;
+             CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);",
+            columns.join(", ")
+        ))?;
+    }
+    connection.execute_batch(OTHERS)
+}
+
+/// Adds a batch. `pruned` is the beginning of the hour in which old rows were deleted last.
+pub fn write(connection: &Connection, batch: &HistoryBatch, pruned: &mut i64, now: Timestamp) -> rusqlite::Result<()> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    add_counts(connection, batch)?;
+    let mut identity = connection.prepare(
+        "INSERT INTO history_identity VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET requests = requests + ?4",
+    )?;
+    for ((day, crawler, outcome), requests) in &batch.identity {
+        identity.execute((day, crawler, outcome, number(*requests)))?;
+    }
+    let mut unlisted = connection.prepare(
+        "INSERT INTO history_unlisted VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET requests = requests + ?3",
+    )?;
+    for ((day, name), requests) in &batch.unlisted {
+        unlisted.execute((day, name, number(*requests)))?;
+    }
+    add_samples(connection, &batch.samples)?;
+    let hour = now.0 - now.0.rem_euclid(HOUR);
+    if *pruned != hour {
+        prune(connection, now)?;
+        *pruned = hour;
+    }
+    Ok(())
+}
+
+fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Adds each count to its hour and its day, for its site and for all sites.
+fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result<()> {
+    let places: Vec<String> = (1..=COLUMNS.len() + 3).map(|place| format!("?{place}")).collect();
+    let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
+    let statement = |table: &str| {
+        connection.prepare(&format!(
+            "INSERT INTO {table} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
+            places.join(", "),
+            sums.join(", ")
+        ))
+    };
+    let (mut hours, mut days) = (statement("history_hours")?, statement("history_days")?);
+    for ((hour, site, crawler), counts) in &batch.counts {
+        // People are no crawler: they are in no sum of all crawlers.
+        let sums = [(site.as_str(), crawler.as_str()), ("", crawler), (site, ""), ("", "")];
+        let of_crawlers = if crawler == "none" { 2 } else { 4 };
+        for (site, crawler) in sums.into_iter().take(of_crawlers) {
+            add(&mut hours, *hour, (site, crawler), counts)?;
+            add(&mut days, hour - hour.rem_euclid(DAY), (site, crawler), counts)?;
+        }
+    }
+    Ok(())
+}
+
+fn add(
+    statement: &mut Statement<'_>,
+    start: i64,
+    (site, crawler): (&str, &str),
+    counts: &Counts,
+) -> rusqlite::Result<usize> {
+    let key = [Value::Text(site.into()), Value::Integer(start), Value::Text(crawler.into())];
+    let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
+    statement.execute(params_from_iter(key.into_iter().chain(counted)))
+}
+
+/// Adds those of which there are not enough yet.
+fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<()> {
+    if samples.is_empty() {
+        return Ok(());
+    }
+    let mut known = connection.prepare(
+        "SELECT COUNT(*) FROM history_samples WHERE day = ?1 AND site = ?2 AND crawler = ?3 AND kind = ?4 AND rule = ?5",
+    )?;
+    let mut add = connection.prepare(
+        "INSERT INTO history_samples VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )?;
+    for sample in samples {
+        let day = sample.at.0 - sample.at.0.rem_euclid(DAY);
+        let rule = cut(&sample.rule, MAX_TEXT);
+        let count: i64 = known.query_row((day, &sample.site, &sample.crawler, &sample.kind, rule), |row| row.get(0))?;
+        if usize::try_from(count).is_ok_and(|count| count >= SAMPLES_EACH) {
+            continue;
+        }
+        let text = |text: &str, bound| Value::Text(cut(text, bound).to_owned());
+        let values = [
+            Value::Integer(day),
+            text(&sample.site, MAX_TEXT),
+            text(&sample.crawler, MAX_TEXT),
+            text(&sample.kind, MAX_TEXT),
+            text(rule, MAX_TEXT),
+            Value::Integer(count),
+            Value::Integer(sample.at.0),
+            text(&sample.source, MAX_TARGET),
+            text(&sample.client, MAX_TEXT),
+            text(&sample.identity, MAX_TEXT),
+            text(&sample.method, MAX_TEXT),
+            text(&sample.host, MAX_TEXT),
+            text(&sample.target, MAX_TARGET),
+            text(&sample.user_agent, MAX_TEXT),
+            text(&sample.action, MAX_TEXT),
+            Value::Integer(sample.status.into()),
+            text(&sample.version, MAX_TEXT),
+        ];
+        add.execute(params_from_iter(values))?;
+    }
+    let all: i64 = connection.query_row("SELECT COUNT(*) FROM history_samples", [], |row| row.get(0))?;
+    if all > MAX_SAMPLES {
+        connection.execute(
+            "DELETE FROM history_samples WHERE rowid IN (SELECT rowid FROM history_samples ORDER BY day, rowid LIMIT ?1)",
+            [all - MAX_SAMPLES + SAMPLES_AT_ONCE],
+        )?;
+    }
+    Ok(())
+}
+
+fn cut(text: &str, bound: usize) -> &str {
+    let mut end = text.len().min(bound);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Deletes what is too old, and the oldest where there is too much.
+fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
+    for (table, kept, most) in [("history_hours", HOURS_KEPT, MAX_HOURS), ("history_days", DAYS_KEPT, MAX_DAYS)] {
+        connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - kept])?;
+        let rows: i64 = connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0))?;
+        if rows > most {
+            let oldest = format!("SELECT start FROM {table} ORDER BY start LIMIT 1 OFFSET ?1");
+            let before: i64 = connection.query_row(&oldest, [rows - most], |row| row.get(0))?;
+            connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [before])?;
+        }
+    }
+    for table in ["history_identity", "history_unlisted"] {
+        connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - DAYS_KEPT])?;
+    }
+    connection.execute("DELETE FROM history_samples WHERE day < ?1", [now.0 - DAYS_KEPT])?;
+    let day = now.0 - now.0.rem_euclid(DAY);
+    for start in [day - DAY, day] {
+        connection.execute(
+            "DELETE FROM history_unlisted WHERE start = ?1 AND name NOT IN (SELECT name FROM history_unlisted WHERE \
+             start = ?1 ORDER BY requests DESC, name LIMIT ?2)",
+            [start, NAMES_EACH_DAY],
+        )?;
+    }
+    Ok(())
+}

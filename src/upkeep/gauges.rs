@@ -1,0 +1,61 @@
+//! How sites and lists of networks stand, as a status and as gauges.
+
+use super::keeper::Upkeep;
+use crate::ledger::{EVERY_SITE, ListHealth};
+use crate::policy::retire::RetireStage;
+use crate::sites::{RetireStatus, SiteStatus, Status};
+use crate::telemetry::SiteGauges;
+
+impl Upkeep {
+    /// How the sites stand, and what is wrong with the lists of networks and the event log.
+    pub fn status(&self) -> Status {
+        let mut status = self.judge.sites.status(self.now());
+        status.warnings.extend(self.judge.events.problem());
+        for list in self.list_health().into_iter().filter(|list| list.suspended) {
+            if list.site == EVERY_SITE {
+                status.warnings.push(format!(
+                    "no visit of {} was verified within seven days by what its operator publishes; crawlgate calls no \
+                     request an impostor's by it",
+                    list.crawler
+                ));
+            } else if let Some(site) = status.sites.iter_mut().find(|site| site.site == list.site) {
+                site.suspended.push(list.crawler);
+            }
+        }
+        status
+    }
+
+    /// How it stands with the lists of networks that had anything to say.
+    pub fn list_health(&self) -> Vec<ListHealth> {
+        self.judge.ledger.list_health(self.now())
+    }
+
+    /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
+    pub fn set_gauges(&self, status: &Status) {
+        let judge = &self.judge;
+        judge.metrics.trapped(judge.behaviours.traps.in_force(judge.clock.moment().lived));
+        judge.metrics.events(judge.events.left_out(), judge.events.dropped());
+        let list_health = self.list_health().into_iter();
+        let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
+        judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
+        let sites: Vec<SiteGauges> = status.sites.iter().map(gauges).collect();
+        judge.metrics.set_sites(&sites, status.last_reload.0);
+    }
+}
+
+fn gauges(site: &SiteStatus) -> SiteGauges {
+    SiteGauges {
+        paused: site.paused_until.is_some(),
+        site: site.site.clone(),
+        version: site.version.clone(),
+        indexable: site.indexable,
+        front_page_seen: site.front_page_seen.map(|seen| seen.0),
+        retire: RetireStage::ALL.map(|stage| (stage.name(), paths_at(&site.retire, stage))),
+        reload_success: site.reload_ok,
+    }
+}
+
+/// How many paths are at a stage; of a staging site none is at any.
+fn paths_at(retire: &[RetireStatus], stage: RetireStage) -> usize {
+    retire.iter().filter(|retired| retired.stage == stage && !retired.staging).count()
+}

@@ -1,0 +1,54 @@
+//! The feed of the history: [`keep`] hands what was counted and sampled since the last time to the state store. Requests
+//! do nothing for it: the counters of the metrics are read. Must not know how the history is stored.
+
+use crate::judge::Judge;
+use crate::state::StateStore;
+use crate::state::history::{Counts, HistoryBatch, Sample};
+use crate::telemetry::{Event, NewCount};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+
+/// Hands over what is new.
+pub fn keep(judge: &Judge, store: &StateStore) {
+    let now = Timestamp::from(judge.clock.now());
+    let mut batch = HistoryBatch::default();
+    let mut counts: BTreeMap<(String, String), Counts> = BTreeMap::new();
+    judge.metrics.each_new(|new| match new {
+        NewCount::Requests { site, crawler, kind, action, requests } => {
+            counts.entry((site.to_owned(), crawler.to_owned())).or_default().add(kind, action, requests);
+        }
+        NewCount::Identity { crawler, outcome, requests } => batch.identity(now, crawler, outcome, requests),
+    });
+    for ((site, crawler), counts) in &counts {
+        batch.requests(now, (site, crawler), counts);
+    }
+    for (name, requests) in judge.traffic.take_unlisted() {
+        batch.unlisted(now, &name, requests);
+    }
+    for event in judge.events.take_samples() {
+        batch.sample(sample(&event));
+    }
+    if !batch.is_empty() {
+        store.put_history(batch, now);
+    }
+}
+
+fn sample(event: &Event) -> Sample {
+    Sample {
+        at: Timestamp::from(event.time),
+        site: event.site.clone(),
+        crawler: event.crawler.clone(),
+        kind: if event.never_fetched { "never_fetched".into() } else { event.kind.into() },
+        rule: event.rule.clone().unwrap_or_default(),
+        source: event.rule_source.clone().unwrap_or_default(),
+        client: event.kept_address.map(|address| address.to_string()).unwrap_or_default(),
+        identity: event.identity.into(),
+        method: event.method.clone(),
+        host: event.host.clone(),
+        target: event.target.clone(),
+        user_agent: event.user_agent.clone().unwrap_or_default(),
+        action: event.would.map_or_else(|| event.action.to_owned(), |would| format!("would_{would}")),
+        status: event.status,
+        version: event.version.clone(),
+    }
+}

@@ -1,0 +1,100 @@
+//! [`Upkeep`]: policies read again, and planned changes put into force, with their traces in the log.
+
+use crate::judge::Judge;
+use crate::sites::{Outcome, ReloadReport, SiteReload};
+use crate::time::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Keeps a judge up to date. Blocking: reloading compiles policies.
+pub struct Upkeep {
+    /// The judge.
+    pub judge: Arc<Judge>,
+    /// What was said last of each site's file and of the directory: it is not said again every half minute.
+    told: Mutex<BTreeMap<String, Vec<String>>>,
+    /// One reload at a time, with all that follows from it.
+    reloading: Mutex<()>,
+}
+
+impl Upkeep {
+    /// Logs the warnings of the policies in force, and sets the gauges of their sites.
+    pub fn new(judge: Arc<Judge>) -> Arc<Upkeep> {
+        let upkeep = Upkeep { judge, told: Mutex::default(), reloading: Mutex::default() };
+        let status = upkeep.status();
+        for site in &status.sites {
+            // What is refused was said by the start itself.
+            if site.reload_ok && !site.findings.is_empty() {
+                tracing::warn!(site = %site.site, findings = ?site.findings, "the policy has warnings and is in force");
+            }
+            upkeep.is_news(&site.site, &site.findings);
+        }
+        upkeep.set_gauges(&status);
+        Arc::new(upkeep)
+    }
+
+    /// Loads what changed.
+    pub fn reload(&self) -> ReloadReport {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = self.judge.sites.reload(self.now());
+        self.judge.ledger.settle(&self.judge.sites.snapshot(), self.now());
+        report.sites.iter().for_each(|site| self.tell(site));
+        let problem: Vec<String> = report.problem.iter().cloned().collect();
+        if self.is_news("", &problem) && !problem.is_empty() {
+            tracing::error!(?problem, "the policies were not reloaded; the present ones stay in force");
+        }
+        self.set_gauges(&self.status());
+        report
+    }
+
+    /// Logs what came of a file, if it is news.
+    fn tell(&self, site: &SiteReload) {
+        let (name, findings) = (&site.site, &site.findings);
+        let news = self.is_news(name, findings);
+        match site.outcome {
+            Outcome::Added | Outcome::Replaced if findings.is_empty() => {
+                tracing::info!(site = %name, outcome = ?site.outcome, "policy");
+            }
+            Outcome::Added | Outcome::Replaced => {
+                tracing::warn!(site = %name, outcome = ?site.outcome, ?findings, "the policy has warnings and is in force");
+            }
+            Outcome::Removed => tracing::info!(site = %name, "the policy file was removed"),
+            Outcome::Kept if news => {
+                tracing::error!(site = %name, ?findings, "the policy file was rejected; the last good policy stays in force");
+            }
+            Outcome::Refused if news => {
+                tracing::error!(site = %name, ?findings, "the policy file was rejected; there is no last good policy, so none is in force");
+            }
+            Outcome::Unchanged | Outcome::Kept | Outcome::Refused => {}
+        }
+    }
+
+    /// Brings what goes by the clock up to date; returns for how long that is known to hold.
+    pub fn keep_time(&self) -> Option<Duration> {
+        let now = self.judge.clock.now();
+        let switched = self.judge.sites.keep_time(now.into());
+        for site in &switched {
+            tracing::info!(%site, "retired paths reached their next stage");
+        }
+        if !switched.is_empty() {
+            self.set_gauges(&self.status());
+        }
+        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.judge.sites.next_switch()?.0).ok()?);
+        // An overdue switch has failed. Trying it again at once would fail again.
+        next.duration_since(now).ok()
+    }
+
+    /// Whether something else is to be said than the last time. No site has an empty name.
+    fn is_news(&self, site: &str, findings: &[String]) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match findings {
+            [] => told.remove(site),
+            findings => told.insert(site.to_owned(), findings.to_vec()),
+        };
+        before.as_deref().unwrap_or_default() != findings
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from(self.judge.clock.now())
+    }
+}

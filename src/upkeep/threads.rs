@@ -1,0 +1,84 @@
+//! [`UpkeepThreads`]: the threads that store the ledger, watch the policy directory, and put planned changes of policies
+//! into force. Must not know what else a door does when policies change.
+
+use super::history;
+use super::repeated::Repeated;
+use crate::judge::Judge;
+use crate::sites::WatchGuard;
+use crate::state::StateStore;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the policy directory must be quiet before it is read again.
+const WATCH_DEBOUNCE: Duration = Duration::from_millis(200);
+/// How often the ledger is stored. A crash loses at most this much.
+const TICK: Duration = Duration::from_secs(1);
+/// The longest wait for a planned change. The clock may be set and policies may change meanwhile.
+const LONGEST: Duration = Duration::from_secs(5);
+/// The shortest wait, so that a change that fails is not retried without a pause.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// The running threads. The watch and the scheduler end when this is dropped.
+pub struct UpkeepThreads {
+    judge: Arc<Judge>,
+    store: StateStore,
+    ledger: Repeated,
+    _watch: Option<WatchGuard>,
+    _scheduler: Repeated,
+}
+
+impl UpkeepThreads {
+    /// Starts them. `reload` reads the policies again. `keep_time` puts into force what is due, and returns for how long
+    /// nothing else is.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
+    pub fn start(
+        (judge, store): (Arc<Judge>, StateStore),
+        policies: &Path,
+        reload: impl Fn() + Send + 'static,
+        mut keep_time: impl FnMut() -> Option<Duration> + Send + 'static,
+    ) -> io::Result<UpkeepThreads> {
+        let (stored, history) = (judge.clone(), store.clone());
+        // At once, so that the next start knows of this run even if it is killed within the first second.
+        let ledger = Repeated::start("ledger", move || {
+            store_ledger(&stored);
+            history::keep(&stored, &history);
+            TICK
+        })?;
+        let watch = judge.sites.watch(policies, WATCH_DEBOUNCE, reload);
+        let watch = watch.map_err(
+            |error| tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies"),
+        );
+        let scheduled = move || keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
+        let scheduler = Repeated::start("scheduler", scheduled)?;
+        Ok(UpkeepThreads { judge, store, ledger, _watch: watch.ok(), _scheduler: scheduler })
+    }
+
+    /// Ends them. The ledger is stored; nothing may be served any more.
+    pub fn close(self) {
+        self.ledger.close();
+        let now = self.judge.clock.moment();
+        self.judge.behaviours.traps.keep(now);
+        self.judge.ledger.close(now.now);
+        history::keep(&self.judge, &self.store);
+    }
+}
+
+/// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.
+fn store_ledger(judge: &Judge) {
+    let Judge { ledger, sites, clock, .. } = judge;
+    let moment = clock.moment();
+    if !ledger.is_steady(moment) {
+        // Before the ledger takes the clock for right again.
+        sites.history_was_broken(moment.now);
+    }
+    ledger.tick(&sites.snapshot(), moment);
+    judge.behaviours.traps.keep(clock.moment());
+    let now = clock.moment().now;
+    if sites.publish_deferred(now) {
+        ledger.settle(&sites.snapshot(), now);
+    }
+}

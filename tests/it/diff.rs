@@ -1,0 +1,189 @@
+//! `diff`, as a process: what changes between two sets of rules, with a URL for each change.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+const OLD: &str = "\
+hosts: shop.example
+robots:
+  origin: replace
+  groups:
+    - agents: \"*\"
+      disallow: [/cart/, /search]
+indexing:
+  - types: application/pdf
+    tag: noindex
+";
+
+struct Case(TempDir);
+
+impl Case {
+    fn new(files: &[(&str, &str)]) -> Case {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for (name, content) in files {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+            fs::write(path, content).expect("a file");
+        }
+        Case(directory)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+            .arg("diff")
+            .args(arguments)
+            .current_dir(self.0.path())
+            .output()
+            .expect("the binary runs")
+    }
+
+    /// The exit code, and what it printed as JSON.
+    fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
+        let output = self.run(&[arguments, &["--json"]].concat());
+        let shown = serde_json::from_slice(&output.stdout);
+        (output.status.code(), shown.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+    }
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a Vec<Value> {
+    value[field].as_array().unwrap_or_else(|| panic!("{field} in {value}"))
+}
+
+/// Verdicts and rules before and after, with the URL, of the changes that a crawler has.
+fn of_crawler(difference: &Value, crawler: &str) -> Vec<[String; 5]> {
+    let changes = list(&difference["sites"][0], "access").iter();
+    let concerned = changes.filter(|change| list(change, "crawlers").iter().any(|name| name == crawler));
+    let text = |value: &Value| value.as_str().unwrap_or("none").to_owned();
+    let row = |change: &Value| {
+        let (old, new) = (&change["old"], &change["new"]);
+        [&old["verdict"], &old["rule"], &new["verdict"], &new["rule"], &change["url"]].map(text)
+    };
+    concerned.map(row).collect()
+}
+
+#[test]
+fn the_same_rules_written_otherwise_differ_in_nothing() {
+    let other = OLD.replace("[/cart/, /search]", "\n        - /search\n        - /cart/");
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &other)]);
+    let (code, difference) = case.json(&["old.yaml", "new.yaml"]);
+    assert_eq!((code, &difference["changed"], &difference["sites"]), (Some(0), &json!(false), &json!([])));
+    assert_eq!(case.run(&["old.yaml", "old.yaml"]).status.code(), Some(0));
+}
+
+#[test]
+fn each_change_has_its_crawlers_its_rules_and_a_url() {
+    let new = OLD.replace(
+        "[/cart/, /search]",
+        "[/cart/, /private/]\n      allow: \"/*.pdf$\"\n  sitemaps: https://shop.example/map.xml",
+    ) + "purposes: { training: disallow }\n";
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    let (code, difference) = case.json(&["old.yaml", "new.yaml"]);
+    assert_eq!(code, Some(1));
+    let row = |cells: [&str; 5]| cells.map(str::to_owned);
+    let bing = of_crawler(&difference, "bingbot");
+    for expected in [
+        row(["disallowed", "Disallow: /search", "allowed", "none", "/search"]),
+        row(["allowed", "none", "disallowed", "Disallow: /private/", "/private/"]),
+        // The longer pattern wins where both match: no example of a single pattern shows it.
+        row(["disallowed", "Disallow: /cart/", "allowed", "Allow: /*.pdf$", "/cart/.pdf"]),
+    ] {
+        assert!(bing.contains(&expected), "{expected:?} in {bing:?}");
+    }
+    assert_eq!(of_crawler(&difference, "gptbot"), [row(["allowed", "none", "disallowed", "Disallow: /", "/"])]);
+    let source = &list(&difference["sites"][0], "access")[0]["new"]["source"];
+    assert!(source.as_str().is_none_or(|source| source.starts_with("new.yaml:")), "{source}");
+    let settings = list(&difference["sites"][0], "settings");
+    assert!(settings.iter().any(|change| change["setting"] == "sitemaps" && change["old"] == "none"), "{settings:?}");
+}
+
+#[test]
+fn enforcement_tags_and_delays_are_changes_too() {
+    let new = OLD
+        .replace("tag: noindex", "tag: noindex, noarchive")
+        .replace("disallow: [", "crawl_delay: 5s\n      disallow: [")
+        + "enforcement: { mode: enforce }\n";
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    let (_, difference) = case.json(&["old.yaml", "new.yaml"]);
+    let site = &difference["sites"][0];
+    let refused = list(site, "access").iter().find(|change| change["url"] == "/cart/").expect("a change of /cart/");
+    assert_eq!((&refused["old"]["action"], &refused["old"]["would"]), (&json!("pass"), &json!("block 403")));
+    assert_eq!((&refused["new"]["action"], &refused["new"]["would"]), (&json!("block 403"), &Value::Null));
+    let tag = &list(site, "responses")[0];
+    assert_eq!((&tag["field"], &tag["content_type"]), (&json!("X-Robots-Tag"), &json!("application/pdf")));
+    assert_eq!((&tag["old"], &tag["new"]), (&json!(["noindex"]), &json!(["noindex, noarchive"])));
+    let names: Vec<&str> = list(site, "settings").iter().filter_map(|change| change["setting"].as_str()).collect();
+    assert!(names.contains(&"mode") && names.contains(&"crawl_delay"), "{names:?}");
+}
+
+#[test]
+fn directories_are_compared_by_host() {
+    let blog = "hosts: blog.example\nrobots: { origin: replace }\n";
+    let closed = "hosts: blog.example\nrobots:\n  origin: replace\n  groups: [{ agents: \"*\", disallow: /drafts/ }]\n";
+    let moved = OLD.replace("/search", "/find");
+    let case = Case::new(&[
+        ("old/shop.yaml", OLD),
+        ("old/blog.yaml", blog),
+        ("new/renamed.yaml", &moved),
+        ("new/docs.yaml", &closed.replace("blog", "docs")),
+    ]);
+    let (_, difference) = case.json(&["old", "new"]);
+    let sites: Vec<[&Value; 3]> =
+        list(&difference, "sites").iter().map(|site| [&site["hosts"], &site["old"], &site["new"]]).collect();
+    assert_eq!(sites[0], [&json!(["blog.example"]), &json!("old/blog.yaml"), &Value::Null]);
+    assert_eq!(sites[1], [&json!(["docs.example"]), &Value::Null, &json!("new/docs.yaml")]);
+    assert_eq!(sites[2], [&json!(["shop.example"]), &json!("old/shop.yaml"), &json!("new/renamed.yaml")]);
+    assert_eq!(list(&difference["sites"][1], "access")[0]["url"], "/drafts/");
+}
+
+#[test]
+fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
+    let policy = OLD.replace("/search", "/find");
+    let line = |target: &str, agent: &str| {
+        format!("192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n")
+    };
+    let log = [
+        line("/search?q=1", "Mozilla/5.0 (compatible; bingbot/2.0)"),
+        line("/search?q=2", "Mozilla/5.0 (compatible; bingbot/2.0)"),
+        line("/cart/1", "GPTBot/1.2"),
+        line("/search", "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36"),
+        "rubbish\n".to_owned(),
+    ];
+    let case = Case::new(&[
+        ("robots.txt", "User-agent: *\nDisallow: /cart/\nDisallow: /search\n"),
+        ("shop.yaml", &policy.split("indexing").next().expect("rules")),
+        ("urls", "/search?a\nhttps://shop.example/find/1\nhttps://shop.example/find/2#top\n\n/about\n"),
+        ("access.log", &log.concat()),
+        ("wrong", "search\n"),
+    ]);
+    let (code, by_urls) = case.json(&["robots.txt", "shop.yaml", "--urls", "urls"]);
+    assert_eq!((code, &by_urls["compared"]), (Some(1), &json!(4)));
+    let counts: Vec<[&Value; 2]> =
+        list(&by_urls["sites"][0], "access").iter().map(|change| [&change["url"], &change["count"]]).collect();
+    assert_eq!(counts, [[&json!("/find/1"), &json!(2)], [&json!("/search?a"), &json!(1)]]);
+
+    let (code, by_log) = case.json(&["robots.txt", "shop.yaml", "--log", "access.log"]);
+    let change = &list(&by_log["sites"][0], "access")[0];
+    assert_eq!((code, &by_log["compared"], &change["count"]), (Some(1), &json!(4), &json!(2)));
+    assert_eq!((&change["crawlers"], &change["url"]), (&json!(["bingbot"]), &json!("/search")));
+
+    for arguments in [&["robots.txt", "shop.yaml", "--urls", "wrong"][..], &["robots.txt", "missing.yaml"]] {
+        assert_eq!(case.run(arguments).status.code(), Some(3), "{arguments:?}");
+    }
+}
+
+#[test]
+fn markdown_shows_hostile_patterns_as_text() {
+    let new = OLD.replace("/search", "/a|b`<script>`");
+    let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);
+    let output = case.run(&["old.yaml", "new.yaml", "--markdown"]);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with('|')).collect();
+    assert!(rows.len() >= 4, "{shown}");
+    for row in rows {
+        assert_eq!(row.replace("\\|", "").matches('|').count(), 5, "four cells in {row}");
+        assert!(!row.contains("<script>") || row.contains('`'), "{row}");
+    }
+}
