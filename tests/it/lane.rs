@@ -92,7 +92,8 @@ fn counting(
     let known: Mutex<Vec<(std::net::SocketAddr, usize)>> = Mutex::default();
     let origin = Origin::start(move |request, stream| {
         if request.is_own() {
-            return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok() && false;
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            return false;
         }
         let peer = stream.peer_addr().expect("a peer");
         let mut known = known.lock().expect("nobody panics while writing");
@@ -183,7 +184,10 @@ fn broken_body_ends_the_connection_and_is_never_whole() {
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\nx\r\n",
     ] {
-        let origin = Origin::start(move |_, stream| stream.write_all(answer.as_bytes()).is_ok() && false);
+        let origin = Origin::start(move |_, stream| {
+            let _ = stream.write_all(answer.as_bytes());
+            false
+        });
         let gate = before(&origin);
         let mut stream = TcpStream::connect(gate.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");

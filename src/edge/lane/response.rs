@@ -7,6 +7,8 @@ use std::mem::MaybeUninit;
 
 /// The most fields that a head may have.
 const MOST_FIELDS: usize = 256;
+/// Octets of a head.
+pub const LARGEST_HEAD: usize = 64 * 1024;
 /// Digits of a length.
 const DIGITS: usize = 18;
 
@@ -29,6 +31,8 @@ pub enum Framing {
 pub enum BadResponse {
     #[error("the head of the response is malformed: {0}")]
     Malformed(httparse::Error),
+    #[error("the head of the response is larger than 64 KiB")]
+    TooLarge,
     #[error("the response has no proper status")]
     Status,
     #[error("the response switches the protocol, which nobody asked for")]
@@ -78,8 +82,9 @@ pub fn read<'b, T>(
     let mut response = httparse::Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, octets, &mut room);
     let length = match parsed.map_err(BadResponse::Malformed)? {
-        Status::Complete(length) => length,
-        Status::Partial => return Ok(None),
+        Status::Complete(length) if length <= LARGEST_HEAD => length,
+        Status::Partial if octets.len() <= LARGEST_HEAD => return Ok(None),
+        _ => return Err(BadResponse::TooLarge),
     };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(BadResponse::Status)?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -207,6 +212,13 @@ mod tests {
         ] {
             assert_eq!(head(octets, false).unwrap().unwrap().keeps_alive, keeps_alive, "{octets:?}");
         }
+    }
+
+    #[test]
+    fn head_that_is_too_large_is_refused_complete_or_not() {
+        let large = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LARGEST_HEAD));
+        assert_eq!(head(&large, false), Err(BadResponse::TooLarge));
+        assert_eq!(head(&format!("{large}\r\n\r\n"), false), Err(BadResponse::TooLarge));
     }
 
     #[test]
