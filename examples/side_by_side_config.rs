@@ -103,16 +103,13 @@ fn read(file: &str) -> Result<Rules, String> {
     if !rules.tags.iter().all(is_typed) {
         return Err("only tag rules by type, with one line, are compared".into());
     }
-    if rules.robots_txt.len() > HAPROXY_BUFFER - 4096 {
-        return Err("robots.txt does not fit into a buffer of HAProxy".into());
-    }
     Ok(rules)
 }
 
 fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Result<(), String> {
     let [usual, best, plain, haproxy] = listen;
     // Relative to the directory that the servers are started in.
-    let (frontend, mut files) = haproxy_part(rules, Style::Compact, ".");
+    let (frontend, mut files) = haproxy_part(rules, Style::Compact, HAPROXY_BUFFER, ".");
     files.insert("haproxy.cfg".into(), haproxy_frame(haproxy, origin, &frontend).into());
     files.insert("robots.txt".into(), rules.robots_txt.clone());
     for (name, listen, style) in [("nginx-usual", usual, Style::Plain), ("nginx-best", best, Style::Compact)] {
