@@ -23,8 +23,8 @@ use std::process::ExitCode;
 
 /// Crawlers that the policy names.
 const CRAWLERS: usize = 166;
-/// HAProxy answers from memory what fits into a buffer with its head. Its own default, and what a larger robots.txt gets.
-const HAPROXY_BUFFERS: [usize; 2] = [16 * 1024, 64 * 1024];
+/// HAProxy answers from memory what fits into a buffer with its head; 16 KiB unless said otherwise.
+const HAPROXY_BUFFER: usize = 16 * 1024;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -103,19 +103,14 @@ fn read(file: &str) -> Result<Rules, String> {
     if !rules.tags.iter().all(is_typed) {
         return Err("only tag rules by type, with one line, are compared".into());
     }
-    if rules.robots_txt.len() > HAPROXY_BUFFERS[1] - 4096 {
-        return Err("robots.txt does not fit into a buffer of HAProxy".into());
-    }
     Ok(rules)
 }
 
 fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Result<(), String> {
     let [usual, best, plain, haproxy] = listen;
     // Relative to the directory that the servers are started in.
-    let (frontend, mut files) = haproxy_part(rules, Style::Compact, ".");
-    let fits = rules.robots_txt.len() <= HAPROXY_BUFFERS[0] - 4096;
-    let buffer = if fits { String::new() } else { format!("    tune.bufsize {}\n", HAPROXY_BUFFERS[1]) };
-    files.insert("haproxy.cfg".into(), haproxy_frame(haproxy, origin, &frontend, buffer).into());
+    let (frontend, mut files) = haproxy_part(rules, Style::Compact, HAPROXY_BUFFER, ".");
+    files.insert("haproxy.cfg".into(), haproxy_frame(haproxy, origin, &frontend).into());
     files.insert("robots.txt".into(), rules.robots_txt.clone());
     for (name, listen, style) in [("nginx-usual", usual, Style::Plain), ("nginx-best", best, Style::Compact)] {
         files.insert(format!("{name}.conf"), nginx(rules, name, listen, origin, style).into());
@@ -213,13 +208,13 @@ http {{
     )
 }
 
-fn haproxy_frame(listen: &str, origin: &str, rules: &str, buffer: String) -> String {
+fn haproxy_frame(listen: &str, origin: &str, rules: &str) -> String {
     format!(
         r#"global
     nbthread 1
     maxconn 2000
     log stdout format raw local0
-{buffer}defaults
+defaults
     mode http
     log global
     option httplog

@@ -37,6 +37,9 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
         }
         text.push_str("\t\tdefault open\n\t}\n");
     }
+    for (place, tag) in rules.tags.iter().enumerate() {
+        text.push_str(&tags(place, tag));
+    }
     let _ = write!(
         text,
         "\thandle /robots.txt {{\n\t\theader Cache-Control \"{}\"\n\t\theader Content-Type \"text/plain; \
@@ -44,9 +47,6 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
         rules.robots_cache,
         quoted(directory)
     );
-    for (place, tag) in rules.tags.iter().enumerate() {
-        text.push_str(&tags(place, tag));
-    }
     pause(rules, &mut text);
     for (place, class) in rules.classes.iter().enumerate() {
         let Some(list) = class.list else { continue };

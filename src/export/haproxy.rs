@@ -5,31 +5,36 @@ use super::rules::{ExportedAnswer, PathRule, Rules, Style, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
 
-/// HAProxy answers from memory what fits into a buffer with its head: 16 KiB unless said otherwise.
-const FITS: usize = 12 * 1024;
+/// HAProxy answers from memory what fits into a buffer with its head, for which this much is left.
+const HEAD: usize = 4096;
+/// The size of a buffer, unless `tune.bufsize` says otherwise.
+const BUFFER: usize = 16 * 1024;
 
 pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
-    let text = heading(rules, "the part for a `frontend`") + &part(rules, Style::Plain, directory, files);
+    let text = heading(rules, "the part for a `frontend`") + &part(rules, (Style::Plain, BUFFER), directory, files);
     files.insert("crawlgate.cfg".into(), text.into());
 }
 
-/// The lines for a frontend, and the files that they read.
-pub(super) fn part(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> String {
+/// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
+pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
-    if rules.robots_txt.len() > FITS {
-        text.push_str("# robots.txt is larger than a buffer: set `tune.bufsize` to its size and 4096 more.\n");
-    }
     for (place, tag) in rules.tags.iter().enumerate() {
         text.push_str(&tags(place, tag));
     }
-    let _ = writeln!(
-        text,
-        "http-request return status 200 content-type \"text/plain; charset=utf-8\" file {} hdr cache-control \"{}\" if {{ \
-         path /robots.txt }}",
-        quoted(&format!("{directory}/robots.txt")),
-        rules.robots_cache
-    );
-    text.push_str("acl crawlgate_acme path_beg /.well-known/acme-challenge/\n");
+    // Conditions with one name are alternatives.
+    text.push_str("acl crawlgate_open path_beg /.well-known/acme-challenge/\n");
+    if rules.robots_txt.len() + HEAD <= buffer {
+        let _ = writeln!(
+            text,
+            "http-request return status 200 content-type \"text/plain; charset=utf-8\" file {} hdr cache-control \"{}\" \
+             if {{ path /robots.txt }}",
+            quoted(&format!("{directory}/robots.txt")),
+            rules.robots_cache
+        );
+    } else {
+        text.push_str("# robots.txt does not fit into a buffer: the application has to serve the exported file.\n");
+        text.push_str("acl crawlgate_open path /robots.txt\n");
+    }
     text.push_str(&classes(rules, style, directory, files));
     for (place, list) in rules.lists.iter().enumerate() {
         text.push_str(&path_list(place, list, directory, files));
@@ -39,7 +44,7 @@ pub(super) fn part(rules: &Rules, style: Style, directory: &str, files: &mut Fil
         let Some(list) = class.list else { continue };
         let (name, answer) = (format!("refused{}", class.answer), &rules.answers[class.answer]);
         let closed = if class.is_closed(rules) { String::new() } else { format!(" crawlgate_list{list}") };
-        let condition = format!("crawlgate_c{place} !crawlgate_acme{closed}");
+        let condition = format!("crawlgate_c{place} !crawlgate_open{closed}");
         text.push_str(&returned(&name, answer, directory, &condition, files));
     }
     text
@@ -100,10 +105,10 @@ fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files
 fn pause(rules: &Rules, directory: &str, text: &mut String, files: &mut Files) {
     let Some((answer, is_for_all)) = &rules.pause else { return };
     let conditions: Vec<String> = match is_for_all {
-        true => vec!["!crawlgate_acme".to_owned()],
+        true => vec!["!crawlgate_open".to_owned()],
         false => {
             let paused = rules.classes.iter().enumerate().filter(|(_, class)| class.is_pausable);
-            paused.map(|(place, _)| format!("crawlgate_c{place} !crawlgate_acme")).collect()
+            paused.map(|(place, _)| format!("crawlgate_c{place} !crawlgate_open")).collect()
         }
     };
     for condition in conditions {

@@ -44,10 +44,10 @@ pub fn nginx_parts(rules: &Rules, style: Style, directory: &str) -> (String, Str
     nginx::parts(rules, style, directory)
 }
 
-/// The lines of an HAProxy frontend in a style of choice, and the files that they read.
-pub fn haproxy_part(rules: &Rules, style: Style, directory: &str) -> (String, Files) {
+/// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files that they read.
+pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (String, Files) {
     let mut files = Files::new();
-    let text = haproxy::part(rules, style, directory, &mut files);
+    let text = haproxy::part(rules, (style, buffer), directory, &mut files);
     (text, files)
 }
 
