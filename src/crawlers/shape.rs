@@ -357,6 +357,10 @@ pub fn is_plain_browser(text: &[u8]) -> bool {
         return true;
     }
     let Some(version) = after.strip_prefix(b" AppleWebKit/") else { return false };
+    // The number at which Chromium stands still.
+    if version.starts_with(b"537.36 (KHTML, like Gecko) ") {
+        return true;
+    }
     let end = version.iter().position(|byte| *byte == b' ').unwrap_or(version.len());
     version[end..].starts_with(b" (KHTML, like Gecko) ")
 }
