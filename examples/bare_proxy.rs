@@ -2,7 +2,7 @@
 //! `benches/side-by-side/run`, and the least there is to a proxy for who wants to read one.
 //!
 //! ```sh
-//! cargo run --release --example bare_proxy -- 127.0.0.1:8080 127.0.0.1:3000    # listen, origin
+//! cargo run --release --example bare_proxy -- 127.0.0.1:8080 127.0.0.1:3000    # listen, origin; [threads [certificate key]]
 //! ```
 
 use async_trait::async_trait;
@@ -66,14 +66,16 @@ fn peer(origin: SocketAddr) -> HttpPeer {
 }
 
 fn main() -> ExitCode {
-    let addresses: Vec<SocketAddr> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
-    let [listen, origin] = addresses[..] else {
-        eprintln!("usage: bare_proxy LISTEN ORIGIN    # addresses with ports");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let address = |place: usize| words.get(place).and_then(|word| word.parse::<SocketAddr>().ok());
+    let (Some(listen), Some(origin)) = (address(0), address(1)) else {
+        eprintln!("usage: bare_proxy LISTEN ORIGIN [THREADS [CERTIFICATE KEY]]    # addresses with ports");
         return ExitCode::from(2);
     };
-    // As in src/server/mod.rs; one thread, for the comparison on one core.
+    let threads = words.get(2).and_then(|word| word.parse().ok()).unwrap_or(1);
+    // As in src/server/proxy_server.rs.
     let configuration = ServerConf {
-        threads: 1,
+        threads,
         upstream_keepalive_pool_size: 256,
         max_retries: 2,
         grace_period_seconds: Some(0),
@@ -85,7 +87,15 @@ fn main() -> ExitCode {
     let mut proxy = HttpProxy::new(Bare { origin: peer(origin) }, server.configuration.clone());
     proxy.handle_init_modules();
     let mut service = pingora_core::services::listening::Service::new("bare".to_string(), proxy);
-    service.add_tcp(&listen.to_string());
+    match words.get(3..5) {
+        Some([certificate, key]) => {
+            if let Err(error) = service.add_tls(&listen.to_string(), certificate, key) {
+                eprintln!("cannot use {certificate}: {error}");
+                return ExitCode::from(1);
+            }
+        }
+        _ => service.add_tcp(&listen.to_string()),
+    }
     server.add_service(service);
     server.run(RunArgs::default());
     ExitCode::SUCCESS

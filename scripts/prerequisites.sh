@@ -2,7 +2,7 @@
 # installed when that is possible without a question, or with sudo at a terminal; otherwise the exact command is shown.
 #
 #   . scripts/prerequisites.sh
-#   prerequisites cc make cmake [bash nginx haproxy wget curl promtool chromium systemd-analyze]
+#   prerequisites cc make cmake [bash nginx haproxy caddy wget curl openssl nghttp h2load wrk promtool chromium systemd-analyze]
 
 # Servers live in sbin, which ordinary users do not search.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -32,6 +32,8 @@ packages_for() {
         dnf:promtool) echo golang-github-prometheus ;;
         zypper:promtool) echo golang-github-prometheus-prometheus ;;
         *:promtool) echo prometheus ;;
+        apt-get:nghttp | apt-get:h2load) echo nghttp2-client ;;
+        *:nghttp | *:h2load) echo nghttp2 ;;
         *:systemd-analyze) echo systemd ;;
         *) echo "$2" ;;
     esac
@@ -63,12 +65,14 @@ install_with() {
                 without_servers $as_root env DEBIAN_FRONTEND=noninteractive \
                     apt-get install -y -qq --no-install-recommends "$@" >/dev/null
             installed=$?
-            # The package would have it start with the machine.
-            case " $* " in *" prometheus "*)
-                if [ -d /run/systemd/system ]; then
-                    $as_root systemctl disable --quiet prometheus.service || true
-                fi ;;
-            esac
+            # The packages would have these start with the machine.
+            for server in prometheus caddy; do
+                case " $* " in *" $server "*)
+                    if [ -d /run/systemd/system ]; then
+                        $as_root systemctl disable --quiet "$server.service" || true
+                    fi ;;
+                esac
+            done
             return $installed
             ;;
         dnf) $as_root dnf install -y -q "$@" ;;

@@ -13,6 +13,7 @@
 //! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
 //! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 7 | [`decisions`] | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
@@ -25,6 +26,7 @@
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
+//! | 3 | [`export`] | a policy as native configuration of nginx, HAProxy and Caddy |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
 //! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
 //! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |
@@ -61,12 +63,35 @@
 //! | where would a new kind of request be added? | `Kind` in `verdict/decision.rs`, decided in `verdict/decide.rs` |
 //! | where a new lint? | `policy/lint/catalogue.rs`, then the file of its subject beside it |
 //! | where a new door beside the gateway? | a room on floor 7 that calls [`judge`] and [`answers`], as [`gateway`] does |
+//!
+//! # What other crates may use
+//!
+//! [`middleware`] (feature `tower`) is crawlgate inside an application. The engine is for programs of your own:
+//! [`crawlers`], [`indexing`], [`policy`], [`robots`], [`time`], [`verdict`] and [`yaml`]. `tests/it/public-api.txt`
+//! lists every item of these modules. All other modules are parts of the proxy: their documentation is in the source, and
+//! they change without notice.
+//!
+//! Times are [`time::Timestamp`]s (whole seconds since 1970) and [`std::time::Duration`]s. User agents, hosts and targets
+//! are octets as they came; no function fails because of what they hold. Functions that read what an operator wrote return
+//! [`yaml::Diagnostics`], each with its place.
+//!
+//! ```
+//! use crawlgate::crawlers::{Claim, Registry};
+//!
+//! let registry = Registry::builtin();
+//! let Claim::Known(crawler) = registry.identify(b"Mozilla/5.0 (compatible; GPTBot/1.2)") else { panic!() };
+//! assert_eq!(registry.get(crawler).id, "gptbot");
+//! assert_eq!(registry.identify(b"MySpider/1.0 (+https://spider.example)"), Claim::Other);
+//! ```
 
+#![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod crawlers;
+#[doc(hidden)]
 pub mod history;
 pub mod indexing;
+#[doc(hidden)]
 pub mod logs;
 pub mod policy;
 pub mod robots;
@@ -75,48 +100,75 @@ pub mod verdict;
 pub mod yaml;
 
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod admin;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod answers;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod audit;
 #[cfg(feature = "gate")]
 mod bounded;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod cli;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod clock;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod decisions;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod diff;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod edge;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod export;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod forwarding;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod gateway;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod heads;
 #[cfg(feature = "html")]
+#[doc(hidden)]
 pub mod html;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod identity;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod judge;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod ledger;
 #[cfg(feature = "tower")]
 pub mod middleware;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod origin;
 #[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod server;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod settings;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod sites;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod state;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod telemetry;
 #[cfg(feature = "gate")]
+#[doc(hidden)]
 pub mod upkeep;

@@ -1,3 +1,10 @@
+-- The method and the body, if they are given after the URL.
+init = function(arguments)
+  if arguments[1] == "POST" then
+    wrk.method, wrk.body = "POST", arguments[2]
+  end
+end
+
 -- For wrk: what it measured as one line of numbers: requests, failed requests (sockets), answers above 399, p50 and p99
 -- in microseconds, and the duration in microseconds.
 done = function(summary, latency, requests)

@@ -71,6 +71,7 @@ END {
                 figure("rss", key, "%.1f", 0)
         }
     }
+    if (!memory_rules[0]) exit
     print "\n### Memory\n\nResident MiB just started, and KiB more per idle connection (kept after one request):\n"
     print "| rules | proxy | started MiB | KiB per idle connection |\n|---:|---|---:|---:|"
     for (r = 1; r <= memory_rules[0]; r++) for (p = 1; p <= count; p++) {

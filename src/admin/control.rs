@@ -1,6 +1,6 @@
 //! The control socket: a Unix socket that only its owner can open. A request is one line of JSON, and so is its answer.
 
-use super::{InstanceStatus, LiveAnswer, LiveQuestion, Operations};
+use super::{CrawlerIdentity, InstanceStatus, LiveAnswer, LiveQuestion, Operations};
 use crate::identity::refresh::ListUpdate;
 use crate::ledger::Mark;
 use crate::sites::{PauseRequest, ReloadReport};
@@ -40,6 +40,7 @@ pub enum Request {
     Release { address: IpAddr, prefix_length: u8 },
     Explain(LiveQuestion),
     UpdateLists,
+    Identities,
 }
 
 /// What is answered.
@@ -71,6 +72,10 @@ pub enum Response {
     /// What became of each published list.
     ListsUpdated {
         lists: Vec<ListUpdate>,
+    },
+    /// Who the requests under each crawler's name were found to be.
+    Identities {
+        crawlers: Vec<CrawlerIdentity>,
     },
     /// The request makes no sense here: no such site, too long a pause.
     Refused {
@@ -281,6 +286,7 @@ fn perform(request: &Request, operations: &Operations) -> Response {
             Err(error) => Response::Refused { error: error.to_string() },
         },
         Request::Explain(question) => Response::Explained(operations.explain(question)),
+        Request::Identities => Response::Identities { crawlers: operations.identities() },
         Request::UpdateLists => match operations.update_lists() {
             Some(lists) => Response::ListsUpdated { lists },
             None => Response::Refused { error: NO_UPDATE.to_owned() },

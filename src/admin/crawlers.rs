@@ -4,13 +4,13 @@ use super::query::{Mistake, Query, QueryError};
 use super::{Operations, names};
 use crate::clock::Moment;
 use crate::crawlers::{Claim, Registry};
-use crate::ledger::{CrawlerVisits, Ledger, ListHealth};
+use crate::ledger::{CrawlerVisits, EVERY_SITE, Ledger, ListHealth};
 use crate::policy::Snapshot;
 use crate::policy::site::CrawlerRules;
 use crate::telemetry::{CrawlerCounts, Event, Events};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Claimant, Kind, claim_label, claim_of};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -83,6 +83,32 @@ fn each<S: Serializer>(events: &[Arc<Event>], serializer: S) -> Result<S::Ok, S:
 #[derive(Serialize)]
 pub struct Crawlers {
     crawlers: Vec<CrawlerOnSite>,
+    /// Over all sites.
+    identities: Vec<CrawlerIdentity>,
+}
+
+/// Who the requests under a crawler's name were found to be since the start, over all sites.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlerIdentity {
+    /// The registry's id, or `other`.
+    pub crawler: String,
+    /// Requests by `verified`, `unverified`, `impostor` and `suspended`.
+    pub requests: BTreeMap<String, u64>,
+    /// What the lists and host names of its operator are worth; nothing where they had nothing to say yet.
+    pub published: Option<ProofHealth>,
+}
+
+/// What a list of networks, or what an operator publishes, is worth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofHealth {
+    /// When a request was last verified by it.
+    #[serde(serialize_with = "rfc3339")]
+    pub last_verified: Option<Timestamp>,
+    /// When a request under the crawler's name last came from elsewhere.
+    #[serde(serialize_with = "rfc3339")]
+    pub last_impostor: Option<Timestamp>,
+    /// Whether it calls no client an impostor, because it verified none for seven days.
+    pub suspended: bool,
 }
 
 /// What a crawler did on a site since the start, and what it is held to.
@@ -106,7 +132,7 @@ struct CrawlerOnSite {
     #[serde(rename = "pace")]
     crawl_rate: Option<CrawlRateOfCrawler>,
     /// What its networks, as the policy lists them, are worth; nothing where they had nothing to say yet.
-    networks: Option<NetworksOfCrawler>,
+    networks: Option<ProofHealth>,
     /// Addresses under this name that are marked for a trap.
     trapped: usize,
 }
@@ -125,17 +151,6 @@ struct HeldOnHost {
     in_force: bool,
     /// The superseded versions that it may have cached.
     versions: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct NetworksOfCrawler {
-    #[serde(serialize_with = "rfc3339")]
-    last_verified: Option<Timestamp>,
-    /// When a request under its name last came from another network.
-    #[serde(serialize_with = "rfc3339")]
-    last_impostor: Option<Timestamp>,
-    /// Whether the networks call no client an impostor, because they verified none for seven days.
-    suspended: bool,
 }
 
 #[derive(Serialize)]
@@ -196,15 +211,36 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         let holds = site.map(|site| held(asked, site, claim, visits, moment));
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
-        let networks = list_health.iter().find(is_its).map(|list| NetworksOfCrawler {
-            last_verified: list.verified,
-            last_impostor: list.accused,
-            suspended: list.suspended,
-        });
+        let networks = list_health.iter().find(is_its).map(ProofHealth::of);
         let trapped = marks.get(&(counts.site.clone(), counts.crawler.clone())).copied().unwrap_or_default();
         CrawlerOnSite { networks, trapped, ..CrawlerOnSite::of(counts, rules, holds.unwrap_or_default()) }
     });
-    Ok(Crawlers { crawlers: crawlers.collect() })
+    let identities = operations.identities().into_iter().filter(|found| query.selects("crawler", &found.crawler));
+    Ok(Crawlers { crawlers: crawlers.collect(), identities: identities.collect() })
+}
+
+impl ProofHealth {
+    fn of(list: &ListHealth) -> ProofHealth {
+        ProofHealth { last_verified: list.verified, last_impostor: list.accused, suspended: list.suspended }
+    }
+}
+
+impl Operations {
+    /// Who the requests under each crawler's name were found to be.
+    pub fn identities(&self) -> Vec<CrawlerIdentity> {
+        let mut requests = self.judge.metrics.identities();
+        let published = self.list_health().into_iter().filter(|list| list.site == EVERY_SITE);
+        let published: BTreeMap<String, ProofHealth> =
+            published.map(|list| (list.crawler.clone(), ProofHealth::of(&list))).collect();
+        for crawler in published.keys() {
+            requests.entry(crawler.clone()).or_default();
+        }
+        let identity = |(crawler, requests): (String, _)| {
+            let published = published.get(&crawler).cloned();
+            CrawlerIdentity { crawler, requests, published }
+        };
+        requests.into_iter().map(identity).collect()
+    }
 }
 
 impl CrawlerOnSite {

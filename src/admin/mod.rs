@@ -13,6 +13,7 @@ mod query;
 mod status;
 
 pub use self::http::AdminApp;
+pub use crawlers::{CrawlerIdentity, ProofHealth};
 pub use operations::{LiveAnswer, LiveQuestion, Operations};
 pub use status::{InstanceStatus, Problem, ProblemKind};
 

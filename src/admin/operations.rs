@@ -7,7 +7,7 @@ use crate::judge::{Judge, RequestFacts};
 use crate::ledger::{ListHealth, Mark};
 use crate::origin::Origins;
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
-use crate::telemetry::ListGauges;
+use crate::telemetry::{CertificateStatus, ListGauges};
 use crate::time::Timestamp;
 use crate::upkeep::Upkeep;
 use crate::verdict::ResponseFacts;
@@ -17,6 +17,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Says how the certificates of the listeners are at a moment.
+pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + Send + Sync>;
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
@@ -28,6 +31,8 @@ pub struct Operations {
     upkeep: Arc<Upkeep>,
     /// Updates the published lists, where this crawlgate does.
     lists: OnceLock<UpdateHandle>,
+    /// Says how the certificates of the listeners are, where there are any.
+    certificates: OnceLock<CertificatesSource>,
     /// What was said of the setup: once is enough.
     warned: Mutex<Vec<ProblemKind>>,
 }
@@ -42,6 +47,7 @@ impl Operations {
             ready: AtomicBool::new(false),
             started: Instant::now(),
             lists: OnceLock::new(),
+            certificates: OnceLock::new(),
             warned: Mutex::default(),
         };
         operations.refresh();
@@ -51,6 +57,11 @@ impl Operations {
     /// Says how published lists are updated. Once.
     pub fn set_lists(&self, lists: UpdateHandle) {
         let _ = self.lists.set(lists);
+    }
+
+    /// Says where the state of the certificates is read. Once.
+    pub fn set_certificates(&self, source: CertificatesSource) {
+        let _ = self.certificates.set(source);
     }
 
     /// Updates the published lists now. `None` where this crawlgate does not, or where it takes too long.
@@ -112,7 +123,9 @@ impl Operations {
     /// How the running crawlgate does.
     pub fn status(&self) -> InstanceStatus {
         let lived = self.moment().lived;
-        InstanceStatus::new(self.upkeep.status(), self.origins.status(lived), self.judge.traffic.status(lived))
+        let certificates = self.certificates.get().map(|of| of(self.now())).unwrap_or_default();
+        let (sites, origins) = (self.upkeep.status(), self.origins.status(lived));
+        InstanceStatus::new(sites, origins, self.judge.traffic.status(lived), certificates)
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.

@@ -4,7 +4,7 @@
 use crate::origin::{OriginStatus, WithoutOriginStatus};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{SiteStatus, Status};
-use crate::telemetry::TrafficStatus;
+use crate::telemetry::{CertificateStatus, TrafficStatus};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -25,6 +25,8 @@ pub struct InstanceStatus {
     pub without_origin: WithoutOriginStatus,
     /// All requests of the last five minutes.
     pub traffic: TrafficStatus,
+    /// The certificates of the listeners.
+    pub certificates: Vec<CertificateStatus>,
 }
 
 /// Something that needs a person.
@@ -32,7 +34,7 @@ pub struct InstanceStatus {
 pub struct Problem {
     /// What it is.
     pub problem: ProblemKind,
-    /// The site or the origin that has it.
+    /// The site, the origin or the file that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// What happened, what crawlgate does, and what an operator can do.
@@ -59,11 +61,13 @@ pub enum ProblemKind {
     OriginRobots,
     /// The networks that a policy lists for a crawler verify no visit.
     IdentitySuspended,
+    /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be used.
+    Certificate,
 }
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [ProblemKind; 8] = [
+    pub const ALL: [ProblemKind; 9] = [
         ProblemKind::Warning,
         ProblemKind::PolicyRejected,
         ProblemKind::OriginFailing,
@@ -72,6 +76,7 @@ impl ProblemKind {
         ProblemKind::UndeclaredProxy,
         ProblemKind::OriginRobots,
         ProblemKind::IdentitySuspended,
+        ProblemKind::Certificate,
     ];
 
     /// Its name in the status and the metrics.
@@ -85,6 +90,7 @@ impl ProblemKind {
             ProblemKind::UndeclaredProxy => "undeclared_proxy",
             ProblemKind::OriginRobots => "origin_robots",
             ProblemKind::IdentitySuspended => "identity_suspended",
+            ProblemKind::Certificate => "certificate",
         }
     }
 }
@@ -95,6 +101,7 @@ impl InstanceStatus {
         policies: Status,
         (origins, without_origin): (Vec<OriginStatus>, WithoutOriginStatus),
         traffic: TrafficStatus,
+        certificates: Vec<CertificateStatus>,
     ) -> InstanceStatus {
         let mut problems = Vec::new();
         let mut add = |problem, subject: Option<&String>, message| {
@@ -119,7 +126,12 @@ impl InstanceStatus {
                 add(problem, Some(&site.site), message);
             }
         }
-        InstanceStatus { policies, problems, origins, without_origin, traffic }
+        for certificate in &certificates {
+            for message in &certificate.problems {
+                add(ProblemKind::Certificate, Some(&certificate.file.display().to_string()), message.clone());
+            }
+        }
+        InstanceStatus { policies, problems, origins, without_origin, traffic, certificates }
     }
 }
 

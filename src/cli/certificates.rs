@@ -11,7 +11,11 @@ use std::time::SystemTime;
 pub(super) fn problems(settings: &Path) -> Result<Vec<CertificateProblem>, Failure> {
     let file = run::settings_file(settings)?;
     Ok(match Certificates::open(&file.listen) {
-        Ok((certificates, _)) => certificates.problems(Timestamp::from(SystemTime::now())),
+        Ok((certificates, _)) => {
+            let mut problems = certificates.problems(Timestamp::from(SystemTime::now()));
+            problems.extend(certificates.uncovered(file.origins.iter().flat_map(|origin| &origin.hosts)));
+            problems
+        }
         Err(error) => vec![CertificateProblem { is_error: true, text: error.to_string() }],
     })
 }

@@ -1,10 +1,11 @@
-//! `crawlers --verify` and `crawlers --update`: proof of a crawler by hand, and the published lists of the running
-//! crawlgate. Looks where the server would look; decides nothing itself.
+//! `crawlers --verify`, `crawlers --update` and `crawlers --live`: proof of a crawler by hand, the published lists of the
+//! running crawlgate, and what it found. Looks where the server would look; decides nothing itself.
 
 use super::control::Socket;
 use super::{Failure, control, now, print_json, run};
+use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
-use crate::crawlers::{Claim, CrawlerIndex, Registry};
+use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
 use crate::identity::dns::{Dns, NameServer};
 use crate::identity::refresh::{ListUpdate, UpdateResult, update as update_list};
 use crate::identity::verify::{Confirmation, Step, confirm};
@@ -26,6 +27,40 @@ const LATER: Duration = Duration::from_secs(600);
 pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
     let said = file.map(run::settings_file).transpose()?.and_then(|file| file.identity);
     Ok(said.unwrap_or_default())
+}
+
+/// Shows who the requests under each crawler's name, or under this one's, were found to be.
+pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result<(), Failure> {
+    let mut crawlers = match control.ask(&Request::Identities)? {
+        Response::Identities { crawlers } => crawlers,
+        _ => return Err(control::unexpected()),
+    };
+    crawlers.retain(|found| of.is_none_or(|of| of.id == found.crawler));
+    if json {
+        return print_json(&crawlers);
+    }
+    let mut out = std::io::stdout().lock();
+    if crawlers.is_empty() {
+        writeln!(out, "no request of a crawler since the start")?;
+        return Ok(());
+    }
+    let width = crawlers.iter().map(|found| found.crawler.len()).max().unwrap_or_default().max(7);
+    writeln!(out, "{:<width$}  VERIFIED  UNVERIFIED  IMPOSTORS  LAST VERIFIED BY WHAT IS PUBLISHED", "CRAWLER")?;
+    for CrawlerIdentity { crawler, requests, published } in &crawlers {
+        let of = |outcome: Identity| requests.get(outcome.outcome()).copied().unwrap_or_default();
+        let verified = published.as_ref().and_then(|published| published.last_verified);
+        let verified = verified.map_or_else(|| "-".to_owned(), |moment| moment.to_string());
+        let is_suspended = published.as_ref().is_some_and(|published| published.suspended);
+        let remark = if is_suspended { "; calls no request an impostor's: none was verified for 7 days" } else { "" };
+        let unverified = of(Identity::Unverified) + of(Identity::Suspended);
+        writeln!(
+            out,
+            "{crawler:<width$}  {:>8}  {unverified:>10}  {:>9}  {verified}{remark}",
+            of(Identity::Verified),
+            of(Identity::Impostor)
+        )?;
+    }
+    Ok(())
 }
 
 /// What came of it.
@@ -160,7 +195,7 @@ fn ask_lists(
                 None if known.table.covers_kind_of(address) => format!("{} networks, outside", update.networks),
                 None => format!("{} networks, none of this kind of address", update.networks),
             },
-            (None, None) => "not known".to_owned(),
+            (None, None) => "the directory of `identity.lists` has no file for it".to_owned(),
         };
         Step { asked: update.url, said, took: began.elapsed() }.into()
     };
@@ -193,10 +228,14 @@ pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
         print_json(&lists)?;
     } else {
         let mut out = std::io::stdout().lock();
+        let (absent, lists): (Vec<_>, Vec<_>) =
+            lists.iter().partition(|list: &&ListUpdate| list.result == UpdateResult::Absent);
         lists.iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
+        if !absent.is_empty() {
+            writeln!(out, "{} other lists have no file in the directory of `identity.lists`", absent.len())?;
+        }
     }
-    let is_fine = |list: &ListUpdate| matches!(list.result, UpdateResult::Changed | UpdateResult::Unchanged);
-    if lists.iter().all(is_fine) { Ok(()) } else { Err(Failure::Findings) }
+    if lists.iter().any(|list| list.result.is_failure()) { Err(Failure::Findings) } else { Ok(()) }
 }
 
 fn line(list: &ListUpdate) -> String {
@@ -214,5 +253,6 @@ fn line(list: &ListUpdate) -> String {
         UpdateResult::Unchanged => format!("unchanged    {url}: {networks} entries"),
         UpdateResult::Unreachable => format!("not read     {url}: {error}; {former}"),
         UpdateResult::Refused => format!("not believed {url}: {error}; {former}"),
+        UpdateResult::Absent => format!("absent       {url}"),
     }
 }

@@ -43,6 +43,9 @@ pub struct Arguments {
     /// Have the running crawlgate fetch the published lists now, and say what changed
     #[arg(long, conflicts_with_all = ["name", "identify", "purpose", "stale", "verify"])]
     update: bool,
+    /// Show who the requests under each crawler's name were found to be by the running crawlgate
+    #[arg(long, conflicts_with_all = ["identify", "purpose", "stale", "verify", "update"])]
+    live: bool,
     #[command(flatten)]
     control: control::Socket,
     /// Print JSON
@@ -61,6 +64,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
     if arguments.update {
         return crawler_proof::update(&arguments.control, arguments.json);
+    }
+    if arguments.live {
+        let of = arguments.name.as_deref().map(|name| named(registry, name)).transpose()?;
+        return crawler_proof::live(&arguments.control, of.map(|of| registry.get(of)), arguments.json);
     }
     if let (Some(address), Some(name)) = (arguments.verify, &arguments.claimed) {
         let crawler = named(registry, name)?;

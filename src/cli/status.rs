@@ -6,6 +6,7 @@ use crate::admin::control::{Request, Response};
 use crate::origin::OriginStatus;
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
+use crate::telemetry::CertificateStatus;
 use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
 
@@ -52,7 +53,32 @@ fn print(status: &InstanceStatus) -> io::Result<()> {
     for (host, requests) in &status.without_origin.hosts {
         writeln!(out, "  no origin for {host}\n    requests: {requests}")?;
     }
+    if !status.certificates.is_empty() {
+        writeln!(out, "\ncertificates")?;
+    }
+    for certificate in &status.certificates {
+        print_certificate(&mut out, certificate)?;
+    }
     Ok(())
+}
+
+/// Of a certificate: its hosts, its file, until when it is valid, and its last renewal.
+fn print_certificate(out: &mut impl Write, certificate: &CertificateStatus) -> io::Result<()> {
+    let CertificateStatus { names, file, not_after, days_left, renewed, refused, .. } = certificate;
+    let names = if names.is_empty() { "no host".into() } else { names.join(", ") };
+    writeln!(out, "  {names}\n    file:        {}", file.display())?;
+    match days_left {
+        0.. => writeln!(out, "    valid until: {not_after} ({days_left} days)")?,
+        _ => writeln!(out, "    expired:     {not_after}")?,
+    }
+    match renewed {
+        Some(moment) => writeln!(out, "    renewed:     {moment}")?,
+        None => writeln!(out, "    renewed:     not since the start")?,
+    }
+    match refused {
+        Some(refused) => writeln!(out, "    refused:     a renewal at {}: {}", refused.at, refused.reason),
+        None => Ok(()),
+    }
 }
 
 fn print_sites(out: &mut impl Write, sites: &[SiteStatus]) -> io::Result<()> {

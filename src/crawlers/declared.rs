@@ -5,7 +5,7 @@
 
 use super::Claim;
 use super::octets::{contains, ends_with, is_token_byte};
-use super::shape::{Shape, Words, has_tool_word};
+use super::shape::{Shape, Words, has_fetcher_word, has_tool_word};
 use std::ops::Range;
 
 /// No bot's name is longer, and what is remembered by it stays small.
@@ -33,8 +33,14 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
     let is_tool = || match shape {
-        Shape::Browser => words.names_tool || adds_to_engine(text) || has_tool_word(text, &device_part(text)),
-        Shape::App => words.names_tool,
+        Shape::Browser => {
+            words.names_tool
+                || adds_to_engine(text)
+                || adds_to_explorer(text)
+                || has_no_engine(text, words)
+                || has_tool_word(text, &device_part(text))
+        }
+        Shape::App => words.names_tool || has_fetcher_word(text) || is_office_probe(text),
         Shape::None => true,
     };
     match says_bot {
@@ -58,7 +64,10 @@ fn is_bot_in_browser(text: &[u8]) -> bool {
         || [&b"iphone"[..], b"ipad", b"ipod"].iter().any(|device| begins_with(&text[comment.start..], device));
     // Apps of phones add the page of their maker, and every comment may name the model:
     // `(Linux; Android 9; X20 PRO) ... Instagram 237.0 (28/9; CUBOT; X20 PRO)`.
-    let names_contact = if is_phone { contains(text, b"+http") } else { names_contact(text) || names_host(text) };
+    let names_contact = match is_phone {
+        true => contains(text, b"+http") || names_host(text, is_page_of_host),
+        false => names_contact(text) || names_host(text, ends_host),
+    };
     if names_contact || is_compatible_program(text, comment.start) {
         return true;
     }
@@ -93,16 +102,41 @@ fn is_compatible_program(text: &[u8], first: usize) -> bool {
     (first + 1..text.len()).any(|at| says(at) && !is_browsers(at))
 }
 
-/// Whether the string names a host by one of the oldest top-level domains, outside of all comments: `adbeat.com/policy`.
-/// The names of apps have theirs the other way round: `com.zhiliaoapp.musically`.
-fn names_host(text: &[u8]) -> bool {
-    let ends = |at: usize| {
-        let rest = &text[at..];
-        let is_end = |rest: &[u8]| !rest.get(4).is_some_and(|byte| is_token_byte(*byte) || *byte == b'.');
-        [&b".com"[..], b".net", b".org"].iter().any(|end| begins_with(rest, end) && is_end(rest))
-    };
-    let is_host = |at: usize| text[at] == b'.' && text[at - 1].is_ascii_alphabetic() && ends(at);
-    (1..text.len()).any(|at| is_host(at) && !is_in_comment(&text[..at]))
+/// Whether the string names a host, at the beginning of a word or of a comment: `adbeat.com/policy`, `(scope3.com)`. The
+/// names of apps have theirs the other way round: `com.zhiliaoapp.musically`. `is_end` says what may follow.
+fn names_host(text: &[u8], is_end: impl Fn(&[u8]) -> bool) -> bool {
+    let mut hosts = memchr::memchr_iter(b'.', text).filter(|&dot| {
+        let label = text[..dot].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+        let begin = dot - label;
+        let begins = begin == 0 || matches!(text[begin - 1], b' ' | b'(');
+        // A program that shows documents speaks for the person who reads them: `(via docs.google.com/viewer)`.
+        label >= 3 && begins && text[begin].is_ascii_alphabetic() && !ends_with(&text[..begin], b"via ")
+    });
+    // A component of old browsers names its maker's page.
+    hosts.any(|dot| is_end(host_end(&text[dot..]))) && !contains(text, b"bsalsa.com")
+}
+
+/// The top-level domain of the host that goes on here, and all that follows it.
+fn host_end(text: &[u8]) -> &[u8] {
+    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let end = text.iter().position(|byte| !is_host(byte)).unwrap_or(text.len());
+    let last = text[..end].iter().rposition(|&byte| byte == b'.').unwrap_or_default();
+    &text[last..]
+}
+
+/// Whether a host ends here with a top-level domain that programs name themselves by.
+fn ends_host(text: &[u8]) -> bool {
+    const DOMAINS: [&[u8]; 16] = [
+        b".com", b".net", b".org", b".info", b".co", b".io", b".eu", b".de", b".fr", b".it", b".nl", b".pl", b".cz",
+        b".ru", b".uk", b".jp",
+    ];
+    let end = 1 + text[1..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+    DOMAINS.contains(&&text[..end])
+}
+
+/// The same with a page behind it. A phone's string names many things.
+fn is_page_of_host(text: &[u8]) -> bool {
+    matches!(text, [_, _, _, _, b'/', first, ..] if first.is_ascii_alphabetic()) && ends_host(text)
 }
 
 /// Whether a string without any shape is a bot's: one of its words says so, it says where it can be reached, or it has
@@ -120,9 +154,45 @@ fn is_bot_alone(text: &[u8]) -> bool {
 }
 
 /// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
-/// `(KHTML, like Gecko; Google Web Preview)`. On phones that is a proxy of a person's browser: `googleweblight`.
+/// `(KHTML, like Gecko; Google Web Preview)`, `(KHTML, like Gecko, Foregenix)`. On phones that is a proxy of a person's
+/// browser: `googleweblight`. Old browsers name Safari there, and consoles what films they show.
 fn adds_to_engine(text: &[u8]) -> bool {
-    contains(text, b"(khtml, like gecko;") && !contains(text, b"mobile")
+    const ENGINE: &[u8] = b"(khtml, like gecko";
+    let Some(at) = text.windows(ENGINE.len()).position(|window| window.eq_ignore_ascii_case(ENGINE)) else {
+        return false;
+    };
+    let rest = &text[at + ENGINE.len()..];
+    let added = &rest[..rest.iter().position(|&byte| byte == b')').unwrap_or(rest.len())];
+    let adds = match added {
+        [b';', ..] => true,
+        [b',', name @ ..] => !name.contains(&b',') && !contains(name, b"safari"),
+        _ => false,
+    };
+    adds && !contains(text, b"mobile")
+}
+
+/// Whether a product stands behind the comment in which Internet Explorer 9 and 10 say everything:
+/// `Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2) MapperCmd/5.24`. A service of networks adds `BMID/` to people's.
+fn adds_to_explorer(text: &[u8]) -> bool {
+    if !begins_with(text, b"mozilla/5.0 (compatible; msie ") {
+        return false;
+    }
+    let behind = text[first_comment(text).end..].strip_prefix(b")").unwrap_or_default().trim_ascii_start();
+    behind.first().is_some_and(u8::is_ascii_alphabetic) && !begins_with(behind, b"bmid/")
+}
+
+/// Whether a program on a Mac begins as browsers do and names itself in place of an engine:
+/// `Mozilla/5.0 (Macintosh; Intel Mac OS X) Word/14.0.0`.
+fn has_no_engine(text: &[u8], words: Words) -> bool {
+    words.shape == Shape::App
+        && begins_with(text, b"mozilla/5.0 (macintosh")
+        && !text[first_comment(text).end..].trim_ascii_end().ends_with(b")")
+}
+
+/// Whether an office program asks what a link leads to: `Microsoft Office Word 2013`. What shows a mail or a document to
+/// a person has a version behind a name: `Microsoft Office Word/2.20`.
+fn is_office_probe(text: &[u8]) -> bool {
+    begins_with(text, b"microsoft office ") && !text.contains(&b'/')
 }
 
 /// Whether the string names a page or a mail address. A component of old browsers, `Embedded Web Browser from:

@@ -1,5 +1,5 @@
-//! Published lists of networks, read: [`read_list`]. Operators publish JSON with `prefixes`, JSON of shapes of their own, or
-//! plain lines. Text in, networks out; must not know where a list comes from, nor whose it is.
+//! Published lists of networks, read: [`read_list`]. Operators publish JSON with `prefixes`, JSON of shapes of their own, plain
+//! lines, geofeeds (RFC 8805), or pages with JSON in them. Text in, networks out; must not know where a list comes from, nor whose it is.
 
 use super::network::read_network;
 use ipnet::IpNet;
@@ -11,6 +11,8 @@ pub const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
 const MAX_NETWORKS: usize = 100_000;
 /// No operator of crawlers has a network that is wider: a list with one would verify everybody.
 const WIDEST: (u8, u8) = (8, 19);
+/// Characters of a text that an error repeats.
+const SHOWN: usize = 60;
 /// The keys of the common shape. What stands there has to be a network.
 const KEYS: [&str; 2] = ["ipv4Prefix", "ipv6Prefix"];
 
@@ -54,9 +56,12 @@ pub fn read_list(bytes: &[u8]) -> Result<Vec<IpNet>, ListError> {
     if text.starts_with(['{', '[']) {
         let value = serde_json::from_str(text).map_err(|error| ListError::NotJson(error.to_string()))?;
         in_json(&value, &mut networks)?;
+    } else if text.starts_with('<') {
+        in_page(text, &mut networks)?;
     } else {
         for line in text.lines() {
-            let line = line.split('#').next().unwrap_or_default().trim();
+            // A geofeed has a place behind the network.
+            let line = line.split(['#', ',']).next().unwrap_or_default().trim();
             if !line.is_empty() {
                 push(line, &mut networks)?;
             }
@@ -78,8 +83,23 @@ fn in_json(value: &Value, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
     }
 }
 
+/// What stands behind the keys of the common shape in a page.
+fn in_page(page: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
+    let page = page.replace("&quot;", "\"").replace("&#34;", "\"").replace("\\\"", "\"");
+    for key in KEYS {
+        for (at, _) in page.match_indices(key) {
+            let value = page[at + key.len()..].strip_prefix('"').and_then(|rest| rest.trim_start().strip_prefix(':'));
+            if let Some(value) = value.and_then(|rest| rest.trim_start().strip_prefix('"')) {
+                push(value.split('"').next().unwrap_or_default(), networks)?;
+            }
+        }
+    }
+    let first = || page.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
+    if networks.is_empty() { Err(ListError::NotANetwork(first())) } else { Ok(()) }
+}
+
 fn push(written: &str, networks: &mut Vec<IpNet>) -> Result<(), ListError> {
-    let shown = || written.chars().take(60).collect();
+    let shown = || written.chars().take(SHOWN).collect();
     let network = read_network(written).ok_or_else(|| ListError::NotANetwork(shown()))?;
     let widest = if network.addr().is_ipv4() { WIDEST.0 } else { WIDEST.1 };
     if network.prefix_len() < widest {
@@ -107,6 +127,13 @@ mod tests {
         assert_eq!(read(common).unwrap(), ["192.0.2.0/24", "2001:db8::/32"]);
         assert_eq!(read(r#"["192.0.2.7", "198.51.100.0/24"]"#).unwrap(), ["192.0.2.7/32", "198.51.100.0/24"]);
         assert_eq!(read(r#"{"ips": {"eu": [{"ip": "192.0.2.7", "name": "a"}]}, "n": 3}"#).unwrap(), ["192.0.2.7/32"]);
+        let feed = "# prefix,country,region,city,\n192.0.2.0/24,US,US-CA,Menlo Park,\n2001:db8::/32,,,,\n";
+        assert_eq!(read(feed).unwrap(), ["192.0.2.0/24", "2001:db8::/32"]);
+        for quote in ["\"", "&quot;", "&#34;", "\\\""] {
+            let page = "<!doctype html>\n<p>Amazonbot comes from <pre>{'prefixes': [{'ipv4Prefix': '192.0.2.7'}, {'ipv6Prefix' \
+                        :'2001:db8::/32'}]}</pre> (see ipv4Prefix)";
+            assert_eq!(read(&page.replace('\'', quote)).unwrap(), ["192.0.2.7/32", "2001:db8::/32"], "{quote}");
+        }
         let lines = "\u{feff}# monitors\r\n192.0.2.7\r\n\r\n2001:db8::1 # one\n::ffff:198.51.100.0/120\n";
         assert_eq!(read(lines).unwrap(), ["192.0.2.7/32", "2001:db8::1/128", "198.51.100.0/24"]);
     }
@@ -119,6 +146,7 @@ mod tests {
         assert!(matches!(wrong("{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2.0/24\""), ListError::NotJson(_)));
         assert!(matches!(wrong("{\"prefixes\": [{\"ipv4Prefix\": \"192.0.2\"}]}"), ListError::NotANetwork(_)));
         assert!(matches!(wrong("<!doctype html>\n192.0.2.1"), ListError::NotANetwork(_)));
+        assert!(matches!(wrong("<p>\"ipv4Prefix\": \"192.0.2\"</p>"), ListError::NotANetwork(_)));
         assert!(matches!(wrong("192.0.2.1\n0.0.0.0/0"), ListError::TooWide(_)));
         assert!(matches!(wrong("[\"2000::/3\"]"), ListError::TooWide(_)));
         assert!(matches!(wrong(&"[".repeat(100_000)), ListError::NotJson(_)));

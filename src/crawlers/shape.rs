@@ -2,7 +2,7 @@
 //! neither. What has neither shape is a program. The words are facts about systems, engines and tools, each known from
 //! its own documentation. This file knows user agents as bytes and must not know the registry.
 
-use super::octets::{contains, is_token_byte};
+use super::octets::{contains, ends_with, is_token_byte};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// Engines of browsers, and browsers that stand alone.
@@ -198,6 +198,9 @@ const TOOLS: &[&str] = &[
     "datanyze",
     "whatcms",
     "criticalcss",
+    "page speed",
+    "http client",
+    "sitesucker",
     "kimonolabs",
     "webscreenie",
 ];
@@ -244,7 +247,13 @@ const TOOL_ENDINGS: &[&str] = &[
     "scanning",
     "survey",
     "tool",
+    "translate",
+    "transcoder",
+    "downloader",
 ];
+
+/// What words of apps end in that fetch what others wrote: `RealPlayer%20Downloader/1750 CFNetwork/760.4.2`.
+const FETCHER_ENDINGS: [&[u8]; 2] = [b"downloader", b"extractor"];
 
 /// What kind of program sends a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,12 +337,15 @@ pub fn ends_like_tool(until: &[u8]) -> bool {
         return false;
     }
     let bits = LAST_THREE[usize::from(second) * 26 + usize::from(last)];
-    bits >> third & 1 == 1 && TOOL_ENDINGS.iter().any(|ending| super::octets::ends_with(until, ending.as_bytes()))
+    bits >> third & 1 == 1 && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
 }
 
-/// Whether the string is that of a browser and of nothing else, as far as its beginning shows: a system that people use,
-/// and an engine right behind it.
+/// Whether the string is that of a browser and of nothing else, as far as its beginning and its last octet show: a system
+/// that people use, an engine right behind it, and a version at the end.
 pub fn is_plain_browser(text: &[u8]) -> bool {
+    if !text.last().is_some_and(u8::is_ascii_digit) {
+        return false;
+    }
     const BEGINS: [&[u8]; 6] = [b"Windows NT ", b"Macintosh;", b"X11;", b"Linux; ", b"iPhone; CPU ", b"iPad; CPU "];
     let Some(rest) = text.strip_prefix(b"Mozilla/5.0 (") else { return false };
     let Some(close) = memchr::memchr(b')', rest) else { return false };
@@ -362,4 +374,9 @@ pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
         start += word.len() + 1;
         !device.contains(&begin) && ends_like_tool(word)
     })
+}
+
+/// Whether a word of an app's string names what fetches.
+pub fn has_fetcher_word(text: &[u8]) -> bool {
+    text.split(|&byte| !is_token_byte(byte)).any(|word| FETCHER_ENDINGS.iter().any(|ending| ends_with(word, ending)))
 }

@@ -244,6 +244,56 @@ fn people_whose_strings_hold_the_words_of_bots_are_people() {
 }
 
 #[test]
+fn programs_that_add_themselves_to_a_browser_are_found() {
+    let browser = "AppleWebKit/537.36 (KHTML, like Gecko) Chrome/133.0.0.0 Safari/537.36";
+    for (bot, comment, behind) in [
+        ("Other", "X11; Linux x86_64", " Example/2.0 (example.io)"),
+        ("Other", "example.co; Macintosh; Intel Mac OS X 10_15_7", ""),
+        ("Other", "Windows NT 10.0; Win64; x64", " www.example.com (account 7)"),
+        ("Other", "Macintosh; Intel Mac OS X 10_15_7", " abuse.example.fr"),
+        ("Tool", "Windows NT 6.1; WOW64", " Example.Translate"),
+    ] {
+        let text = format!("Mozilla/5.0 ({comment}) {browser}{behind}");
+        assert_eq!(who(&text), bot, "{text}");
+    }
+    for (bot, text) in [
+        ("Other", "Mozilla/5.0 (compatible; MSIE 8.0; Windows NT 6.3; www.example.com)"),
+        (
+            "Other",
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 12_0 like Mac OS X) example.com/policy AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1",
+        ),
+        (
+            "Tool",
+            "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko, Example) Chrome/91.0 Safari/537.36",
+        ),
+        ("Tool", "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2; WOW64; Trident/6.0) Example/5.24"),
+        ("Tool", "Mozilla/5.0 (Macintosh; Intel Mac OS X) Word/14.48.0"),
+        ("Tool", "Microsoft Office Existence Discovery"),
+        ("Tool", "Example%20Downloader/1569 CFNetwork/720.3.13 Darwin/14.3.0 (x86_64)"),
+    ] {
+        assert_eq!(who(text), bot, "{text}");
+    }
+}
+
+#[test]
+fn browsers_that_look_like_programs_with_additions_are_people() {
+    for text in [
+        "Mozilla/5.0 (Windows NT 6.1) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/32.0 Safari/537.36,gzip(gfe) (via docs.google.com/viewer)",
+        "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1; Trident/4.0) (SWRInfo: 3129:dac.example.com)",
+        "Mozilla/5.0 (masking-agent; rv:23.0) Gecko/20100101 Firefox/23.0",
+        "User-Agent: Mozilla/5.0 (Windows NT 6.1; WOW64) AppleWebKit/537.31 (KHTML, like Gecko) Chrome/26.0.1410.64 Safari/537.31",
+        "Mozilla/5.0 (PlayStation 4 PRO) AppleWebKit/531.3 (KHTML, like Gecko, HEVC, HDR, UHD) SCEE/1.0 Nuanti/2.0",
+        "Mozilla/5.0 (Macintosh; U; PPC Mac OS X; en) AppleWebKit/418.9 (KHTML, like Gecko, Safari) Safari/419.3 Cheshire/1.0.ALPHA",
+        "Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.1; WOW64; Trident/6.0) BMID/E67A27C8DB",
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10.10; rv:37.0) Servo/1.0 Firefox/37.0",
+        "Microsoft Office Word/2.20 (Mac OS/10.15; Desktop; en-US; AppStore; Apple/Mac14,2)",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/110.0 Safari/537.36 OPR/96.0 (Edition developer)",
+    ] {
+        assert_eq!(who(text), "Nobody", "{text}");
+    }
+}
+
+#[test]
 fn a_policy_token_in_a_user_agent_is_not_its_operator() {
     let without_markers: Vec<_> = registry().crawlers().iter().filter(|crawler| crawler.markers.is_empty()).collect();
     assert!(without_markers.iter().any(|crawler| crawler.id == "google-extended"));

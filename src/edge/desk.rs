@@ -7,7 +7,7 @@ use super::lane::{LaneRequest, fits};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
 use super::visit::Visit;
-use crate::answers::{Answer, Answers, Asked, Field, Ruling, challenge, redirect, rejection};
+use crate::answers::{Answer, Answers, Asked, Field, Respond, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
 use crate::judge::{Judge, Judgement, Outcome, Unjudged};
 use crate::settings::Limits;
@@ -18,6 +18,9 @@ use ipnet::IpNet;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Fields that most heads have room with.
+const USUAL_FIELDS: usize = 32;
 
 thread_local! {
     /// One per worker; `decide` runs to its end on one thread.
@@ -36,6 +39,8 @@ pub struct Desk {
     pub challenges: Option<Challenges>,
     /// Bounds on heads.
     pub limits: Limits,
+    /// Answers every request, in place of the judge and the origin. Then only trusted proxies may connect.
+    pub responder: Option<Arc<dyn Respond>>,
     /// Whether requests that fit the lane take it.
     pub has_lane: bool,
 }
@@ -70,15 +75,25 @@ impl Desk {
         connection: &ClientConnection,
         https: Option<&Redirect>,
     ) -> (Visit<'b>, Way) {
-        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
-        match Request::read(head, &mut room, &self.limits) {
-            Ok((request, fields)) => {
-                let visit = self.visit(request, fields, connection);
-                let way = self.way(&visit, fields, connection, https);
-                (visit, way)
-            }
-            Err(mistake) => self.refuse(head, mistake, connection),
+        // Room for most heads: to clear that of the largest one would cost as much as to read most.
+        match self.decide_within::<USUAL_FIELDS>(head, connection, https) {
+            Err(Mistake::TooManyFields) => self.decide_within::<MOST_FIELDS>(head, connection, https),
+            decided => decided,
         }
+        .unwrap_or_else(|mistake| self.refuse(head, mistake, connection))
+    }
+
+    fn decide_within<'b, const ROOM: usize>(
+        &self,
+        head: &'b [u8],
+        connection: &ClientConnection,
+        https: Option<&Redirect>,
+    ) -> Result<(Visit<'b>, Way), Mistake> {
+        let mut room = [httparse::EMPTY_HEADER; ROOM];
+        let (request, fields) = Request::read(head, &mut room, &self.limits)?;
+        let visit = self.visit(request, fields, connection);
+        let way = self.way(&visit, fields, connection, https);
+        Ok((visit, way))
     }
 
     /// Refuses octets that are no proper head, or not a whole one.
@@ -86,7 +101,7 @@ impl Desk {
         self.judge.metrics.request_rejected(mistake.name());
         let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
-        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false };
+        let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false, tls: connection.tls };
         (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))
     }
 
@@ -98,6 +113,7 @@ impl Desk {
             arrival: self.arrival(),
             client: peer.address.map(|peer| client_address(peer, forwarded_for, &self.trusted_proxies)),
             address_may_accuse: peer.is_trusted || !request.names_another_client,
+            tls: connection.tls,
             request,
         }
     }
@@ -152,7 +168,8 @@ impl Desk {
         Way::Lane(Box::new(LaneRequest::new(&visit.request, fields, connection.peer, judgement, now)))
     }
 
-    fn arrival(&self) -> Arrival {
+    /// The present, as a request arrives.
+    pub(super) fn arrival(&self) -> Arrival {
         let started = Instant::now();
         let (arrived, lived) = self.judge.clock.read(started);
         Arrival { arrived, started, lived }
@@ -168,6 +185,7 @@ impl Desk {
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
             elapsed: visit.arrival.started.elapsed(),
+            tls: visit.tls,
             http: if request.is_http10 { "1.0" } else { "1.1" },
             referer: request.referer,
             error: match reason {

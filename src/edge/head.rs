@@ -2,6 +2,7 @@
 //! the origin behind crawlgate is the second reader. Borrows the octets; must not know connections or policies.
 
 use super::mistake::Mistake;
+use crate::answers::Asked;
 use crate::forwarding::is_forwarding_field;
 use crate::heads::{SignatureFields, is_license_token};
 use crate::settings::Limits;
@@ -78,7 +79,8 @@ impl<'b> Request<'b> {
         if rest.len() > limits.headers {
             return Err(Mistake::HeadersTooLarge);
         }
-        let room = &mut room[..limits.fields.min(MOST_FIELDS)];
+        let most = limits.fields.min(room.len());
+        let room = &mut room[..most];
         let fields = match httparse::parse_headers(rest, room) {
             Ok(httparse::Status::Complete((length, fields))) if length == rest.len() => fields,
             Err(httparse::Error::TooManyHeaders) => return Err(Mistake::TooManyFields),
@@ -232,8 +234,10 @@ fn request_line(line: &[u8]) -> Result<(&[u8], &[u8], bool), Mistake> {
     if method.is_empty() || Method::from_bytes(method).is_err() {
         return Err(Mistake::RequestLine);
     }
-    // Octets beyond ASCII are not for a target either, but clients send them, and origins take them.
-    if target.is_empty() || target.iter().any(|octet| *octet <= b' ' || *octet == 0x7f) {
+    // Characters beyond ASCII are not for a target either, but clients send them, and origins take them. What is no UTF-8
+    // Pingora refuses without a word (Pingora 0.9.1).
+    let is_plain = |target: &[u8]| target.iter().all(|octet| *octet > b' ' && *octet != 0x7f);
+    if target.is_empty() || !is_plain(target) || std::str::from_utf8(target).is_err() {
         return Err(Mistake::RequestLine);
     }
     match version {
@@ -285,10 +289,11 @@ fn framing(seen: &Seen<'_>, is_http10: bool) -> Result<Framing, Mistake> {
     }
 }
 
-/// The fields as the rooms below read them.
+/// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and the map of all would
+/// cost as much as the rest of the answer.
 pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields {
+    let mut map = HeaderMap::new();
+    for field in fields.iter().filter(|field| Asked::reads(field.name)) {
         // Both were read already, so neither fails.
         if let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))

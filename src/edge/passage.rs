@@ -20,8 +20,17 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::ShutdownWatch;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
+
+/// What a handshake settled; nothing in clear text.
+#[derive(Clone, Copy, Default)]
+struct Settled {
+    /// The version of TLS.
+    tls: Option<&'static str>,
+    /// Whether ALPN chose HTTP/2.
+    is_http2: bool,
+}
 
 #[async_trait]
 impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
@@ -32,6 +41,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
             Ok(admitted) => admitted,
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
+        let is_strange = edge.desk.responder.is_some() && !is_trusted(peer.ip(), &edge.desk.trusted_proxies);
+        if is_strange {
+            edge.notices.closed(Reason::Untrusted, Some(peer.ip()), &"not trusted");
+            return answer_at_once(&stream, Rejection::Untrusted);
+        }
         let counted = edge.metrics.open_connection();
         let client = match self.proxy_protocol {
             false => peer,
@@ -43,16 +57,30 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         if let Err(full) = edge.admit(&mut admitted, client.ip()) {
             return self.turn_away(&stream, client.ip(), full);
         }
-        let Some((transport, speaks_http2)) = self.encrypt(stream, client.ip(), &stop).await else { return };
+        let Some((transport, protocol)) = self.encrypt(stream, client.ip(), &stop).await else { return };
         let is_trusted = is_trusted(client.ip(), &edge.desk.trusted_proxies);
         let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
-        let shared = ClientConnection::new(peer, self.tls.as_ref().and_then(|tls| tls.hsts.clone()));
-        let connection = Connection::new(transport, client, shared, Some(counted), edge.desk.limits.stall);
+        let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
+        let shared = ClientConnection::new(peer, hsts).over_tls(protocol.tls);
+        let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.desk.limits.stall);
         let shared = connection.client.clone();
-        self.speak(Box::new(connection), speaks_http2, stop).await;
+        self.speak(Box::new(connection), protocol.is_http2, stop).await;
         if shared.is_given_up() {
             edge.notices.closed(Reason::Stall, Some(client.ip()), &"the client takes nothing");
         }
+    }
+
+    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch) {
+        let edge = &self.edge;
+        let Ok(_admitted) = edge.admission.admit() else {
+            return edge.notices.closed(Reason::TooMany, None, &"too many");
+        };
+        let counted = edge.metrics.open_connection();
+        let peer = Peer { address: None, is_trusted: true, is_tls: false };
+        let shared = ClientConnection::new(peer, None);
+        let stall = edge.desk.limits.stall;
+        let connection = Connection::new(Transport::Unix(stream), None, shared, Some(counted), stall);
+        self.speak(Box::new(connection), false, stop).await;
     }
 
     fn accept_failed(&self, error: &io::Error) {
@@ -95,9 +123,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         }
     }
 
-    /// The transport, and whether ALPN chose HTTP/2. `None` ends the connection.
-    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, bool)> {
-        let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), false)) };
+    /// The transport, and what the handshake settled. `None` ends the connection.
+    async fn encrypt(&self, stream: TcpStream, client: IpAddr, stop: &ShutdownWatch) -> Option<(Transport, Settled)> {
+        let Some(tls) = &self.tls else { return Some((Transport::Plain(stream), Settled::default())) };
         let mut stop = stop.clone();
         let handshake = async {
             let mut first = [0];
@@ -117,7 +145,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Door<A> {
         match handshake {
             Ok(Ok(Handshake { stream, version, speaks_http2 })) => {
                 self.edge.metrics.tls_handshake(version, if speaks_http2 { "h2" } else { "http/1.1" });
-                Some((Transport::Tls(Box::new(stream)), speaks_http2))
+                Some((Transport::Tls(Box::new(stream)), Settled { tls: Some(version), is_http2: speaks_http2 }))
             }
             Ok(Err(error)) => {
                 self.edge.notices.closed(Reason::Handshake, Some(client), &error);

@@ -15,6 +15,8 @@ pub struct Visit<'b> {
     pub client: Option<IpAddr>,
     /// Whether the address may prove an impostor.
     pub(super) address_may_accuse: bool,
+    /// The version of TLS, if the connection has it.
+    pub(super) tls: Option<&'static str>,
 }
 
 impl Visit<'_> {

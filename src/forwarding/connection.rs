@@ -38,6 +38,8 @@ pub struct ClientConnection {
     pub peer: Peer,
     /// Strict-Transport-Security of its responses.
     pub hsts: Option<HeaderValue>,
+    /// The version of TLS that it speaks: `1.2` or `1.3`.
+    pub tls: Option<&'static str>,
     judged: Mutex<Option<JudgedRequest>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
@@ -49,10 +51,16 @@ impl ClientConnection {
         ClientConnection {
             peer,
             hsts,
+            tls: None,
             judged: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
         }
+    }
+
+    /// The same over this version of TLS.
+    pub fn over_tls(self, version: Option<&'static str>) -> ClientConnection {
+        ClientConnection { tls: version, ..self }
     }
 
     /// Hands the next request on.

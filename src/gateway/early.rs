@@ -3,7 +3,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use crate::answers::Rejection;
+use crate::answers::{Answer, Field, Rejection};
 use crate::forwarding::{ClientConnection, JudgedRequest, client_address};
 use http::{Method, Version, header};
 use pingora_proxy::Session;
@@ -50,6 +50,14 @@ fn settle_connection(gateway: &Gateway, session: &mut Session) {
 pub(super) fn connection(session: &Session) -> Option<&ClientConnection> {
     let digest = session.digest()?.proxy_digest.as_ref()?;
     digest.user_data.as_ref()?.downcast_ref::<Arc<ClientConnection>>().map(Arc::as_ref)
+}
+
+/// An answer of our own, with the HSTS of the listener.
+pub(super) fn with_hsts(answer: Answer, session: &Session) -> Answer {
+    match connection(session).and_then(|connection| connection.hsts.clone()) {
+        Some(hsts) => answer.with(Field::StrictTransportSecurity, hsts),
+        None => answer,
+    }
 }
 
 /// Whether the client says that its body is longer than the settings let it be.

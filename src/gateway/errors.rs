@@ -4,6 +4,7 @@
 use super::Gateway;
 use super::body;
 use super::ctx::RequestContext;
+use super::early::with_hsts;
 use super::heads::{asked, host};
 use super::send::head;
 use crate::answers::{failure, no_origin};
@@ -38,6 +39,7 @@ pub(super) async fn answer(
             true => no_origin(host(request), &asked(request), ctx.judged()),
             false => failure(status, &asked(request), ctx.judged()),
         };
+        let answer = with_hsts(answer, session);
         let written = match head(&answer) {
             Ok(head) => session.as_downstream_mut().write_error_response(head, answer.body().clone()).await,
             Err(error) => Err(error),

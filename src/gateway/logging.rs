@@ -2,6 +2,7 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
+use super::early::connection;
 use super::heads::facts;
 use crate::judge::{Outcome, Unjudged};
 use http::{HeaderValue, Version, header};
@@ -19,6 +20,7 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
         body_octets: session.body_bytes_sent() as u64,
         elapsed: ctx.arrival.started.elapsed(),
         http: http_version(request.version),
+        tls: connection(session).and_then(|connection| connection.tls),
         referer: request.headers.get(header::REFERER).map(HeaderValue::as_bytes),
         error: error.map(|error| error.etype().as_str()),
     };

@@ -2,10 +2,10 @@
 
 use super::Gateway;
 use super::ctx::RequestContext;
-use super::early::connection;
+use super::early::with_hsts;
 use super::heads::{asked, facts};
 use super::send::send;
-use crate::answers::{Answer, Field, Ruling, rejection};
+use crate::answers::{Answer, Ruling, rejection};
 use crate::verdict::Scratch;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
@@ -21,7 +21,7 @@ thread_local! {
 pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
     if let Some(reason) = ctx.rejection {
         let answer = rejection(reason, &asked(session.req_header()));
-        ctx.answered = send(session, answer).await?;
+        ctx.answered = send(session, with_hsts(answer, session)).await?;
         return Ok(true);
     }
     if ctx.judgement.is_none() {
@@ -30,12 +30,7 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     }
     match answer(gateway, session.req_header(), ctx) {
         Some(answer) => {
-            let hsts = connection(session).and_then(|connection| connection.hsts.clone());
-            let answer = match hsts {
-                Some(hsts) => answer.with(Field::StrictTransportSecurity, hsts),
-                None => answer,
-            };
-            ctx.answered = send(session, answer).await?;
+            ctx.answered = send(session, with_hsts(answer, session)).await?;
             Ok(true)
         }
         None => Ok(false),

@@ -73,12 +73,13 @@ pub struct Signer {
 impl Means {
     fn of(crawler: &Crawler, mut list: impl FnMut(&str) -> ListIndex) -> Means {
         let by_operator = crawler.source.starts_with(FROM_THE_OPERATOR);
-        let urls: Vec<&str> = crawler.ips.iter().filter_map(|written| list_url(written)).collect();
+        let urls: Vec<(String, bool)> = crawler.ips.iter().filter_map(|written| list_url(written)).collect();
+        let are_whole = urls.iter().all(|(_, is_whole)| *is_whole);
         let hosts: Vec<HostPattern> = crawler.rdns.iter().filter_map(|written| host_pattern(written)).collect();
         let confirms_only = crawler.rdns.iter().any(|written| written.contains(CONFIRMS_ONLY));
         Means {
-            lists: urls.iter().map(|url| list(url)).collect(),
-            lists_are_whole: by_operator && !urls.is_empty() && urls.len() == crawler.ips.len(),
+            lists: urls.iter().map(|(url, _)| list(url)).collect(),
+            lists_are_whole: by_operator && are_whole && !urls.is_empty() && urls.len() == crawler.ips.len(),
             has_other_lists: urls.len() < crawler.ips.len(),
             hosts_are_whole: by_operator && !confirms_only && !hosts.is_empty() && hosts.len() == crawler.rdns.len(),
             hosts,
@@ -133,12 +134,20 @@ impl KnownMeans {
     }
 }
 
-/// The URL of a list that can be read: JSON, or lines. Other remarks in brackets speak of pages, of parts of a list, or of
-/// the networks of a whole company.
-fn list_url(written: &str) -> Option<&str> {
+/// The URL of a list that can be read, and whether an address outside it is not the crawler's. Pages may show a part of the
+/// list, and geofeeds have the networks of a whole company: these only confirm. Other remarks in brackets speak of pages
+/// without the keys of a list, and of lists with networks of others.
+fn list_url(written: &str) -> Option<(String, bool)> {
     let (url, remark) = written.split_once(' ').unwrap_or((written, ""));
-    let is_read = matches!(remark.trim(), "" | "(plain text)" | "(own shape)");
-    (url.starts_with("https://") && is_read).then_some(url)
+    let is_whole = match remark.trim() {
+        "" | "(plain text)" | "(own shape)" => true,
+        "(CSV, whole network)" => false,
+        page if page.starts_with("(HTML") => false,
+        _ => return None,
+    };
+    // Over http anybody on the way could write the list.
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    Some((format!("https://{rest}"), is_whole))
 }
 
 /// `https://chatgpt.com (quoted-string form)`.
@@ -179,10 +188,11 @@ mod tests {
                 assert!(host_pattern(written).is_some(), "{}: {written}", crawler.id);
             }
             for written in &crawler.ips {
-                let is_json_or_lines =
-                    !written.contains('(') || written.ends_with("(plain text)") || written.ends_with("(own shape)");
-                let is_read = written.starts_with("https://") && is_json_or_lines;
-                assert_eq!(list_url(written).is_some(), is_read, "{written}");
+                let read = list_url(written);
+                let known: &[&str] =
+                    &["kagi.com", "ip-ranges.amazonaws.com", "148.64.56.0", "censys.com", "detectify.com"];
+                let is_unread = known.iter().any(|unread| written.contains(unread));
+                assert_eq!(read.is_none(), is_unread, "{}: {written}", crawler.id);
             }
         }
         let known = KnownMeans::of(Registry::builtin());
@@ -224,6 +234,14 @@ mod tests {
             assert!(!means.hosts.is_empty() && !means.hosts_are_whole, "{confirmed_only}");
         }
         let amazonbot = means("amazonbot");
-        assert!(amazonbot.has_other_lists && amazonbot.lists.is_empty() && !amazonbot.lists_are_whole);
+        assert!(!amazonbot.has_other_lists && amazonbot.lists.len() == 1 && !amazonbot.lists_are_whole);
+        let meta = means("meta-externalagent");
+        assert!(meta.lists.len() == 1 && !meta.lists_are_whole);
+        assert_eq!(
+            list_url("http://a.example/feed (CSV, whole network)"),
+            Some(("https://a.example/feed".into(), false))
+        );
+        let kagibot = means("kagibot");
+        assert!(kagibot.has_other_lists && kagibot.lists.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! Signatures of a client of our own: in the forms that are in use, and wrong in each way.
+//! Signatures of a client of our own: in the forms that are in use, and wrong in each way; the examples of the RFC and the
+//! drafts; and what another reader of such signatures says.
 
 use super::keys::{PublicKey, read_keys, thumbprint};
 use super::signature::{SignatureSays, Signed, verify};
@@ -7,6 +8,10 @@ use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use web_bot_auth::WebBotAuthVerifier;
+use web_bot_auth::components::{CoveredComponent, DerivedComponent, HTTPField};
+use web_bot_auth::keyring::{Algorithm, KeyRing};
+use web_bot_auth::message_signatures::SignedMessage;
 
 const NOW: i64 = 1_800_000_000;
 const ORIGIN: &str = "https://agent.example";
@@ -53,7 +58,8 @@ impl Client {
         )
     }
 
-    fn ask(&self) -> SignatureSays {
+    /// Signature-Input and Signature.
+    fn sign(&self) -> (String, String) {
         let pair = pair(self.seed);
         let names: Vec<&str> = self.covered.iter().map(|(name, _)| name.as_str()).collect();
         let params = format!(
@@ -67,7 +73,11 @@ impl Client {
         let lines: String = self.covered.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         let base = format!("{lines}\"@signature-params\": {params}");
         let octets = STANDARD.encode(pair.sign(base.as_bytes()));
-        let (input, signature) = (format!("sig1={params}"), format!("sig1=:{octets}:"));
+        (format!("sig1={params}"), format!("sig1=:{octets}:"))
+    }
+
+    fn ask(&self) -> SignatureSays {
+        let (input, signature) = self.sign();
         let fields = SignatureFields { input: &input, signature: &signature, agent: &self.agent };
         let (host, target) = (self.host.as_bytes(), b"/a?b=c".as_slice());
         let signed = Signed { host, target, method: b"GET", user_agent: b"Agent/1.0", fields };
@@ -152,4 +162,157 @@ fn signatures_of_others_prove_nothing() {
     }
     let long = format!("\"https://agent.example/{}\"", "a".repeat(9_000));
     assert!(is_nothing(&Client::new(&long, "\"signature-agent\"", &long)));
+}
+
+/// A request as the other reader asks for its parts.
+struct Arrived<'a> {
+    client: &'a Client,
+    input: String,
+    signature: String,
+}
+
+impl SignedMessage for Arrived<'_> {
+    fn lookup_component(&self, name: &CoveredComponent) -> Vec<String> {
+        let of = |name: &str| {
+            let found = self.client.covered.iter().find(|(covered, _)| covered.starts_with(&format!("\"{name}\"")));
+            found.map(|(_, value)| value.clone()).into_iter().collect()
+        };
+        match name {
+            CoveredComponent::HTTP(HTTPField { name, parameters }) => match name.as_str() {
+                "signature" => vec![self.signature.clone()],
+                "signature-input" => vec![self.input.clone()],
+                "signature-agent" if parameters.0.is_empty() => vec![self.client.agent.clone()],
+                name => of(name),
+            },
+            CoveredComponent::Derived(DerivedComponent::Authority { .. }) => {
+                vec![self.client.host.to_ascii_lowercase().trim_end_matches(":443").to_owned()]
+            }
+            CoveredComponent::Derived(DerivedComponent::Method { .. }) => of("@method"),
+            CoveredComponent::Derived(DerivedComponent::Path { .. }) => of("@path"),
+            CoveredComponent::Derived(DerivedComponent::Query { .. }) => of("@query"),
+            CoveredComponent::Derived(DerivedComponent::TargetUri { .. }) => of("@target-uri"),
+            CoveredComponent::Derived(DerivedComponent::RequestTarget { .. }) => of("@request-target"),
+            CoveredComponent::Derived(DerivedComponent::Scheme { .. }) => of("@scheme"),
+            CoveredComponent::Derived(_) => Vec::new(),
+        }
+    }
+}
+
+/// Whether the other reader verifies the request.
+fn is_verified_elsewhere(client: &Client) -> bool {
+    let (input, signature) = client.sign();
+    let arrived = Arrived { client, input, signature };
+    let mut ring = KeyRing::default();
+    for key in keys() {
+        ring.import_raw(key.names[0].clone(), Algorithm::Ed25519, key.octets);
+    }
+    WebBotAuthVerifier::parse(&arrived).and_then(|verifier| verifier.verify(&ring, None)).is_ok()
+}
+
+#[test]
+fn another_reader_agrees_but_on_time_and_algorithm() {
+    let quoted = "\"https://agent.example/.well-known/http-message-signatures-directory\"";
+    let mut all = Client::of_dictionary();
+    for (name, value) in [
+        ("@method", "GET"),
+        ("@path", "/a"),
+        ("@query", "?b=c"),
+        ("@target-uri", "https://shop.example/a?b=c"),
+        ("@request-target", "/a?b=c"),
+        ("user-agent", "Agent/1.0"),
+    ] {
+        all.covered.push((format!("\"{name}\""), value.to_owned()));
+    }
+    let mut without_host = Client::of_dictionary();
+    without_host.covered.remove(0);
+    let mut without_agent = Client::of_dictionary();
+    without_agent.covered.pop();
+    for (client, is_verified) in [
+        (Client::of_dictionary(), true),
+        (Client::new(quoted, "\"signature-agent\"", quoted), true),
+        (all, true),
+        (Client { seed: 2, ..Client::of_dictionary() }, false),
+        (Client { host: "other.example", ..Client::of_dictionary() }, false),
+        (Client { more: "", ..Client::of_dictionary() }, false),
+        (without_host, false),
+        (without_agent, false),
+    ] {
+        let says = (client.ask() == VERIFIED, is_verified_elsewhere(&client));
+        assert_eq!(says, (is_verified, is_verified), "{:?}", client.sign());
+    }
+    // It leaves both to its caller.
+    let expired = Client { times: (NOW - 600, NOW - 300), ..Client::of_dictionary() };
+    assert!(is_invalid(&expired) && is_verified_elsewhere(&expired));
+    let other = Client { more: ";alg=\"rsa-pss-sha512\";tag=\"web-bot-auth\"", ..Client::of_dictionary() };
+    assert!(is_nothing(&other) && is_verified_elsewhere(&other));
+}
+
+/// The key of RFC 9421 appendix B.1.4, which the examples are signed with. No directory may have it.
+fn key_of_the_examples() -> PublicKey {
+    let octets = URL_SAFE_NO_PAD.decode("JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs").expect("a key");
+    let names = vec!["poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U".to_owned(), "test-key-ed25519".to_owned()];
+    PublicKey { octets, names, not_before: None, expires: None }
+}
+
+/// An example, ten seconds after it was signed.
+fn example(input: &str, signature: &str, agent: &str, created: i64) -> SignatureSays {
+    let fields = SignatureFields { input, signature, agent };
+    let signed = Signed { host: b"example.com", target: b"/", method: b"GET", user_agent: b"", fields };
+    verify(&signed, "https://signature-agent.test", &[key_of_the_examples()], Timestamp(created + 10))
+}
+
+#[test]
+fn examples_of_the_drafts_are_verified_in_both_forms() {
+    // draft-ietf-webbotauth-httpsig-protocol-00 appendix E.2.1: a member of a dictionary.
+    let created = 1_735_689_600;
+    let input = "sig2=(\"@authority\" \"signature-agent\";key=\"agent2\");created=1735689600;\
+                 keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=4889289600;\
+                 nonce=\"n9p433xm+NJ3ph3upfBIGmsuwHw387YV7Q/F+6BSpGCVjYCqQw6rznNA8PVVLySrAWsv0hQtFioQb6E1YsauiA==\";\
+                 tag=\"web-bot-auth\"";
+    let signature = "sig2=:RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:";
+    let dictionary = "agent2=\"https://signature-agent.test\"";
+    let verified = |expires| SignatureSays::Verified { expires: Timestamp(expires) };
+    assert_eq!(example(input, signature, dictionary, created), verified(4_889_289_600));
+    assert!(
+        matches!(example(input, signature, dictionary, created + 90_000), SignatureSays::Invalid(_)),
+        "a day later"
+    );
+    let other = "agent2=\"https://signature-agent.test/\"";
+    assert!(matches!(example(input, signature, other, created), SignatureSays::Invalid(_)), "another value");
+    // draft-meunier-web-bot-auth-architecture-03 appendix A.2.2: a text in quotes.
+    let input = "sig1=(\"@authority\" \"signature-agent\");created=1735689600;\
+                 keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";alg=\"ed25519\";expires=1735693200;\
+                 nonce=\"e8N7S2MFd/qrd6T2R3tdfAuuANngKI7LFtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1qg==\";\
+                 tag=\"web-bot-auth\"";
+    let signature = "sig1=:jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:";
+    let quoted = "\"https://signature-agent.test\"";
+    assert_eq!(example(input, signature, quoted, created), verified(1_735_693_200));
+    assert!(matches!(example(input, signature, quoted, created + 3_590), SignatureSays::Invalid(_)), "expired");
+    // Appendix A.2.1: no Signature-Agent, so nothing says whose key it is.
+    let input = "sig1=(\"@authority\");created=1735689600;keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U\";\
+                 alg=\"ed25519\";expires=1735693200;\
+                 nonce=\"gubxywVx7hzbYKatLgzuKDllDAIXAkz41PydU7aOY7vT+Mb3GJNxW0qD4zJ+IOQ1NVtg+BNbTCRUMt1Ojr5BgA==\";\
+                 tag=\"web-bot-auth\"";
+    let signature = "sig1=:uz2SAv+VIemw+Oo890bhYh6Xf5qZdLUgv6/PbiQfCFXcX/vt1A8Pf7OcgL2yUDUYXFtffNpkEr5W6dldqFrkDg==:";
+    assert!(matches!(example(input, signature, "", created), SignatureSays::Invalid(_)));
+}
+
+#[test]
+fn signatures_for_other_uses_prove_nothing() {
+    // RFC 9421 appendix B.2.6: Ed25519 without a tag. B.2.2: another algorithm, other components.
+    for (input, signature) in [
+        (
+            "sig-b26=(\"date\" \"@method\" \"@path\" \"@authority\" \"content-type\" \"content-length\")\
+             ;created=1618884473;keyid=\"test-key-ed25519\"",
+            "sig-b26=:wqcAqbmYJ2ji2glfAMaRy4gruYYnx2nEFN2HN6jrnDnQCK1u02Gb04v9EDgwUPiu4A0w6vuQv5lIp5WPpBKRCw==:",
+        ),
+        (
+            "sig-b22=(\"@authority\" \"content-digest\" \"@query-param\";name=\"Pet\");created=1618884473;\
+             keyid=\"test-key-rsa-pss\";tag=\"header-example\"",
+            "sig-b22=:AAAA:",
+        ),
+    ] {
+        let says = example(input, signature, "\"https://signature-agent.test\"", 1_618_884_473);
+        assert!(matches!(says, SignatureSays::Nothing(_)), "{input}: {says:?}");
+    }
 }

@@ -1,6 +1,14 @@
 //! X-Robots-Tag: directives, the grammar of the field as it is found in the wild, combination, emission.
 //!
 //! This room knows the field only: not which response it is for, nor where it came from.
+//!
+//! ```
+//! use crawlgate::indexing::parse_lines;
+//!
+//! let tags = parse_lines([b"noarchive".as_slice(), b"googlebot: noindex, max-snippet: 20"]);
+//! assert_eq!(tags.effective("bingbot").to_string(), "noarchive");
+//! assert_eq!(tags.effective("googlebot").to_string(), "noindex, noarchive, max-snippet: 20");
+//! ```
 
 mod date;
 mod directive;

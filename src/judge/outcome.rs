@@ -18,6 +18,8 @@ pub struct Outcome<'a> {
     pub elapsed: Duration,
     /// The client's version of HTTP: `1.0`, `1.1`, `2`.
     pub http: &'static str,
+    /// The version of TLS that the connection speaks; `None` in clear text.
+    pub tls: Option<&'static str>,
     /// The Referer field of the request.
     pub referer: Option<&'a [u8]>,
     /// The error that ended the request.

@@ -150,6 +150,7 @@ impl Judge {
             host: bounded(request.host),
             target: bounded(request.target),
             http: outcome.http,
+            tls: outcome.tls,
             status: outcome.status,
             bytes: outcome.body_octets,
             milliseconds: (outcome.elapsed.as_secs_f64() * 1e6).round() / 1e3,

@@ -33,6 +33,9 @@ pub struct PageState {
     /// The fields of the request as they came, where the page may be rewritten.
     #[cfg(feature = "html")]
     original: Option<Box<HeaderMap>>,
+    /// Whether the answer to GET would be rewritten, and the request is HEAD: the length of the page is not known.
+    #[cfg(feature = "html")]
+    has_unknown_length: bool,
 }
 
 #[cfg(feature = "html")]
@@ -50,13 +53,20 @@ impl PageState {
     /// Settles whether the response is rewritten, and takes away what would not be true of it then.
     pub fn frame(&mut self, headers: &mut HeaderMap, status: StatusCode, page: &AskedPage<'_>) -> Option<RewriteEnd> {
         let original = self.original.as_deref()?;
-        self.rewrite.frame(headers, status, &request(original, page))
+        if *page.method != Method::HEAD || !matches!(self.rewrite, PageRewrite::Asked) {
+            return self.rewrite.frame(headers, status, &request(original, page));
+        }
+        // Frameworks take the length of HEAD from the body, which they have not thrown away yet.
+        let mut of_get = std::mem::take(&mut self.rewrite);
+        let end = of_get.frame(headers, status, &request(original, &AskedPage { method: &Method::GET, ..*page }));
+        self.has_unknown_length = matches!(of_get, PageRewrite::Framed);
+        end
     }
 
-    /// Whether the page is rewritten from here on. Called when the response has the X-Robots-Tag that the client gets.
+    /// Whether the length of the body is not that of the application's. Begins to rewrite it; called when the response has the X-Robots-Tag that the client gets.
     pub fn begin(&mut self, headers: &HeaderMap, entry: &SiteEntry) -> bool {
         self.rewrite.begin(headers, entry.site.html.as_ref());
-        matches!(self.rewrite, PageRewrite::Running(_))
+        self.has_unknown_length || matches!(self.rewrite, PageRewrite::Running(_))
     }
 
     /// Rewrites a piece of the page; `None` is its end. Gives what can be sent by now.

@@ -105,7 +105,7 @@ fn served(gate: &GateLayer, content_type: &'static str, body: Pieces) -> Respons
     ready(service.call(request("/page", BROWSER))).expect("a response")
 }
 
-const TAGGED: &str = "indexing: [{ paths: /, tag: noindex }]\n";
+const TAGGED: &str = "indexing: [{ paths: /page, tag: noindex }]\n";
 
 #[test]
 fn trailers_of_the_application_pass() {

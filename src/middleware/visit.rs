@@ -149,7 +149,7 @@ impl Visit {
         (head, body)
     }
 
-    /// Writes into the application's response what the policy says about it; says whether its body is rewritten.
+    /// Writes into the application's response what the policy says about it; says whether its body may become another one.
     pub fn passed(&mut self, head: &mut ResponseParts) -> bool {
         let mut is_rewritten = false;
         if let Some(page) = asked_page(&self.method, &self.uri, self.judgement.as_ref())
@@ -207,6 +207,7 @@ impl Drop for Visit {
     fn drop(&mut self) {
         let Some(judgement) = &self.judgement else { return };
         let outcome = Outcome {
+            tls: None,
             status: self.status,
             answered_whole: self.is_answered_whole,
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),

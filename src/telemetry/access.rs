@@ -27,6 +27,8 @@ pub struct AccessRecord<'a> {
     pub host: Cow<'a, str>,
     pub target: Cow<'a, str>,
     pub http: &'static str,
+    /// The version of TLS.
+    pub tls: Option<&'static str>,
     pub status: u16,
     pub bytes: u64,
     pub milliseconds: f64,

@@ -4,6 +4,7 @@
 //! it ready labels and records.
 
 mod access;
+mod certificates;
 mod events;
 mod log_file;
 mod log_writer;
@@ -13,6 +14,7 @@ mod trace;
 mod traffic;
 
 pub use access::{AccessLog, AccessRecord};
+pub use certificates::{CertificateStatus, RefusedRenewal};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;
 pub use metrics::{CrawlerCounts, InFlight, ListGauges, Metrics, NewCount, OpenConnection, SiteGauges, UNCLAIMED};

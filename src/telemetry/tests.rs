@@ -84,6 +84,7 @@ fn record(target: &str) -> AccessRecord<'_> {
         method: "GET".into(),
         host: "shop.example".into(),
         target: target.into(),
+        tls: None,
         http: "1.1",
         status: 0,
         bytes: 0,

@@ -1,6 +1,34 @@
 //! The decision about one request: [`Facts`] and [`CachedVersions`] in, a [`Decision`] out, by [`decide`]. `explain` makes the
 //! same decision and says why. Pure: neither allocates (in `decide`), locks, nor reads a clock. Must not know how facts
 //! are gathered, and what is done with a decision.
+//!
+//! ```
+//! use crawlgate::crawlers::Registry;
+//! use crawlgate::policy::{SiteEntry, Snapshot};
+//! use crawlgate::time::Timestamp;
+//! use crawlgate::verdict::{CachedVersions, Facts, Identity, Scratch, Verdict, decide, load};
+//! use crawlgate::yaml::Source;
+//!
+//! let registry = Registry::builtin();
+//! let text = "purposes: { training: disallow }\nrobots: { origin: replace }\nenforcement: { mode: enforce }\n";
+//! let (site, findings) = load("shop", &Source { name: "shop.yaml".into(), text: text.into() }, registry);
+//! assert!(!findings.has_errors());
+//! let site = site.expect("a policy without mistakes");
+//! assert!(String::from_utf8_lossy(&site.robots_txt.body).contains("User-agent: GPTBot"));
+//!
+//! let snapshot = Snapshot::new(vec![SiteEntry::new(site, Timestamp(0))], 1);
+//! let facts = Facts {
+//!     host: b"shop.example",
+//!     target: b"/",
+//!     method: b"GET",
+//!     user_agent: b"GPTBot/1.2",
+//!     client: None,
+//!     identity: Identity::Unverified,
+//!     now: Timestamp(1_765_000_000),
+//! };
+//! let decision = decide(&snapshot, registry, &facts, &CachedVersions::default(), &mut Scratch::default());
+//! assert_eq!(decision.expect("a site has the host").verdict, Verdict::Disallowed);
+//! ```
 
 mod behaviour;
 mod claimant;

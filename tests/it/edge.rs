@@ -2,8 +2,13 @@
 
 mod answers;
 mod attacks;
+mod certificates;
 mod heads;
+mod https;
 mod limits;
+mod openssl;
 mod paths;
+mod programs;
 mod proxy_protocol;
+mod proxy_protocol_of_haproxy;
 mod tls;

@@ -98,8 +98,26 @@ fn bodies_in_chunks_end_where_a_plain_reader_ends() {
 
 #[cfg(feature = "proxy")]
 #[test]
+fn responses_that_are_passed_on_end_where_a_plain_reader_ends() {
+    over_seeds("lane", checks::lane);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
 fn headers_of_the_proxy_protocol_say_what_was_written() {
     over_seeds("proxy_header", checks::proxy_header);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
+fn signatures_are_bound_to_their_host_and_agent() {
+    over_seeds("signature", checks::signature);
+}
+
+#[cfg(feature = "proxy")]
+#[test]
+fn key_directories_are_read_alike_when_written_again() {
+    over_seeds("key_directory", checks::key_directory);
 }
 
 #[test]
@@ -120,6 +138,8 @@ fn every_target_has_its_check_and_its_seeds() {
             "head",
             "html",
             "import",
+            "key_directory",
+            "lane",
             "log_line",
             "network_list",
             "policy",
@@ -127,6 +147,7 @@ fn every_target_has_its_check_and_its_seeds() {
             "robots_file",
             "robots_pattern",
             "robots_target",
+            "signature",
             "tags",
             "user_agent"
         ]

@@ -7,6 +7,7 @@ mod fuzz_corpora;
 mod house;
 mod import;
 mod no_alloc;
+mod public_api;
 mod verdict_is_rfc9309;
 mod zoo;
 
@@ -22,6 +23,9 @@ mod cli_running;
 mod completions_and_man;
 #[cfg(feature = "proxy")]
 mod dashboard;
+#[cfg(feature = "proxy")]
+mod decisions;
+#[cfg(feature = "proxy")]
 mod deploy;
 mod diff;
 #[cfg(feature = "proxy")]
@@ -32,6 +36,8 @@ mod edge;
 mod events;
 #[cfg(feature = "proxy")]
 mod examples;
+#[cfg(feature = "proxy")]
+mod export;
 #[cfg(feature = "proxy")]
 mod first_day;
 #[cfg(feature = "proxy")]
@@ -54,6 +60,8 @@ mod http2;
 mod https_origin;
 #[cfg(feature = "proxy")]
 mod identity;
+#[cfg(feature = "proxy")]
+mod lane;
 #[cfg(feature = "proxy")]
 mod many_agents;
 #[cfg(all(feature = "proxy", feature = "tower"))]

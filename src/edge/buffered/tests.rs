@@ -129,3 +129,22 @@ async fn long_request_is_read_whole() {
     let long = [b"GET /".as_slice(), &[b'a'; 10_000], b" HTTP/1.1\r\n\r\n"].concat();
     assert_eq!(begun(&long, 10_000).await.unwrap(), (READ, long));
 }
+
+#[tokio::test]
+async fn octets_that_are_sent_at_once_follow_what_waits() {
+    for at_most in [1, 199, 200, 201, 300, usize::MAX] {
+        let mut stream = Buffered::new(Reluctant { at_most, ..Reluctant::default() });
+        stream.write_all(b"waits").await.expect("written");
+        let (first, second) = ([b'h'; 200], [b'b'; 300]);
+        for (first, second) in [(&first[..], &second[..]), (&first, &[]), (&[], &second), (&[], &[])] {
+            let mut written = 0;
+            poll_fn(|context| stream.poll_send(first, second, &mut written, context)).await.expect("sent");
+            assert_eq!(written, first.len() + second.len());
+        }
+        let sent = [b"waits".as_slice(), &first, &second, &first, &second].concat();
+        assert!(stream.stream.taken == sent, "at most {at_most} a call");
+        if at_most == usize::MAX {
+            assert_eq!(stream.stream.calls, 4, "what waits, both parts together, and each alone");
+        }
+    }
+}

@@ -169,6 +169,7 @@ impl<'e> Exchange<'e> {
             x_robots_tag: tags.collect(),
             body_octets: self.body_octets,
             elapsed: self.visit.arrival.started.elapsed(),
+            tls: self.visit.tls,
             http: "1.1",
             referer: self.visit.request.referer,
             error: error.map(|error| error.etype().as_str()),

@@ -15,6 +15,7 @@ mod wire;
 
 pub use exchange::{After, Exchange};
 pub use request::{LaneRequest, fits};
+pub use response::{BadResponse, Framing as ResponseFraming, Parsed, ResponseHead, read as read_response};
 
 use crate::origin::Origins;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};

@@ -7,12 +7,14 @@ use std::mem::MaybeUninit;
 
 /// The most fields that a head may have.
 const MOST_FIELDS: usize = 256;
+/// Octets of a head.
+pub const LARGEST_HEAD: usize = 64 * 1024;
 /// Digits of a length.
 const DIGITS: usize = 18;
 
 /// How the end of a response's body is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// There is no body.
     None,
     /// So many octets.
@@ -24,10 +26,13 @@ pub(super) enum Framing {
 }
 
 /// Why a response cannot be passed on.
+#[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum BadResponse {
+pub enum BadResponse {
     #[error("the head of the response is malformed: {0}")]
     Malformed(httparse::Error),
+    #[error("the head of the response is larger than 64 KiB")]
+    TooLarge,
     #[error("the response has no proper status")]
     Status,
     #[error("the response switches the protocol, which nobody asked for")]
@@ -40,27 +45,35 @@ pub(super) enum BadResponse {
     LengthAndCoding,
 }
 
-/// What is read of the lines of a head; the lines themselves go to `with_head`.
+/// What is read of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ResponseHead {
-    pub(super) status: StatusCode,
-    pub(super) framing: Framing,
+pub struct ResponseHead {
+    /// Its status, which is not 101.
+    pub status: StatusCode,
+    /// The end of the body.
+    pub framing: Framing,
     /// Whether the origin keeps the connection, as far as the head tells.
-    pub(super) keeps_alive: bool,
+    pub keeps_alive: bool,
     /// Octets of the head.
-    pub(super) length: usize,
+    pub length: usize,
 }
 
 /// A head that is complete, as it came.
-pub(super) struct Parsed<'h, 'b> {
-    pub(super) head: ResponseHead,
-    pub(super) reason: &'b str,
-    pub(super) fields: &'h [Header<'b>],
+pub struct Parsed<'h, 'b> {
+    /// What is read of it.
+    pub head: ResponseHead,
+    /// The words after the status.
+    pub reason: &'b str,
+    /// Its lines.
+    pub fields: &'h [Header<'b>],
 }
 
 /// Reads the head that these octets begin with and hands it to `with_head`; `None` if it is not complete. `is_head` says
 /// whether the request was HEAD.
-pub(super) fn read<'b, T>(
+///
+/// # Errors
+/// The response cannot be passed on.
+pub fn read<'b, T>(
     octets: &'b [u8],
     is_head: bool,
     with_head: impl FnOnce(Parsed<'_, 'b>) -> T,
@@ -69,8 +82,9 @@ pub(super) fn read<'b, T>(
     let mut response = httparse::Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, octets, &mut room);
     let length = match parsed.map_err(BadResponse::Malformed)? {
-        Status::Complete(length) => length,
-        Status::Partial => return Ok(None),
+        Status::Complete(length) if length <= LARGEST_HEAD => length,
+        Status::Partial if octets.len() <= LARGEST_HEAD => return Ok(None),
+        _ => return Err(BadResponse::TooLarge),
     };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(BadResponse::Status)?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -198,6 +212,13 @@ mod tests {
         ] {
             assert_eq!(head(octets, false).unwrap().unwrap().keeps_alive, keeps_alive, "{octets:?}");
         }
+    }
+
+    #[test]
+    fn head_that_is_too_large_is_refused_complete_or_not() {
+        let large = format!("HTTP/1.1 200 OK\r\nA: {}", "b".repeat(LARGEST_HEAD));
+        assert_eq!(head(&large, false), Err(BadResponse::TooLarge));
+        assert_eq!(head(&format!("{large}\r\n\r\n"), false), Err(BadResponse::TooLarge));
     }
 
     #[test]

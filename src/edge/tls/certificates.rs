@@ -7,7 +7,7 @@
 use super::certificate::{Certificate, CertificateError, Contents, Weakness};
 use super::{TlsError, TlsListener};
 use crate::settings::{CertificateFiles, ListenSettings};
-use crate::telemetry::Metrics;
+use crate::telemetry::{CertificateStatus, Metrics, RefusedRenewal};
 use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -15,6 +15,9 @@ use rustls::sign::CertifiedKey;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Seconds.
+const DAY: i64 = 86_400;
 
 /// The certificates of all listeners.
 #[derive(Default)]
@@ -34,7 +37,8 @@ struct Kept {
     certificate: Certificate,
     /// What the files were when they were last looked at; `None` where they could not be read.
     looked_at: Option<[u8; 32]>,
-    is_refused: bool,
+    renewed: Option<Timestamp>,
+    refused: Option<RefusedRenewal>,
 }
 
 /// The certificates by the names in them.
@@ -82,7 +86,7 @@ impl Certificates {
             if changed && let Some(by_name) = ByName::new(&kept) {
                 set.by_name.store(Arc::new(by_name));
             }
-            refused += kept.iter().filter(|kept| kept.is_refused).count();
+            refused += kept.iter().filter(|kept| kept.refused.is_some()).count();
             not_after.extend(kept.iter().map(|kept| (kept.name().to_owned(), kept.certificate.not_after.0)));
         }
         metrics.set_certificates(&not_after, refused);
@@ -96,6 +100,32 @@ impl Certificates {
             problems.extend(kept.iter().flat_map(|kept| kept.problems(now)));
         }
         problems
+    }
+
+    /// The hosts of the settings that no certificate is for, if there are certificates.
+    pub fn uncovered<'a>(&self, hosts: impl IntoIterator<Item = &'a String>) -> Vec<CertificateProblem> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let is_covered = |host: &str| self.sets.iter().any(|set| set.by_name.load().has(host));
+        let uncovered = hosts.into_iter().filter(|host| !is_covered(host)).map(|host| CertificateProblem {
+            is_error: false,
+            text: format!(
+                "no certificate is for {host}, which `origins` names: clients refuse https://{host}. Add a certificate with \
+                 this name to `certificates`"
+            ),
+        });
+        uncovered.collect()
+    }
+
+    /// Each certificate in use, for an operator.
+    pub fn status(&self, now: Timestamp) -> Vec<CertificateStatus> {
+        let mut status = Vec::new();
+        for set in &self.sets {
+            let kept = set.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            status.extend(kept.iter().map(|kept| kept.status(now)));
+        }
+        status
     }
 
     /// Whether there is any.
@@ -130,7 +160,8 @@ impl Kept {
     fn open(files: &CertificateFiles) -> Result<Kept, CertificateError> {
         let contents = Contents::read(files)?;
         let certificate = Certificate::new(files, &contents)?;
-        Ok(Kept { files: files.clone(), certificate, looked_at: Some(contents.digest()), is_refused: false })
+        let looked_at = Some(contents.digest());
+        Ok(Kept { files: files.clone(), certificate, looked_at, renewed: None, refused: None })
     }
 
     fn name(&self) -> &str {
@@ -154,16 +185,43 @@ impl Kept {
         });
         match renewed {
             Ok(renewed) => {
+                let lost = self.certificate.names.iter().filter(|name| !renewed.names.contains(name));
+                let lost: Vec<&String> = lost.collect();
+                if !lost.is_empty() {
+                    tracing::warn!(names = ?lost, "a renewed certificate lacks these names of the former one");
+                }
                 tracing::info!(names = ?renewed.names, "took a renewed certificate, valid until {}", until(&renewed));
-                (self.certificate, self.is_refused) = (renewed, false);
+                (self.certificate, self.renewed, self.refused) = (renewed, Some(now), None);
                 true
             }
             Err(error) => {
                 let kept = until(&self.certificate);
                 tracing::warn!("{error}; the former certificate stays in use, valid until {kept}");
-                self.is_refused = true;
+                self.refused = Some(RefusedRenewal { at: now, reason: error.to_string() });
                 false
             }
+        }
+    }
+
+    fn status(&self, now: Timestamp) -> CertificateStatus {
+        let mut problems: Vec<String> = self.problems(now).into_iter().map(|problem| problem.text).collect();
+        problems.extend(self.refused.as_ref().map(|refused| {
+            format!(
+                "{}; the former certificate stays in use, valid until {}. Mend the files before the next start: crawlgate \
+                 takes them by itself, and does not start without them",
+                refused.reason,
+                self.certificate.not_after.to_http_date()
+            )
+        }));
+        CertificateStatus {
+            names: self.certificate.names.clone(),
+            // An operator may be in another directory.
+            file: std::path::absolute(&self.files.certificate).unwrap_or_else(|_| self.files.certificate.clone()),
+            not_after: self.certificate.not_after,
+            days_left: self.certificate.not_after.0.saturating_sub(now.0).div_euclid(DAY),
+            renewed: self.renewed,
+            refused: self.refused.clone(),
+            problems,
         }
     }
 
@@ -207,6 +265,14 @@ impl ByName {
             }
         }
         Some(by_name)
+    }
+
+    /// Whether a certificate has this host of the settings, which may be a wildcard itself.
+    fn has(&self, host: &str) -> bool {
+        match host.split_once('.') {
+            Some(("*", rest)) => self.wildcards.contains_key(rest),
+            parts => self.exact.contains_key(host) || parts.is_some_and(|(_, rest)| self.wildcards.contains_key(rest)),
+        }
     }
 
     /// The certificate for a client that asks for this name.

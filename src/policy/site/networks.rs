@@ -14,10 +14,12 @@ impl Networks {
         Networks(listed)
     }
 
+    /// Whether no policy lists any.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The networks of each crawler that has some.
     pub fn each(&self) -> impl Iterator<Item = (Claim, &[IpNet])> {
         self.0.iter().map(|(claim, networks)| (*claim, networks.as_slice()))
     }

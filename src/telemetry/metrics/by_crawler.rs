@@ -63,6 +63,16 @@ impl Metrics {
         });
     }
 
+    /// By crawler, how many of its requests were verified, unverified, impostors', or of a suspended finding.
+    pub fn identities(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
+        let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+        self.identity.each(|labels, requests| {
+            let [crawler, outcome] = labels else { return };
+            *counts.entry(crawler.to_string()).or_default().entry(outcome.to_string()).or_default() += requests;
+        });
+        counts
+    }
+
     /// The counts of each crawler on each site, in the order of their names. Browsers are left out.
     pub fn by_crawler(&self) -> Vec<CrawlerCounts> {
         let mut counts: BTreeMap<(String, String), CrawlerCounts> = BTreeMap::new();

@@ -1,12 +1,14 @@
 //! Spellings of a path: whatever a real server resolves to a disallowed file, no crawler gets by another spelling.
 
 use crate::support::nginx::Nginx;
+use crate::support::program::caddy;
 use crate::support::{Connection, Setup};
+use std::net::SocketAddr;
 
 const SECRET: &str = "the secret page";
 
 /// Other ways to write `/private.txt`, and some that are none.
-const SPELLINGS: [&str; 40] = [
+const SPELLINGS: [&str; 49] = [
     "/private.txt",
     "//private.txt",
     "///private.txt",
@@ -47,6 +49,16 @@ const SPELLINGS: [&str; 40] = [
     "/%u0070rivate.txt",
     "/%2570rivate.txt",
     "http://shop.example/x/..//private.txt",
+    "/x/%2E%2e/private.txt",
+    "/%2e%2E/private.txt",
+    "/%2e%2e%2fprivate.txt",
+    "/x%2F%2e%2E%2Fprivate.txt",
+    "/%e0%80%afprivate.txt",
+    "/%f0%80%80%afprivate.txt",
+    // By way of the file that is free for every crawler.
+    "/robots.txt/../private.txt",
+    "/robots.txt%2f..%2fprivate.txt",
+    "/robots.txt?/../private.txt",
 ];
 
 /// The answer to a GET of this target.
@@ -59,15 +71,13 @@ fn get(address: std::net::SocketAddr, target: &str) -> (u16, String) {
     (response.status, String::from_utf8_lossy(&response.body).into_owned())
 }
 
-#[test]
-fn no_spelling_of_a_path_carries_a_crawler_past_a_rule() {
-    let nginx = Nginx::start(None);
-    nginx.write("private.txt", SECRET);
+/// Sends each spelling to a server directly and through crawlgate; returns how many the server resolves to the file.
+fn resolved(server: SocketAddr) -> usize {
     let policy = "robots: { origin: replace, groups: { agents: GPTBot, disallow: /private.txt } }\nenforcement: { mode: enforce }\n";
-    let gate = Setup::before(nginx.address).policy("site", policy).start();
+    let gate = Setup::before(server).policy("site", policy).start();
     let mut resolved = 0;
     for spelling in SPELLINGS {
-        let (_, direct) = get(nginx.address, spelling);
+        let (_, direct) = get(server, spelling);
         let (status, through) = get(gate.address, spelling);
         assert!(!through.contains(SECRET), "{spelling}");
         if direct.contains(SECRET) {
@@ -75,5 +85,35 @@ fn no_spelling_of_a_path_carries_a_crawler_past_a_rule() {
             assert!([400, 403].contains(&status), "{spelling}: {status}");
         }
     }
-    assert!(resolved > 15, "nginx resolves {resolved} of the spellings");
+    resolved
+}
+
+#[test]
+fn no_spelling_of_a_path_carries_a_crawler_past_a_rule_to_nginx() {
+    let nginx = Nginx::start(None);
+    nginx.write("private.txt", SECRET);
+    nginx.write("robots.txt", "");
+    let count = resolved(nginx.address);
+    assert!(count > 20, "nginx resolves {count} of the spellings");
+}
+
+#[test]
+fn no_spelling_of_a_path_carries_a_crawler_past_a_rule_to_caddy() {
+    let caddy = caddy(&[("private.txt", SECRET), ("robots.txt", ""), ("x/y/page.html", "")]);
+    let count = resolved(caddy.address);
+    assert!(count > 15, "Caddy resolves {count} of the spellings");
+}
+
+#[test]
+fn spellings_of_robots_txt_get_the_same_file_as_robots_txt() {
+    let nginx = Nginx::start(None);
+    nginx.write("robots.txt", "the file of the origin");
+    let gate = Setup::before(nginx.address)
+        .policy("site", "robots: { origin: replace, groups: { agents: \"*\", disallow: / } }\nenvironment: staging\n")
+        .start();
+    let file = gate.get("shop.example", "/robots.txt", "");
+    for spelling in ["//robots.txt", "/./robots.txt", "/x/../robots.txt", "/%72obots.txt", "/x%2f..%2Frobots%2etxt"] {
+        assert!(get(nginx.address, spelling).1.contains("of the origin"), "{spelling}");
+        assert_eq!(get(gate.address, spelling), (200, file.text().to_owned()), "{spelling}");
+    }
 }

@@ -1,79 +1,9 @@
-//! TLS: two sites with two certificates, renewal, redirects, versions.
+//! TLS: two sites on one listener, versions, redirects, challenges.
 
-use crate::support::{Authority, BROWSER, Gate, Origin, Response, Setup, TlsConnection, eventually};
+use super::https::{BOTH, before, get, https, listeners};
+use crate::support::{Authority, BROWSER, Origin, Setup, TlsConnection, eventually, read};
 use rustls::version::{TLS12, TLS13};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-const BOTH: [&rustls::SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
-
-/// Listeners for https with these certificates, and for http that leads there.
-fn listeners(directory: &Path, names: &[&str], more: &str) -> String {
-    let file = |name: &str, kind: &str| directory.join(format!("{name}.{kind}")).display().to_string();
-    let certificates: Vec<String> =
-        names.iter().map(|name| format!("{{ cert: {}, key: {} }}", file(name, "pem"), file(name, "key"))).collect();
-    format!(
-        "[{{ address: 127.0.0.1:0, tls: {{ certificates: [{}]{more} }} }}, {{ address: 127.0.0.1:0, redirect: https }}]",
-        certificates.join(", ")
-    )
-}
-
-struct Https {
-    authority: Authority,
-    directory: tempfile::TempDir,
-    gate: Gate,
-    origin: Origin,
-}
-
-fn https(more: &str) -> Https {
-    let (authority, directory, origin) = (Authority::new(), tempfile::tempdir().expect("a directory"), Origin::plain());
-    authority.certify(directory.path(), "shop", &["shop.example", "*.shop.example"], 2100);
-    authority.certify(directory.path(), "blog", &["blog.example"], 2100);
-    let gate = Setup::before(origin.address)
-        .policy("site", "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: / }] }\nenforcement: { mode: enforce }\n")
-        .listeners(&listeners(directory.path(), &["shop", "blog"], more))
-        .start();
-    Https { authority, directory, gate, origin }
-}
-
-impl Https {
-    fn open(&self, host: &str) -> std::io::Result<TlsConnection> {
-        TlsConnection::open(self.gate.address, host, &self.authority.client(&["http/1.1"], &BOTH))
-    }
-
-    fn certificate(&self, host: &str) -> Vec<u8> {
-        self.open(host).expect("a connection").certificate()
-    }
-
-    /// A request on the listener for http.
-    fn http(&self, method: &str, host: &str, target: &str, fields: &str) -> Response {
-        let mut connection = crate::support::Connection::open(self.gate.listening[1]);
-        connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n"));
-        connection.response(method)
-    }
-
-    fn curl(&self, arguments: &[&str], url: &str) -> String {
-        let authority = self.directory.path().join("authority.pem");
-        fs::write(&authority, self.authority.pem()).expect("written");
-        let port = self.gate.address.port();
-        let output = Command::new("curl")
-            .args(["-s", "--max-time", "30", "--cacert"])
-            .arg(&authority)
-            .args(["--connect-to", &format!("::127.0.0.1:{port}")])
-            .args(arguments)
-            .arg(url)
-            .output()
-            .expect("curl");
-        assert!(output.status.success(), "curl {arguments:?} {url}: {output:?}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-}
-
-fn get(connection: &mut TlsConnection, host: &str, target: &str, agent: &str) -> String {
-    connection.send(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\n\r\n"));
-    connection.response()
-}
 
 #[test]
 fn two_sites_have_their_own_certificates_on_one_listener() {
@@ -133,74 +63,6 @@ fn curl_gets_pages_over_both_versions_of_http_and_of_tls() {
             https.curl(&[&arguments[..], &["-A", "GPTBot", "-o", "/dev/null"]].concat(), "https://www.shop.example/");
         assert_eq!(refused, format!(" {version} 403"));
     }
-}
-
-#[test]
-fn renewed_certificate_is_taken_without_losing_a_connection_and_a_bad_one_is_refused() {
-    let https = https("");
-    let shop = || https.certificate("shop.example");
-    let (before, blog) = (shop(), https.certificate("blog.example"));
-    let mut kept = https.open("shop.example").expect("a connection");
-    assert!(get(&mut kept, "shop.example", "/1", BROWSER).starts_with("HTTP/1.1 200"));
-
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2090);
-    https.gate.signal("HUP");
-    eventually("the renewed certificate", || (shop() != before).then_some(()));
-    https.gate.log.wait_for("took a renewed certificate");
-    assert!(https.certificate("blog.example") == blog, "the other one stays");
-    assert!(get(&mut kept, "shop.example", "/2", BROWSER).starts_with("HTTP/1.1 200"), "a connection goes on");
-
-    let renewed = shop();
-    let path = |name: &str| -> PathBuf { https.directory.path().join(name) };
-    for (name, what) in [("blog.key", "another key"), ("blog.pem", "no key")] {
-        fs::copy(path(name), path("shop.key")).expect("copied");
-        https.gate.signal("HUP");
-        https.gate.wait_for_metric("crawlgate_certificates_refused", 1.0);
-        assert!(shop() == renewed, "{what}");
-    }
-    https.gate.log.wait_for("the former certificate stays in use");
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2001);
-    https.gate.signal("HUP");
-    https.gate.log.wait_for("expired on");
-    assert!(shop() == renewed);
-    https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2095);
-    https.gate.signal("HUP");
-    https.gate.wait_for_metric("crawlgate_certificates_refused", 0.0);
-    eventually("the renewed certificate", || (shop() != renewed).then_some(()));
-}
-
-#[test]
-fn certificates_that_cannot_be_used_stop_the_start_and_the_check() {
-    let (authority, directory, origin) = (Authority::new(), tempfile::tempdir().expect("a directory"), Origin::plain());
-    authority.certify(directory.path(), "one", &["a.example"], 2100);
-    authority.certify(directory.path(), "other", &["a.example"], 2100);
-    fs::copy(directory.path().join("other.key"), directory.path().join("one.key")).expect("copied");
-    let setup = Setup::before(origin.address).listeners(&listeners(directory.path(), &["one"], ""));
-    let (said, status) = setup.fail();
-    assert_eq!(status.code(), Some(3), "{said}");
-    assert!(said.contains("does not belong to the certificate"), "{said}");
-    let check = || {
-        let settings = directory.path().join("crawlgate.yaml");
-        let text = format!("listen: {}\norigins: http://127.0.0.1:1\n", listeners(directory.path(), &["one"], ""));
-        fs::write(&settings, text).expect("written");
-        fs::write(directory.path().join("site.yaml"), "robots: { origin: replace }\n").expect("written");
-        let output = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
-            .arg("check")
-            .arg(directory.path().join("site.yaml"))
-            .arg("--config")
-            .arg(&settings)
-            .output()
-            .expect("crawlgate");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let (code, said) = check();
-    assert!(code == Some(1) && said.contains("does not belong to the certificate"), "{said}");
-    authority.certify(directory.path(), "one", &["a.example"], 2001);
-    let (code, said) = check();
-    assert!(code == Some(1) && said.contains("expired on"), "{said}");
-    authority.certify(directory.path(), "one", &["a.example"], 2100);
-    let (code, said) = check();
-    assert!(code == Some(0) && !said.contains("certificate"), "{said}");
 }
 
 #[test]
@@ -274,4 +136,30 @@ fn handshake_that_stalls_or_is_none_is_ended() {
     assert!(get(&mut connection, "shop.example", "/", BROWSER).starts_with("HTTP/1.1 200"));
     gate.signal("TERM");
     assert!(connection.is_closed(), "a stop says goodbye");
+}
+
+#[test]
+fn failure_pages_have_hsts_and_the_log_says_which_tls_was_used() {
+    let settings = "logs: { access: access.log }";
+    let https = before(Origin::nowhere(), ", hsts: 180d", settings, Origin::plain());
+    for (version, written) in [("--http1.1", "1.1"), ("--http2", "2")] {
+        for tls in ["1.2", "1.3"] {
+            let target = format!("https://shop.example/{written}/{tls}");
+            let flags = ["-i", version, &format!("--tlsv{tls}"), "--tls-max", tls];
+            let failed = https.curl(&flags, &target).to_ascii_lowercase();
+            assert!(failed.contains(" 502"), "{failed}");
+            assert!(failed.contains("strict-transport-security: max-age=15552000\r\n"), "{failed}");
+            let line =
+                format!("\"target\":\"/{written}/{tls}\",\"http\":\"{written}\",\"tls\":\"{tls}\",\"status\":502");
+            eventually(&line, || read(&https.gate.path("access.log")).contains(&line).then_some(()));
+        }
+    }
+    // A request that is refused before it is judged, by the edge and by the gateway.
+    for version in ["--http1.1", "--http2"] {
+        let refused = https.curl(&["-i", version, "-X", "TRACE"], "https://shop.example/").to_ascii_lowercase();
+        assert!(refused.contains("strict-transport-security"), "{refused}");
+    }
+    https.http("GET", "shop.example", "/clear", "");
+    let line = "\"target\":\"/clear\",\"http\":\"1.1\",\"tls\":null";
+    eventually(line, || read(&https.gate.path("access.log")).contains(line).then_some(()));
 }

@@ -64,7 +64,11 @@ pub struct TlsConnection {
 impl TlsConnection {
     /// Connects and shakes hands; an error is what the client finds wrong.
     pub fn open(address: SocketAddr, host: &str, config: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
+        TlsConnection::over(TcpStream::connect_timeout(&address, PATIENCE)?, host, config)
+    }
+
+    /// Shakes hands on a connection that is there.
+    pub fn over(socket: TcpStream, host: &str, config: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
         socket.set_read_timeout(Some(PATIENCE))?;
         let name = ServerName::try_from(host.to_owned()).expect("a name");
         let connection = ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;

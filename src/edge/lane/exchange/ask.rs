@@ -11,8 +11,6 @@ use crate::origin::{Choice, NoPeer, Route, failure_reason};
 use http::header;
 use pingora_core::{Error, ErrorSource, ErrorType, Result};
 
-/// Octets of a response's head.
-const LARGEST_HEAD: usize = 64 * 1024;
 /// Informational responses before the final one.
 const MOST_INFORMATIONAL: u8 = 16;
 
@@ -99,9 +97,6 @@ impl Exchange<'_> {
                 self.send().await?;
             }
             let input = &mut self.request.buffers.input;
-            if input.len() - self.read > LARGEST_HEAD {
-                return Err(of_origin(ErrorType::InvalidHTTPHeader, "the head of the response is too large"));
-            }
             if wire::read(&mut origin.stream, input, self.client, timeouts.read).await? == 0 {
                 return Err(of_origin(ErrorType::ConnectionClosed, "the origin closed before the head of a response"));
             }

@@ -1,0 +1,305 @@
+//! Generated requests and the answers that an origin gives to them: good ones, odd ones and broken ones. A [`Case`] follows
+//! from its number alone.
+
+/// A request, and what the origin answers.
+pub struct Case {
+    pub request: Vec<u8>,
+    pub is_head: bool,
+    pub answer: Answer,
+}
+
+/// What an origin answers.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Octets that are sent one after the other.
+    pub pieces: Vec<Vec<u8>>,
+    /// Whether the origin closes the connection afterwards.
+    pub closes: bool,
+    /// Why the lane may refuse the answer where Pingora passes it on (docs/lane.md).
+    pub stricter: Option<&'static str>,
+}
+
+/// Numbers that follow from the first one (splitmix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn is_one_in(&mut self, bound: usize) -> bool {
+        self.below(bound) == 0
+    }
+
+    fn of<'t, T: ?Sized>(&mut self, choices: &[&'t T]) -> &'t T {
+        choices[self.below(choices.len())]
+    }
+}
+
+const SUFFIXES: &[&[u8]] =
+    &[b"", b"", b"?q=1", b"/report.pdf", b"//x/../y", b"/%2e%2e/%", b"/\xc3\xa9", b"/a;b=c?d=/e?f", b"/private/x"];
+const AGENTS: &[&str] = &[
+    "Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0",
+    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)",
+    "curl/8.5.0",
+];
+const REQUEST_FIELDS: &[&[u8]] = &[
+    b"Accept: text/html",
+    b"Accept: application/json",
+    b"Cookie: a=1",
+    b"Cookie: b=2; c=3",
+    b"If-None-Match: \"x\"",
+    b"If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT",
+    b"Range: bytes=0-1",
+    b"Connection: close",
+    b"Connection: keep-alive",
+    b"Connection: Keep-Alive, close",
+    b"Connection: X-Drop",
+    b"X-Drop: 1",
+    b"Keep-Alive: timeout=5",
+    b"Proxy-Connection: keep-alive",
+    b"Proxy-Authorization: Basic eDp5",
+    b"Proxy-Authenticate: Basic",
+    b"X-Forwarded-For: 198.51.100.1",
+    b"x-forwarded-for: 198.51.100.2, 203.0.113.4",
+    b"Forwarded: for=198.51.100.1",
+    b"X-Real-IP: 198.51.100.1",
+    b"X-Forwarded-Proto: https",
+    b"X-Forwarded-Host: other.example",
+    b"TE: trailers",
+    b"Trailer: X-Check",
+    b"Upgrade: websocket",
+    b"Content-Length: 0",
+    b"HTTP2-Settings: AAMAAABkAAQAAP__",
+    b"X-Odd: \xe9\xff",
+    b"X-Empty:",
+    b"X-Space:   a  b \t",
+    b"x-lower: y",
+    b"X-lOwEr: z",
+    b"Referer: http://a.example/",
+];
+const STATUS_LINES: &[&[u8]] = &[
+    b"200 OK",
+    b"200 OK",
+    b"200 OK",
+    b"200 ",
+    b"200",
+    b"200 All is fine",
+    b"204 No Content",
+    b"206 Partial Content",
+    b"301 Moved Permanently",
+    b"304 Not Modified",
+    b"404 Not Found",
+    b"500 Internal Server Error",
+    b"599 Odd",
+    b"999 Request denied",
+    b"101 Switching Protocols",
+];
+const ANSWER_FIELDS: &[&[u8]] = &[
+    b"Content-Type: text/html; charset=utf-8",
+    b"content-type: application/pdf",
+    b"X-Robots-Tag: nofollow",
+    b"X-Robots-Tag: googlebot: noarchive",
+    b"Date: Thu, 01 Jan 1970 00:00:00 GMT",
+    b"Server: origin/1",
+    b"Connection: close",
+    b"Connection: keep-alive",
+    b"Keep-Alive: timeout=5",
+    b"Set-Cookie: a=1",
+    b"Set-Cookie: b=2",
+    b"ETag: \"x\"",
+    b"Link: </a.css>; rel=preload",
+    b"Strict-Transport-Security: max-age=1",
+    b"WwW-aUtHeNtIcAtE: Basic",
+    b"Trailer: X-Check",
+    b"Content-Signal: search=yes",
+    b"Cache-Control: no-store",
+    b"X-Odd: \xe9\xff",
+    b"X-Empty:",
+    b"X-Space:   a  b \t",
+];
+const AHEAD: &[&[u8]] = &[
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n",
+    b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\nLink: </b.css>\r\nX-A: \xff\r\n\r\n",
+];
+
+impl Case {
+    /// The case with this number.
+    pub fn new(number: u64) -> Case {
+        let mut numbers = Numbers(number);
+        let is_head = numbers.is_one_in(6);
+        let mut request = if is_head { b"HEAD /c/".to_vec() } else { b"GET /c/".to_vec() };
+        request.extend(number.to_string().bytes());
+        request.extend(numbers.of(SUFFIXES));
+        request.extend(b" HTTP/1.1\r\n");
+        let mut fields = vec![b"Host: a.example".to_vec()];
+        fields.push([b"User-Agent: ", numbers.of(AGENTS).as_bytes()].concat());
+        for _ in 0..numbers.below(7) {
+            let field = numbers.of(REQUEST_FIELDS).to_vec();
+            let at = numbers.below(fields.len() + 1);
+            // A second length is refused before it is forwarded; a switch of protocols has its own tests.
+            if !field.starts_with(b"Content-Length") || !fields.contains(&field) {
+                fields.insert(at, field);
+            }
+        }
+        for field in fields {
+            request.extend(field);
+            request.extend(b"\r\n");
+        }
+        request.extend(b"\r\n");
+        Case { request, is_head, answer: answer(&mut numbers, is_head) }
+    }
+}
+
+fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
+    match numbers.below(40) {
+        0 => return Answer { closes: true, ..Answer::default() },
+        1 => return broken_head(numbers),
+        2 => return odd_head(numbers),
+        _ => {}
+    }
+    let mut octets = Vec::new();
+    for _ in 0..[0, 0, 0, 0, 0, 0, 0, 1, 1, 2][numbers.below(10)] {
+        octets.extend(numbers.of(AHEAD));
+    }
+    let is_old = numbers.is_one_in(8);
+    octets.extend(if is_old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    let status = numbers.of(STATUS_LINES);
+    octets.extend(status);
+    octets.extend(b"\r\n");
+    for _ in 0..numbers.below(6) {
+        octets.extend(numbers.of(ANSWER_FIELDS));
+        octets.extend(b"\r\n");
+    }
+    let has_body = !is_head && !status.starts_with(b"204") && !status.starts_with(b"304");
+    let (framed, mut needs_close, mut stricter) = body(numbers, has_body);
+    if is_old && framed.to_ascii_lowercase().windows(18).any(|octets| octets == b"transfer-encoding:") {
+        stricter = stricter.or(Some("a coding in HTTP/1.0"));
+    }
+    if status.starts_with(b"101") {
+        stricter = Some("a switch of protocols that nobody asked for");
+        needs_close = true;
+    }
+    octets.extend(framed);
+    Answer { pieces: split(numbers, octets), closes: needs_close || numbers.is_one_in(5), stricter }
+}
+
+/// The fields that frame a body, the end of the head, and the body; whether the connection has to end; and whether the lane
+/// refuses it.
+fn body(numbers: &mut Numbers, has_body: bool) -> (Vec<u8>, bool, Option<&'static str>) {
+    let size = [0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000][numbers.below(8)];
+    let body: Vec<u8> = (0..size).map(|place: usize| b'a' + (place % 23) as u8).collect();
+    let length = body.len();
+    let (fields, body, needs_close, stricter) = match numbers.below(24) {
+        0 => (format!("content-length: {}", length + 3), body, true, None),
+        1 => (format!("Content-Length: {length}"), [body, b"surplus".to_vec()].concat(), true, None),
+        2..=4 => (String::from("X-Until: close"), body, true, None),
+        5..=9 => ("Transfer-Encoding: chunked".into(), chunked(numbers, &body, true), false, None),
+        10 => ("transfer-encoding: Chunked".into(), chunked(numbers, &body, false), true, None),
+        11 => (
+            "Transfer-Encoding: chunked".into(),
+            [chunked(numbers, &body, true), b"HTTP".to_vec()].concat(),
+            true,
+            None,
+        ),
+        12 => {
+            let fields = format!("Transfer-Encoding: chunked\r\nContent-Length: {length}");
+            (fields, chunked(numbers, &body, true), false, Some("length and coding"))
+        }
+        13 => {
+            let coding = numbers.of(&["gzip, chunked", "identity", "chunked, chunked", "x", ""]);
+            let fields = format!("Transfer-Encoding: {coding}");
+            (fields, chunked(numbers, &body, true), true, Some("another coding"))
+        }
+        14 => {
+            let fields = format!("Content-Length: {length}\r\nContent-Length: {length}");
+            (fields, body, false, Some("two lengths"))
+        }
+        15 => (format!("Content-Length: {length}, {length}"), body, false, Some("two lengths")),
+        16 => {
+            let written = numbers.of(&["+5", "-5", "five", "5 5", "", "0x5", "99999999999999999999999"]);
+            (format!("Content-Length: {written}"), body, true, None)
+        }
+        17 => (format!("Content-Length: {length}\r\nContent-Length: {}", length + 1), body, true, None),
+        _ => (format!("Content-Length: {length}"), body, false, None),
+    };
+    let body = if has_body { body } else { Vec::new() };
+    ([fields.as_bytes(), b"\r\n\r\n", &body].concat(), needs_close, stricter)
+}
+
+fn chunked(numbers: &mut Numbers, body: &[u8], is_whole: bool) -> Vec<u8> {
+    let mut octets = Vec::new();
+    let mut rest = body;
+    while !rest.is_empty() {
+        let count = (1 + numbers.below(rest.len().min(9_000))).min(rest.len());
+        let (chunk, after) = rest.split_at(count);
+        let extension = numbers.of(&["", "", "", ";a=b", "  ", " ;x"]);
+        let size = if numbers.is_one_in(2) { format!("{count:x}") } else { format!("00{count:X}") };
+        octets.extend(format!("{size}{extension}\r\n").bytes());
+        octets.extend(chunk);
+        octets.extend(b"\r\n");
+        rest = after;
+    }
+    let end: &[&[u8]] = match is_whole {
+        true => &[b"0\r\n\r\n", b"0\r\n\r\n", b"0\r\nX-Check: 1\r\n\r\n", b"000;a\r\n\r\n"],
+        false => &[b"", b"0\r\n", b"5\r\nab", b"x\r\n", b"3\r\nabcd\r\n0\r\n\r\n", b"-1\r\n"],
+    };
+    octets.extend(numbers.of(end));
+    octets
+}
+
+fn broken_head(numbers: &mut Numbers) -> Answer {
+    let octets = numbers.of::<[u8]>(&[
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 099 Low\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 2000 High\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/2 200\r\nContent-Length: 0\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-Nul: a\0b\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n: no name\r\nContent-Length: 0\r\n\r\n",
+        b"\r\n",
+        b"{}",
+    ]);
+    Answer { pieces: split(numbers, octets.to_vec()), closes: true, stricter: None }
+}
+
+fn odd_head(numbers: &mut Numbers) -> Answer {
+    let answers: [(&[u8], Option<&str>); 5] = [
+        (b"HTTP/1.1 200 OK\r\nX-Fold: a\r\n b\r\nContent-Length: 2\r\n\r\nok", Some("a folded line")),
+        (b"HTTP/1.1 200 OK\r\nX-Space : a\r\nContent-Length: 2\r\n\r\nok", Some("a space before a colon")),
+        (b"HTTP/1.1 200 OK\nX-Bare: a\nContent-Length: 2\n\nok", None),
+        (b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", None),
+        (b"HTTP/1.1 200 OK\r\nX-Tab:\ta\tb\r\nContent-Length: 02\r\n\r\nok", None),
+    ];
+    let (octets, stricter) = answers[numbers.below(answers.len())];
+    Answer { pieces: split(numbers, octets.to_vec()), closes: numbers.is_one_in(2), stricter }
+}
+
+fn split(numbers: &mut Numbers, octets: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut cuts: Vec<usize> = match numbers.below(4) {
+        0 => (0..1 + numbers.below(3)).map(|_| numbers.below(octets.len() + 1)).collect(),
+        _ => Vec::new(),
+    };
+    cuts.push(octets.len());
+    cuts.sort_unstable();
+    let mut pieces = Vec::new();
+    let mut begin = 0;
+    for cut in cuts {
+        if begin < cut {
+            pieces.push(octets[begin..cut].to_vec());
+        }
+        begin = cut;
+    }
+    pieces
+}

@@ -1,0 +1,311 @@
+//! Sends the cases through two crawlgates, one with the lane and one without, and compares what the origins and the clients
+//! see.
+
+use super::cases::Case;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a response may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The policy of the host that the requests are for.
+pub const POLICY: &str = "\
+hosts: a.example
+enforcement: { mode: enforce }
+robots:
+  origin: replace
+  groups:
+    - { agents: '*', allow: / }
+    - { agents: GPTBot, disallow: '/*private' }
+indexing:
+  - { paths: '/*.pdf', tag: noindex }
+  - { types: application/pdf, tag: noarchive }
+  - { status: 404, tags: { '*': nosnippet, googlebot: noindex } }
+";
+
+/// An origin that answers each case as the case says, and remembers the heads that it got.
+pub struct Origin {
+    pub address: SocketAddr,
+    heads: Arc<Mutex<HashMap<u64, Vec<u8>>>>,
+}
+
+impl Origin {
+    pub fn start() -> Origin {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("its address");
+        let heads = Arc::new(Mutex::new(HashMap::new()));
+        let log = heads.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let log = log.clone();
+                std::thread::spawn(move || serve(stream, &log));
+            }
+        });
+        Origin { address, heads }
+    }
+
+    /// The head that it got in this case: the request line, and the field lines in their alphabetical order.
+    fn take(&self, number: u64) -> Option<Vec<Vec<u8>>> {
+        let head = self.heads.lock().unwrap_or_else(PoisonError::into_inner).remove(&number)?;
+        let mut lines: Vec<Vec<u8>> =
+            head.split(|octet| *octet == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
+        lines.retain(|line| !line.is_empty());
+        lines[1..].sort();
+        Some(lines)
+    }
+}
+
+fn serve(mut stream: TcpStream, log: &Mutex<HashMap<u64, Vec<u8>>>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(reader) = stream.try_clone() else { return };
+    let mut reader = BufReader::new(reader);
+    loop {
+        let mut head = Vec::new();
+        loop {
+            let before = head.len();
+            match reader.read_until(b'\n', &mut head) {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return,
+            }
+            if head.len() - before <= 2 {
+                break;
+            }
+        }
+        let Some(number) = number(&head) else {
+            // crawlgate's own request for robots.txt.
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            return;
+        };
+        log.lock().unwrap_or_else(PoisonError::into_inner).insert(number, head);
+        let answer = Case::new(number).answer;
+        for piece in answer.pieces {
+            if stream.write_all(&piece).is_err() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        if answer.closes {
+            return;
+        }
+    }
+}
+
+fn number(head: &[u8]) -> Option<u64> {
+    let target = head.split(|octet| *octet == b' ').nth(1)?.strip_prefix(b"/c/")?;
+    let digits = target.iter().take_while(|octet| octet.is_ascii_digit()).count();
+    std::str::from_utf8(&target[..digits]).ok()?.parse().ok()
+}
+
+/// What a client sees of a response.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Status lines and field lines, of informational responses too; the fields in alphabetical order, without Date.
+    heads: Vec<Vec<Vec<u8>>>,
+    body: Vec<u8>,
+    /// Whether the body ended as it should.
+    is_whole: bool,
+}
+
+impl Seen {
+    /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered.
+    fn is_broken_off_like(&self, other: &Seen) -> bool {
+        let is_broken_off = !self.is_whole && !other.is_whole;
+        is_broken_off && self.heads.starts_with(&other.heads) && self.body.starts_with(&other.body)
+    }
+
+    fn status(&self) -> &[u8] {
+        self.heads.last().and_then(|head| head.first()).map_or(b"", |line| line.as_slice())
+    }
+}
+
+/// A client of one crawlgate.
+struct Client {
+    address: SocketAddr,
+    connection: Option<BufReader<TcpStream>>,
+}
+
+impl Client {
+    fn ask(&mut self, case: &Case) -> Seen {
+        for is_last in [false, true] {
+            let is_new = self.connection.is_none();
+            let mut connection = self.connection.take().unwrap_or_else(|| connect(self.address));
+            let sent = connection.get_mut().write_all(&case.request);
+            let mut seen = Seen::default();
+            let goes_on = sent.is_ok() && read(&mut connection, case.is_head, &mut seen).is_some();
+            // A connection that was kept may be closed at any time between two requests.
+            if seen.heads.is_empty() && !is_new && !is_last {
+                continue;
+            }
+            if goes_on {
+                self.connection = Some(connection);
+            }
+            return seen;
+        }
+        Seen::default()
+    }
+}
+
+fn connect(address: SocketAddr) -> BufReader<TcpStream> {
+    let stream = TcpStream::connect(address).expect("crawlgate listens");
+    stream.set_nodelay(true).expect("a socket");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    BufReader::new(stream)
+}
+
+/// Reads a response. `Some` if the connection goes on.
+fn read(connection: &mut BufReader<TcpStream>, is_head: bool, seen: &mut Seen) -> Option<()> {
+    let fields = loop {
+        let fields = head(connection)?;
+        let status = fields[0].get(9..12)?.to_vec();
+        let mut sorted: Vec<Vec<u8>> = fields.iter().filter(|line| !line.starts_with(b"Date:")).cloned().collect();
+        sorted[1..].sort();
+        seen.heads.push(sorted);
+        if status.first() != Some(&b'1') {
+            break fields;
+        }
+    };
+    let value = |name: &[u8]| {
+        fields[1..].iter().find_map(|line| {
+            let colon = line.iter().position(|octet| *octet == b':')?;
+            line[..colon].eq_ignore_ascii_case(name).then(|| line[colon + 1..].trim_ascii().to_vec())
+        })
+    };
+    let status = &fields[0][9..12];
+    if is_head || matches!(status, b"204" | b"304") {
+        seen.is_whole = true;
+    } else if value(b"transfer-encoding").is_some() {
+        chunks(connection, seen)?;
+    } else if let Some(length) = value(b"content-length") {
+        let length: u64 = String::from_utf8(length).ok()?.parse().ok()?;
+        connection.by_ref().take(length).read_to_end(&mut seen.body).ok()?;
+        seen.is_whole = seen.body.len() as u64 == length;
+    } else {
+        connection.read_to_end(&mut seen.body).ok()?;
+        seen.is_whole = true;
+        return None;
+    }
+    let closes = value(b"connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));
+    (seen.is_whole && !closes).then_some(())
+}
+
+fn head(connection: &mut BufReader<TcpStream>) -> Option<Vec<Vec<u8>>> {
+    let mut lines = Vec::new();
+    loop {
+        let line = line(connection)?;
+        if line.is_empty() {
+            return (!lines.is_empty()).then_some(lines);
+        }
+        lines.push(line);
+    }
+}
+
+/// A line that ends as it should.
+fn line(connection: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    connection.read_until(b'\n', &mut line).ok()?;
+    Some(line.strip_suffix(b"\r\n")?.to_vec())
+}
+
+fn chunks(connection: &mut BufReader<TcpStream>, seen: &mut Seen) -> Option<()> {
+    loop {
+        let size = usize::from_str_radix(std::str::from_utf8(&line(connection)?).ok()?, 16).ok()?;
+        let before = seen.body.len();
+        connection.by_ref().take(size as u64).read_to_end(&mut seen.body).ok()?;
+        if seen.body.len() - before < size || !line(connection)?.is_empty() {
+            return None;
+        }
+        if size == 0 {
+            seen.is_whole = true;
+            return Some(());
+        }
+    }
+}
+
+/// Two crawlgates and their origins.
+pub struct Pair {
+    /// The addresses: with the lane, without.
+    pub gates: [SocketAddr; 2],
+    pub origins: [Origin; 2],
+}
+
+/// What one worker has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Count {
+    /// Cases that came out alike.
+    pub alike: u64,
+    /// Cases that only Pingora passed on, as documented.
+    pub stricter: u64,
+    /// Cases in which Pingora did not reach the origin, as documented.
+    pub never_asked: u64,
+}
+
+impl Pair {
+    /// Sends the cases through both, until there are no more.
+    ///
+    /// # Errors
+    /// The first difference that is not documented.
+    pub fn compare(&self, cases: impl Iterator<Item = u64>) -> Result<Count, String> {
+        let mut clients = self.gates.map(|address| Client { address, connection: None });
+        let mut count = Count::default();
+        for number in cases {
+            let case = Case::new(number);
+            let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|client| {
+                let began = Instant::now();
+                (client.ask(&case), began.elapsed())
+            });
+            if lane_took.max(pingora_took) >= PATIENCE {
+                let [lane, pingora] = [(lane_took, lane), (pingora_took, pingora)];
+                let took = |(took, seen): (Duration, Seen)| format!("after {took:?}: {seen}");
+                return Err(difference(number, &case, &took(lane), &took(pingora)));
+            }
+            let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
+            if from_pingora.is_none() && pingora.status().starts_with(b"HTTP/1.1 502 ") {
+                // Both of its tries went to kept connections that the origin had closed.
+                count.never_asked += 1;
+                continue;
+            }
+            if from_lane != from_pingora {
+                let [lane, pingora] = [from_lane, from_pingora].map(|lines| all_shown(&lines.unwrap_or_default()));
+                return Err(difference(number, &case, &lane, &pingora));
+            }
+            if lane == pingora || lane.is_broken_off_like(&pingora) || pingora.is_broken_off_like(&lane) {
+                count.alike += 1;
+            } else if case.answer.stricter.is_some() && lane.status().starts_with(b"HTTP/1.1 502 ") && lane.is_whole {
+                count.stricter += 1;
+            } else {
+                return Err(difference(number, &case, &lane.to_string(), &pingora.to_string()));
+            }
+        }
+        Ok(count)
+    }
+}
+
+fn difference(number: u64, case: &Case, lane: &str, pingora: &str) -> String {
+    let pieces: Vec<String> = case.answer.pieces.iter().map(|piece| shown(piece)).collect();
+    format!(
+        "case {number}\nrequest: {}\nanswer: {pieces:?}, closes: {}, stricter: {:?}\nlane: {lane}\npingora: {pingora}",
+        shown(&case.request),
+        case.answer.closes,
+        case.answer.stricter,
+    )
+}
+
+/// The beginning of octets.
+fn shown(octets: &[u8]) -> String {
+    octets[..octets.len().min(600)].escape_ascii().to_string()
+}
+
+fn all_shown(lines: &[Vec<u8>]) -> String {
+    lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join(" | ")
+}
+
+impl std::fmt::Display for Seen {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let heads: Vec<String> = self.heads.iter().map(|head| all_shown(head)).collect();
+        let end = if self.is_whole { "whole" } else { "broken off" };
+        write!(formatter, "{} || {} octets, {end}: {}", heads.join(" || "), self.body.len(), shown(&self.body))
+    }
+}
