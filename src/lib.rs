@@ -13,6 +13,7 @@
 //! | 8 | `main.rs`, [`cli`], [`server`] | one file per command; assembly of the running server |
 //! | 7 | [`edge`] | a connection before it is Pingora's: admission, PROXY protocol, TLS, limits, and answers that need no origin |
 //! | 7 | [`gateway`] | the Pingora proxy, one file per phase: translates between Pingora and the rooms below, decides nothing |
+//! | 7 | [`decisions`] | the decision service: nginx, Caddy, Traefik, Envoy and HAProxy ask whether a request may pass |
 //! | 7 | [`audit`] | access logs in, compliance report out |
 //! | 7 | [`diff`] | two sets of rules compared: verdicts, answers, tags |
 //! | 7 | [`admin`] | metrics endpoint, read API, control socket, dashboard |
@@ -25,6 +26,7 @@
 //! | 4 | [`sites`] | the policy directory made into the snapshot in force: plan, apply, publish; pauses |
 //! | 4 | [`ledger`] | which versions were served to which crawler on which host; crawl rate; marked clients |
 //! | 4 | [`identity`] | proof that a crawler is the one that it claims to be: published networks, reverse DNS, signatures |
+//! | 3 | [`export`] | a policy as native configuration of nginx, HAProxy and Caddy |
 //! | 3 | [`telemetry`] | metrics, access log, event log, tracing |
 //! | 3 | [`state`] | everything that outlasts a restart: facts in one SQLite file, and one thread that writes |
 //! | 2 | [`history`] | what was published on which host, and when; which superseded versions a host has |
@@ -116,10 +118,16 @@ pub mod cli;
 pub mod clock;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
+pub mod decisions;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
 pub mod diff;
 #[cfg(feature = "proxy")]
 #[doc(hidden)]
 pub mod edge;
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod export;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod forwarding;

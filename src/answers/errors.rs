@@ -33,6 +33,8 @@ pub enum Rejection {
     NotEncrypted,
     /// There are more connections than the settings let be.
     Busy,
+    /// The peer may not ask for decisions. Not 403, which its own clients would be told.
+    Untrusted,
 }
 
 /// The longest host that an answer repeats: a name has at most 253 octets.
@@ -63,6 +65,11 @@ static BUSY: LazyLock<Forms> = LazyLock::new(|| {
     let page = Page { retry_after: Some(BUSY_RETRY), ..page };
     Form::ALL.map(|form| page.answer(form).closing())
 });
+static UNTRUSTED: LazyLock<Forms> = LazyLock::new(|| {
+    let message =
+        "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.";
+    rejected(StatusCode::SERVICE_UNAVAILABLE, "untrusted", message)
+});
 static METHOD: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
 static NOT_TO_BE_WRITTEN: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD"));
 static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_REQUEST));
@@ -81,6 +88,7 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
         Rejection::BodyTooLarge => &BODY_TOO_LARGE,
         Rejection::NotEncrypted => &NOT_ENCRYPTED,
         Rejection::Busy => &BUSY,
+        Rejection::Untrusted => &UNTRUSTED,
     };
     choose(forms, asked.headers).in_reply_to(asked.method)
 }

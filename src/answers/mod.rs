@@ -9,9 +9,11 @@ mod errors;
 mod field;
 mod negotiate;
 mod page;
+mod passed;
 mod prepared;
 mod redirect;
 mod refusal;
+mod respond;
 mod ruling;
 mod served_file;
 mod tags;
@@ -20,8 +22,10 @@ pub use answer::Answer;
 pub use challenge::challenge;
 pub use errors::{Rejection, failure, no_origin, rejection};
 pub use field::Field;
+pub use passed::{misasked, not_here, passed, referred};
 pub use prepared::Answers;
 pub use redirect::redirect;
+pub use respond::{Received, Respond, Responded};
 pub use ruling::{Asked, Ruling};
 
 #[cfg(test)]

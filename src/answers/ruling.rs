@@ -5,7 +5,7 @@ use crate::judge::Judged;
 use crate::policy::{SiteEntry, Snapshot};
 use crate::time::Timestamp;
 use crate::verdict::Decision;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, header};
 use std::sync::Arc;
 
 /// A decision about a request to a site.
@@ -44,6 +44,15 @@ impl<'a> Ruling<'a> {
 pub struct Asked<'a> {
     /// Its method.
     pub method: &'a Method,
-    /// Its fields: `Accept` and the conditions.
+    /// Its fields: those that [`Asked::reads`] are enough.
     pub headers: &'a HeaderMap,
+}
+
+impl Asked<'_> {
+    /// Whether an answer may depend on a field.
+    pub fn reads(name: &str) -> bool {
+        [header::ACCEPT, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE]
+            .iter()
+            .any(|read| read.as_str().eq_ignore_ascii_case(name))
+    }
 }

@@ -195,7 +195,7 @@ fn ask_lists(
                 None if known.table.covers_kind_of(address) => format!("{} networks, outside", update.networks),
                 None => format!("{} networks, none of this kind of address", update.networks),
             },
-            (None, None) => "not known".to_owned(),
+            (None, None) => "the directory of `identity.lists` has no file for it".to_owned(),
         };
         Step { asked: update.url, said, took: began.elapsed() }.into()
     };
@@ -228,10 +228,14 @@ pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
         print_json(&lists)?;
     } else {
         let mut out = std::io::stdout().lock();
+        let (absent, lists): (Vec<_>, Vec<_>) =
+            lists.iter().partition(|list: &&ListUpdate| list.result == UpdateResult::Absent);
         lists.iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
+        if !absent.is_empty() {
+            writeln!(out, "{} other lists have no file in the directory of `identity.lists`", absent.len())?;
+        }
     }
-    let is_fine = |list: &ListUpdate| matches!(list.result, UpdateResult::Changed | UpdateResult::Unchanged);
-    if lists.iter().all(is_fine) { Ok(()) } else { Err(Failure::Findings) }
+    if lists.iter().any(|list| list.result.is_failure()) { Err(Failure::Findings) } else { Ok(()) }
 }
 
 fn line(list: &ListUpdate) -> String {
@@ -249,5 +253,6 @@ fn line(list: &ListUpdate) -> String {
         UpdateResult::Unchanged => format!("unchanged    {url}: {networks} entries"),
         UpdateResult::Unreachable => format!("not read     {url}: {error}; {former}"),
         UpdateResult::Refused => format!("not believed {url}: {error}; {former}"),
+        UpdateResult::Absent => format!("absent       {url}"),
     }
 }

@@ -60,6 +60,11 @@ fn examples(command: &str) -> &'static [&'static str] {
             "crawlgate run --origin http://127.0.0.1:3000",
             "crawlgate run --config /etc/crawlgate/crawlgate.yaml --strict",
         ],
+        "decide" => &[
+            "crawlgate decide --policies policies",
+            "crawlgate decide --listen unix:/run/crawlgate/decide.sock --listen 127.0.0.1:9180",
+        ],
+        "export" => &["crawlgate export nginx --policies policies --output /etc/nginx/crawlgate"],
         "demo" => &["crawlgate demo", "crawlgate demo --listen 127.0.0.1:0 --admin 127.0.0.1:0"],
         "check" => &["crawlgate check", "crawlgate check policies/shop.yaml --deny-warnings"],
         "render" => &["crawlgate render --host shop.example --policies policies"],

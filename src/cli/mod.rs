@@ -9,9 +9,11 @@ mod completions;
 mod control;
 mod crawler_proof;
 mod crawlers;
+mod decide;
 mod demo;
 mod diff;
 mod explain;
+mod export;
 mod import;
 mod man;
 mod origin_copy;
@@ -45,12 +47,14 @@ const EXIT_CODES: &str = "Exit codes: 0 fine, 1 findings, 2 wrong usage, 3 could
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Decide(decide::Arguments),
     Demo(demo::Arguments),
     Check(check::Arguments),
     Render(render::Arguments),
     Explain(explain::Arguments),
     Tester(tester::Arguments),
     Import(import::Arguments),
+    Export(export::Arguments),
     Audit(audit::Arguments),
     Diff(diff::Arguments),
     Crawlers(crawlers::Arguments),
@@ -107,12 +111,14 @@ pub fn main() -> ExitCode {
     };
     let outcome = match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Decide(arguments) => decide::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Check(arguments) => check::run(arguments),
         Command::Render(arguments) => render::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Tester(arguments) => tester::run(arguments),
         Command::Import(arguments) => import::run(arguments),
+        Command::Export(arguments) => export::run(arguments),
         Command::Audit(arguments) => audit::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
         Command::Crawlers(arguments) => crawlers::run(arguments),

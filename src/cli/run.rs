@@ -61,17 +61,17 @@ pub struct Arguments {
 
 /// A value, or `off`.
 #[derive(Clone, Debug)]
-struct OrOff<T>(Option<T>);
+pub(super) struct OrOff<T>(pub(super) Option<T>);
 
 #[derive(Debug, thiserror::Error)]
-enum OrOffError<E: std::error::Error> {
+pub(super) enum OrOffError<E: std::error::Error> {
     #[error("the value is empty")]
     Empty,
     #[error(transparent)]
     Value(E),
 }
 
-fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>, OrOffError<T::Err>> {
+pub(super) fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>, OrOffError<T::Err>> {
     match written {
         "off" => Ok(OrOff(None)),
         "" => Err(OrOffError::Empty),
@@ -81,9 +81,9 @@ fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>,
 
 #[derive(Debug, thiserror::Error)]
 #[error("write a network, like 10.0.0.0/8, or an address")]
-struct NoNetwork;
+pub(super) struct NoNetwork;
 
-fn network(written: &str) -> Result<IpNet, NoNetwork> {
+pub(super) fn network(written: &str) -> Result<IpNet, NoNetwork> {
     read_network(written).ok_or(NoNetwork)
 }
 
@@ -91,18 +91,24 @@ fn network(written: &str) -> Result<IpNet, NoNetwork> {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let file = arguments.config.as_deref().map(settings_file).transpose()?.unwrap_or_default();
     let flags = said(arguments);
+    let mut settings = settled(flags, file)?;
+    settings.clock = arguments.clock.clone();
+    start_tracing(crate::server::LOG_FILTER, false);
+    serve(settings, |_| {})
+}
+
+/// Flags over a settings file, with the defaults of this machine.
+pub(super) fn settled(flags: SettingsFile, file: SettingsFile) -> Result<Settings, Failure> {
     let own_control = flags.control.is_none() && file.control.is_none();
     let defaults = Defaults { control: places::control_to_serve(), state: places::state() };
-    let mut settings = flags
+    let settings = flags
         .over(file)
         .settle(defaults)
         .map_err(|error| Failure::Usage(format!("{error}; give --origin URL, or --config FILE with `origins`")))?;
-    settings.clock = arguments.clock.clone();
     if own_control && let Some(directory) = settings.control.as_deref().and_then(Path::parent) {
         private_directory(directory)?;
     }
-    start_tracing(crate::server::LOG_FILTER, false);
-    serve(settings, |_| {})
+    Ok(settings)
 }
 
 /// Runs the server. Prints where it listens, then calls `more`.
@@ -110,7 +116,9 @@ pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failur
     let outcome = server::run(settings, |bound| {
         // A closed standard output is no reason not to serve.
         let admin = bound.admin.iter().map(|address| format!("admin on http://{address}\n"));
-        let lines: String = bound.urls().map(|url| format!("listening on {url}\n")).chain(admin).collect();
+        let decisions = bound.decisions.iter().map(|address| format!("decisions on {address}\n"));
+        let listening = bound.urls().map(|url| format!("listening on {url}\n"));
+        let lines: String = listening.chain(decisions).chain(admin).collect();
         // In one piece, so that no line of the log stands between these.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(lines.as_bytes()).and_then(|()| out.flush());

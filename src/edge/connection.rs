@@ -79,14 +79,14 @@ impl Connection {
     /// `address` is the client's, as far as the connection tells.
     pub(super) fn new(
         transport: Transport,
-        address: SocketAddr,
+        address: Option<SocketAddr>,
         client: ClientConnection,
         counted: Option<OpenConnection>,
         stall: Duration,
     ) -> Connection {
         let socket_digest = SocketDigest::from_raw_fd(transport.as_raw_fd());
         // The cell is new, so it is not set yet.
-        let _ = socket_digest.peer_addr.set(Some(address.into()));
+        let _ = socket_digest.peer_addr.set(address.map(Into::into));
         let client = Arc::new(client);
         // Pingora's slot for whatever belongs to a connection; the response is one of a proxy that was passed, and none was.
         let proxy_digest = ResponseHeader::build(StatusCode::OK, Some(0))

@@ -7,7 +7,7 @@ use super::lane::{LaneRequest, fits};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
 use super::visit::Visit;
-use crate::answers::{Answer, Answers, Asked, Field, Ruling, challenge, redirect, rejection};
+use crate::answers::{Answer, Answers, Asked, Field, Respond, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
 use crate::judge::{Judge, Judgement, Outcome, Unjudged};
 use crate::settings::Limits;
@@ -39,6 +39,8 @@ pub struct Desk {
     pub challenges: Option<Challenges>,
     /// Bounds on heads.
     pub limits: Limits,
+    /// Answers every request, in place of the judge and the origin. Then only trusted proxies may connect.
+    pub responder: Option<Arc<dyn Respond>>,
     /// Whether requests that fit the lane take it.
     pub has_lane: bool,
 }
@@ -166,7 +168,8 @@ impl Desk {
         Way::Lane(Box::new(LaneRequest::new(&visit.request, fields, connection.peer, judgement, now)))
     }
 
-    fn arrival(&self) -> Arrival {
+    /// The present, as a request arrives.
+    pub(super) fn arrival(&self) -> Arrival {
         let started = Instant::now();
         let (arrived, lived) = self.judge.clock.read(started);
         Arrival { arrived, started, lived }

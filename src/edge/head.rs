@@ -2,6 +2,7 @@
 //! the origin behind crawlgate is the second reader. Borrows the octets; must not know connections or policies.
 
 use super::mistake::Mistake;
+use crate::answers::Asked;
 use crate::forwarding::is_forwarding_field;
 use crate::heads::{SignatureFields, is_license_token};
 use crate::settings::Limits;
@@ -288,10 +289,11 @@ fn framing(seen: &Seen<'_>, is_http10: bool) -> Result<Framing, Mistake> {
     }
 }
 
-/// The fields as the rooms below read them.
+/// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and the map of all would
+/// cost as much as the rest of the answer.
 pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields {
+    let mut map = HeaderMap::new();
+    for field in fields.iter().filter(|field| Asked::reads(field.name)) {
         // Both were read already, so neither fails.
         if let (Ok(name), Ok(value)) =
             (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))

@@ -6,22 +6,25 @@
 
 use super::connection::Connection;
 use super::date::with_date;
-use super::desk::{Reason, Way};
+use super::desk::{Desk, Reason, Way};
 use super::door::Door;
-use super::head::Framing;
+use super::head::{Framing, MOST_FIELDS, Request, header_map};
 use super::lane::{After, Exchange};
 use super::mistake::Mistake;
 use super::scan::Scanner;
 use super::visit::Visit;
-use crate::answers::Answer;
-use crate::forwarding::JudgedRequest;
+use crate::answers::{Answer, Received, Respond};
+use crate::forwarding::{Arrival, JudgedRequest};
 use crate::settings::Limits;
 use crate::telemetry::InFlight;
+use http::{HeaderMap, Method};
 use pingora_core::apps::HttpServerApp;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::server::ShutdownWatch;
 use std::io;
+use std::net::IpAddr;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
@@ -113,6 +116,9 @@ where
 {
     let desk = &door.edge.desk;
     let head = connection.take(head);
+    if let Some(responder) = &desk.responder {
+        return respond(door, connection, (&head, responder), stop).await;
+    }
     let (visit, way) = desk.decide(&head, &connection.client, door.redirect.as_ref());
     match way {
         Way::Answer(answer, reason) => {
@@ -146,7 +152,11 @@ where
 /// Refuses what was seen, which is no head, and ends the connection.
 async fn refuse<A>(door: &Door<A>, connection: &mut Connection, mistake: Mistake) {
     let seen = connection.take(0..connection.seen().len());
-    let (visit, way) = door.edge.desk.refuse(&seen, mistake, &connection.client);
+    refuse_octets(door, connection, (&seen, mistake)).await;
+}
+
+async fn refuse_octets<A>(door: &Door<A>, connection: &mut Connection, (octets, mistake): (&[u8], Mistake)) {
+    let (visit, way) = door.edge.desk.refuse(octets, mistake, &connection.client);
     if let Way::Answer(answer, reason) = way {
         answer_here(door, connection, (&visit, answer, &reason), false).await;
     }
@@ -160,26 +170,101 @@ async fn answer_here<A>(
     keeps_alive: bool,
 ) -> bool {
     let desk = &door.edge.desk;
-    let in_flight = InFlight::begin(desk.judge.metrics.clone());
     let keeps_alive = keeps_alive && !answer.closes();
+    let is_sent = write(door, connection, &answer, keeps_alive).await;
+    desk.record(visit, &answer, reason, is_sent);
+    goes_on(connection, is_sent, keeps_alive).await
+}
+
+/// Writes an answer, and says whether all of it was written.
+async fn write<A>(door: &Door<A>, connection: &mut Connection, answer: &Answer, keeps_alive: bool) -> bool {
+    let _in_flight = InFlight::begin(door.edge.metrics.clone());
     let mut octets = Vec::new();
     with_date(|date| answer.write_http1(date, keeps_alive, &mut octets));
-    let sent = async {
+    let written = async {
         connection.write_all(&octets).await?;
         connection.flush().await
     };
-    let sent = sent.await;
-    drop(in_flight);
-    desk.record(visit, &answer, reason, sent.is_ok());
-    match sent {
-        Ok(()) if keeps_alive => true,
-        Ok(()) => {
-            linger(connection).await;
-            false
-        }
+    match written.await {
+        Ok(()) => true,
         Err(error) => {
             tracing::debug!(%error, "the client left before its answer was written");
             false
+        }
+    }
+}
+
+/// Whether the connection goes on after an answer. One that does not is closed.
+async fn goes_on(connection: &mut Connection, is_sent: bool, keeps_alive: bool) -> bool {
+    if is_sent && !keeps_alive {
+        linger(connection).await;
+    }
+    is_sent && keeps_alive
+}
+
+/// One request to a door that answers by itself. The connection, if it goes on.
+async fn respond<A>(
+    door: &Door<A>,
+    mut connection: Box<Connection>,
+    (head, responder): (&[u8], &Arc<dyn Respond>),
+    stop: &ShutdownWatch,
+) -> Option<Box<Connection>> {
+    let desk = &door.edge.desk;
+    let heard = match Heard::read(desk, head) {
+        Ok(heard) => heard,
+        Err(mistake) => {
+            refuse_octets(door, &mut connection, (head, mistake)).await;
+            return None;
+        }
+    };
+    let request = heard.received(connection.client.peer.address);
+    let responded = responder.respond(&request);
+    let keeps_alive = heard.keeps_alive && !responded.answer.closes() && !*stop.borrow();
+    let is_sent = write(door, &mut connection, &responded.answer, keeps_alive).await;
+    responder.written(&request, &responded, is_sent);
+    goes_on(&mut connection, is_sent, keeps_alive).await.then_some(connection)
+}
+
+/// A request for a door that answers by itself.
+struct Heard<'b> {
+    method: Method,
+    target: &'b [u8],
+    host: &'b [u8],
+    headers: HeaderMap,
+    is_http10: bool,
+    keeps_alive: bool,
+    arrival: Arrival,
+}
+
+impl<'b> Heard<'b> {
+    fn read(desk: &Desk, head: &'b [u8]) -> Result<Heard<'b>, Mistake> {
+        let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let (request, fields) = Request::read(head, &mut room, &desk.limits)?;
+        let has_more = request.framing != Framing::None || request.expects || request.upgrades;
+        Ok(Heard {
+            // `Request::read` has checked it.
+            method: Method::from_bytes(request.method).unwrap_or_default(),
+            target: request.target,
+            host: request.host,
+            headers: header_map(fields),
+            is_http10: request.is_http10,
+            keeps_alive: !request.closes && !has_more,
+            arrival: desk.arrival(),
+        })
+    }
+
+    fn received(&self, peer: Option<IpAddr>) -> Received<'_> {
+        let Arrival { arrived, started, lived } = self.arrival;
+        Received {
+            method: &self.method,
+            target: self.target,
+            host: self.host,
+            headers: &self.headers,
+            peer,
+            http: if self.is_http10 { "1.0" } else { "1.1" },
+            arrived,
+            started,
+            lived,
         }
     }
 }

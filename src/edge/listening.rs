@@ -9,9 +9,10 @@ use pingora_core::services::Service;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
@@ -25,6 +26,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub trait Serve: Send + Sync + 'static {
     /// Serves a connection to its end.
     async fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch);
+
+    /// Serves a connection of a socket in the file system, whose permissions have let it in.
+    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch);
 
     /// A connection could not be accepted.
     fn accept_failed(&self, error: &io::Error) {
@@ -53,7 +57,7 @@ pub struct Listening {
     /// What the threads are called.
     pub name: &'static str,
     /// The listeners, and what is behind each.
-    pub listeners: Vec<(std::net::TcpListener, Arc<dyn Serve>)>,
+    pub listeners: Share,
     /// How many threads serve.
     pub threads: usize,
     /// Says when to stop accepting. Without it, Pingora's shutdown says so.
@@ -64,8 +68,53 @@ pub struct Listening {
     pub ready: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// One worker's share: a descriptor of each listener of its own, and what is behind it.
-type Share = Vec<(std::net::TcpListener, Arc<dyn Serve>)>;
+/// Listeners, and what is behind each. Each worker has descriptors of its own.
+pub type Share = Vec<(BoundListener, Arc<dyn Serve>)>;
+
+/// A listener that is bound.
+pub enum BoundListener {
+    /// At an address.
+    Tcp(std::net::TcpListener),
+    /// In the file system.
+    Unix(net::UnixListener),
+}
+
+impl BoundListener {
+    fn try_clone(&self) -> io::Result<BoundListener> {
+        match self {
+            BoundListener::Tcp(listener) => listener.try_clone().map(BoundListener::Tcp),
+            BoundListener::Unix(listener) => listener.try_clone().map(BoundListener::Unix),
+        }
+    }
+}
+
+/// A listener of a worker's runtime.
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A connection.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    fn new(listener: BoundListener) -> io::Result<Listener> {
+        match listener {
+            BoundListener::Tcp(listener) => TcpListener::from_std(listener).map(Listener::Tcp),
+            BoundListener::Unix(listener) => UnixListener::from_std(listener).map(Listener::Unix),
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer)),
+            Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+        }
+    }
+}
 
 impl Listening {
     /// Starts a worker, which reports when it accepts connections.
@@ -75,7 +124,7 @@ impl Listening {
         let work = move || {
             runtime.block_on(async {
                 for (listener, behind) in share {
-                    match TcpListener::from_std(listener) {
+                    match Listener::new(listener) {
                         Ok(listener) => {
                             let open = (open.clone(), open.count());
                             drop(tokio::spawn(accept(listener, behind, stop.clone(), open)));
@@ -131,7 +180,7 @@ impl Service for Listening {
 }
 
 async fn accept(
-    listener: TcpListener,
+    listener: Listener,
     behind: Arc<dyn Serve>,
     mut stop: ShutdownWatch,
     (open, _accepting): (Arc<Open>, Counted),
@@ -147,8 +196,8 @@ async fn accept(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => {
-                tokio::spawn(serve(behind.clone(), stream, peer, stopping.clone(), open.count()));
+            Ok(accepted) => {
+                tokio::spawn(serve(behind.clone(), accepted, stopping.clone(), open.count()));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -159,12 +208,17 @@ async fn accept(
     }
 }
 
-async fn serve(behind: Arc<dyn Serve>, stream: TcpStream, peer: SocketAddr, stop: ShutdownWatch, _open: Counted) {
-    // A connection gathers writes already. What is flushed must leave at once.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
+async fn serve(behind: Arc<dyn Serve>, accepted: Accepted, stop: ShutdownWatch, _open: Counted) {
+    match accepted {
+        Accepted::Tcp(stream, peer) => {
+            // A connection gathers writes already. What is flushed must leave at once.
+            if let Err(error) = stream.set_nodelay(true) {
+                tracing::debug!(%error, "cannot set TCP_NODELAY on a connection");
+            }
+            behind.serve(stream, peer, stop).await;
+        }
+        Accepted::Unix(stream) => behind.serve_unix(stream, stop).await,
     }
-    behind.serve(stream, peer, stop).await;
 }
 
 /// Whether the client left before it was accepted. Nothing is wrong with the listener then.

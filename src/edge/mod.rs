@@ -38,7 +38,7 @@ pub use desk::Desk;
 pub use door::{Door, Edge};
 pub use head::{Framing, MOST_FIELDS, Request};
 pub use lane::{BadResponse, Lane, LaneRequest, Parsed, ResponseFraming, ResponseHead, read_response};
-pub use listening::{Listening, Serve, bind};
+pub use listening::{BoundListener, Listening, Serve, Share, bind};
 pub use mistake::Mistake;
 pub use open::Open;
 pub use plain::Plain;

@@ -24,6 +24,8 @@ pub enum Reason {
     Handshake,
     /// A header of the PROXY protocol is missing, malformed, late, or comes from a peer that is not trusted.
     ProxyHeader,
+    /// A peer that `decisions.trusted` does not name asks for decisions.
+    Untrusted,
     /// The client took nothing of a response for `limits.stall`.
     Stall,
     /// An HTTP/2 client did not answer a ping.
@@ -43,6 +45,7 @@ impl Reason {
             Reason::HandshakeTimeout => "handshake_timeout",
             Reason::Handshake => "handshake",
             Reason::ProxyHeader => "proxy_header",
+            Reason::Untrusted => "untrusted",
             Reason::Stall => "stall",
             Reason::NoPong => "no_pong",
             Reason::Http2 => "http2",
@@ -65,6 +68,10 @@ impl Reason {
             Reason::ProxyHeader => {
                 "closing connections without the header of the PROXY protocol that the listener requires"
             }
+            Reason::Untrusted => {
+                "closing connections of a peer that asks for decisions; if it is a proxy of yours, add it to \
+                 `decisions.trusted`"
+            }
             Reason::Stall => "closing connections of clients that take nothing for `limits.stall`",
             Reason::NoPong => "closing HTTP/2 connections of clients that do not answer",
             Reason::Http2 => "closing HTTP/2 connections that break the protocol",
@@ -73,7 +80,10 @@ impl Reason {
 
     /// Whether it is worth a line without `RUST_LOG=debug`: what scanners cause all day is not.
     fn is_news(self) -> bool {
-        matches!(self, Reason::TooMany | Reason::TooManyOfOne | Reason::Accept | Reason::ProxyHeader)
+        matches!(
+            self,
+            Reason::TooMany | Reason::TooManyOfOne | Reason::Accept | Reason::ProxyHeader | Reason::Untrusted
+        )
     }
 }
 

@@ -20,7 +20,7 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::ShutdownWatch;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 /// What a handshake settled; nothing in clear text.
@@ -41,6 +41,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
             Ok(admitted) => admitted,
             Err(full) => return self.turn_away(&stream, peer.ip(), full),
         };
+        let is_strange = edge.desk.responder.is_some() && !is_trusted(peer.ip(), &edge.desk.trusted_proxies);
+        if is_strange {
+            edge.notices.closed(Reason::Untrusted, Some(peer.ip()), &"not trusted");
+            return answer_at_once(&stream, Rejection::Untrusted);
+        }
         let counted = edge.metrics.open_connection();
         let client = match self.proxy_protocol {
             false => peer,
@@ -57,12 +62,25 @@ impl<A: HttpServerApp + Send + Sync + 'static> Serve for Door<A> {
         let peer = Peer { address: Some(client.ip()), is_trusted, is_tls: self.tls.is_some() };
         let hsts = self.tls.as_ref().and_then(|tls| tls.hsts.clone());
         let shared = ClientConnection::new(peer, hsts).over_tls(protocol.tls);
-        let connection = Connection::new(transport, client, shared, Some(counted), edge.desk.limits.stall);
+        let connection = Connection::new(transport, Some(client), shared, Some(counted), edge.desk.limits.stall);
         let shared = connection.client.clone();
         self.speak(Box::new(connection), protocol.is_http2, stop).await;
         if shared.is_given_up() {
             edge.notices.closed(Reason::Stall, Some(client.ip()), &"the client takes nothing");
         }
+    }
+
+    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch) {
+        let edge = &self.edge;
+        let Ok(_admitted) = edge.admission.admit() else {
+            return edge.notices.closed(Reason::TooMany, None, &"too many");
+        };
+        let counted = edge.metrics.open_connection();
+        let peer = Peer { address: None, is_trusted: true, is_tls: false };
+        let shared = ClientConnection::new(peer, None);
+        let stall = edge.desk.limits.stall;
+        let connection = Connection::new(Transport::Unix(stream), None, shared, Some(counted), stall);
+        self.speak(Box::new(connection), false, stop).await;
     }
 
     fn accept_failed(&self, error: &io::Error) {

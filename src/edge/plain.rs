@@ -11,7 +11,7 @@ use pingora_core::server::ShutdownWatch;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 /// How long a client may take nothing of what is written.
 const STALL: Duration = Duration::from_secs(60);
@@ -22,9 +22,19 @@ pub struct Plain<A>(pub Arc<A>);
 #[async_trait]
 impl<A: ServerApp + Send + Sync + 'static> Serve for Plain<A> {
     async fn serve(&self, stream: TcpStream, address: SocketAddr, stop: ShutdownWatch) {
-        let peer = Peer { address: Some(address.ip()), is_trusted: false, is_tls: false };
+        self.speak(Transport::Plain(stream), Some(address), stop).await;
+    }
+
+    async fn serve_unix(&self, stream: UnixStream, stop: ShutdownWatch) {
+        self.speak(Transport::Unix(stream), None, stop).await;
+    }
+}
+
+impl<A: ServerApp + Send + Sync + 'static> Plain<A> {
+    async fn speak(&self, transport: Transport, address: Option<SocketAddr>, stop: ShutdownWatch) {
+        let peer = Peer { address: address.map(|address| address.ip()), is_trusted: false, is_tls: false };
         let client = ClientConnection::new(peer, None);
-        let connection = Connection::new(Transport::Plain(stream), address, client, None, STALL);
+        let connection = Connection::new(transport, address, client, None, STALL);
         let mut next: Option<Stream> = Some(Box::new(connection));
         while let Some(stream) = next {
             next = self.0.process_new(stream, &stop).await;

@@ -5,13 +5,14 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 /// A socket, or TLS on one.
 #[derive(Debug)]
 pub(super) enum Transport {
     Plain(TcpStream),
+    Unix(UnixStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -19,6 +20,7 @@ impl AsRawFd for Transport {
     fn as_raw_fd(&self) -> RawFd {
         match self {
             Transport::Plain(stream) => stream.as_raw_fd(),
+            Transport::Unix(stream) => stream.as_raw_fd(),
             Transport::Tls(stream) => stream.get_ref().0.as_raw_fd(),
         }
     }
@@ -28,6 +30,7 @@ impl AsyncRead for Transport {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Transport::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Transport::Unix(stream) => Pin::new(stream).poll_read(context, buffer),
             Transport::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
@@ -37,6 +40,7 @@ impl AsyncWrite for Transport {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Transport::Plain(stream) => Pin::new(stream).poll_write(context, octets),
+            Transport::Unix(stream) => Pin::new(stream).poll_write(context, octets),
             Transport::Tls(stream) => Pin::new(stream).poll_write(context, octets),
         }
     }
@@ -48,6 +52,7 @@ impl AsyncWrite for Transport {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(context, parts),
+            Transport::Unix(stream) => Pin::new(stream).poll_write_vectored(context, parts),
             Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(context, parts),
         }
     }
@@ -55,6 +60,7 @@ impl AsyncWrite for Transport {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Transport::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Transport::Unix(stream) => Pin::new(stream).poll_flush(context),
             Transport::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
@@ -62,6 +68,7 @@ impl AsyncWrite for Transport {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Transport::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Transport::Unix(stream) => Pin::new(stream).poll_shutdown(context),
             Transport::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }

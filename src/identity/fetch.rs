@@ -19,7 +19,9 @@ pub enum Fetched {
     List(FetchedList),
     /// The list is as it was.
     Unchanged,
-    /// Neither.
+    /// The directory has no file for it.
+    Absent,
+    /// It could not be had.
     Failed(String),
 }
 

@@ -62,6 +62,15 @@ pub enum UpdateResult {
     Unreachable,
     /// It was had and is not believed.
     Refused,
+    /// The directory has no file for it, and there was none before.
+    Absent,
+}
+
+impl UpdateResult {
+    /// Whether somebody has to look at it.
+    pub fn is_failure(self) -> bool {
+        matches!(self, UpdateResult::Unreachable | UpdateResult::Refused)
+    }
 }
 
 /// Takes one list from where the settings say, now.
@@ -85,6 +94,11 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     };
     match fetched {
         Fetched::Unchanged => lists.unchanged(list, checked),
+        Fetched::Absent if result.networks == 0 => result.result = UpdateResult::Absent,
+        Fetched::Absent => {
+            let error = "its file is gone from the directory".to_owned();
+            (result.result, result.error) = (UpdateResult::Unreachable, Some(error));
+        }
         Fetched::Failed(error) => (result.result, result.error) = (UpdateResult::Unreachable, Some(error)),
         Fetched::List(fetched) => match lists.take(list, fetched, checked) {
             Ok(ListChange { added, removed, networks, is_new }) => {
@@ -99,7 +113,7 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
 
 /// A file as a server would give it: its time of change stands for `Last-Modified`, and for the time of the check.
 fn file(path: &Path, last_modified: &str, now: Timestamp) -> (Fetched, Timestamp) {
-    let read = || {
+    let read = || -> io::Result<_> {
         let changed = Timestamp::from(fs::metadata(path)?.modified()?).min(now);
         let date = changed.to_http_date();
         if date == last_modified {
@@ -108,7 +122,11 @@ fn file(path: &Path, last_modified: &str, now: Timestamp) -> (Fetched, Timestamp
         let fetched = FetchedList { bytes: fs::read(path)?, etag: String::new(), last_modified: date };
         Ok((Fetched::List(fetched), changed))
     };
-    read().unwrap_or_else(|error: io::Error| (Fetched::Failed(format!("{}: {error}", path.display())), now))
+    match read() {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (Fetched::Absent, now),
+        Err(error) => (Fetched::Failed(format!("{}: {error}", path.display())), now),
+    }
 }
 
 /// Where the copy of a list is, below a directory or a mirror: `openai.com/gptbot.json`.
@@ -195,7 +213,7 @@ impl Refresher {
         let now = self.clock.moment().now;
         let is_due = |due: &&Due| all || due.at <= now || self.is_wanted(due, now);
         let wanted: Vec<ListIndex> = self.due.iter().filter(is_due).map(|due| due.list).collect();
-        let mut updates = Vec::new();
+        let (mut updates, mut news) = (Vec::new(), Vec::new());
         for some in wanted.chunks(AT_ONCE) {
             let (lists, from) = (&self.proofs.lists, &self.from);
             let together = thread::scope(|scope| {
@@ -204,11 +222,13 @@ impl Refresher {
                 started.into_iter().map(|thread| thread.join().ok()).collect::<Vec<_>>()
             });
             for (list, update) in some.iter().zip(together) {
-                self.settle(*list, update.as_ref(), now);
+                if self.settle(*list, update.as_ref(), now) {
+                    news.extend(update.clone());
+                }
                 updates.extend(update);
             }
         }
-        tell(&updates);
+        tell(&news);
         updates
     }
 
@@ -217,11 +237,11 @@ impl Refresher {
         self.proofs.lists.is_wanted(due.list) && now >= due.tried.plus(FIRST_RETRY)
     }
 
-    fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) {
+    /// Notes what became of a list. Says whether that is news: a file is looked at every minute, and stays as it is.
+    fn settle(&mut self, list: ListIndex, update: Option<&ListUpdate>, now: Timestamp) -> bool {
         let is_file = matches!(self.from, ListSettings::Directory(_));
-        let Some(due) = self.due.iter_mut().find(|due| due.list == list) else { return };
-        let succeeded =
-            update.is_some_and(|update| matches!(update.result, UpdateResult::Changed | UpdateResult::Unchanged));
+        let Some(due) = self.due.iter_mut().find(|due| due.list == list) else { return false };
+        let succeeded = update.is_some_and(|update| !update.result.is_failure());
         due.tried = now;
         due.failures = if succeeded { 0 } else { due.failures + 1 };
         let wait = match (is_file, due.failures) {
@@ -230,6 +250,7 @@ impl Refresher {
             (false, failures) => (FIRST_RETRY * 2u32.pow((failures - 1).min(10))).min(LAST_RETRY),
         };
         due.at = now.plus(spread(&self.random, list, wait));
+        !is_file || due.failures <= 1
     }
 }
 
@@ -257,7 +278,7 @@ fn tell(updates: &[ListUpdate]) {
             UpdateResult::Refused => {
                 tracing::warn!(url, "a list of networks is not believed: {error}; crawlgate keeps the former list");
             }
-            UpdateResult::Unchanged | UpdateResult::Unreachable => {}
+            UpdateResult::Unchanged | UpdateResult::Unreachable | UpdateResult::Absent => {}
         }
     }
     let unreachable: Vec<&ListUpdate> =

@@ -75,12 +75,18 @@ impl Judge {
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
         let began = Instant::now();
-        let judgement = self.judgement(request, scratch);
+        let judgement = self.judgement(request, scratch, Traces::Left);
         self.metrics.decision(began.elapsed().as_secs_f64());
         judgement
     }
 
-    fn judgement(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
+    /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged already, and that a proxy
+    /// asks about a second time.
+    pub fn look(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
+        self.judgement(request, scratch, Traces::None)
+    }
+
+    fn judgement(&self, request: &RequestFacts<'_>, scratch: &mut Scratch, traces: Traces) -> Judgement {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
         let facts = request.facts(&target);
@@ -89,8 +95,8 @@ impl Judge {
             Ok(claimant) => claimant,
             Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
         };
-        let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, Traces::Left);
-        let decision = self.decision(request, &case, Traces::Left, scratch);
+        let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, traces);
+        let decision = self.decision(request, &case, traces, scratch);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();

@@ -3,6 +3,7 @@
 //! of them is given only what it needs.
 
 mod background;
+mod decision_listeners;
 mod descriptors;
 mod identity;
 mod origin_robots;
@@ -14,13 +15,14 @@ mod stop;
 use crate::admin::control::{ControlError, ControlSocket};
 use crate::clock::ClockError;
 use crate::edge::{self, Certificates, TlsError};
-use crate::settings::Settings;
+use crate::settings::{DecisionAddress, Settings};
 use crate::sites::StartError;
 use crate::state::StateError;
 use crate::time::Timestamp;
 use background::Background;
+use decision_listeners::DecisionListeners;
 pub use origin_robots::{FetchJob, FinishedJob, OriginRobots, known as known_origins};
-use proxy_server::ProxyServer;
+use proxy_server::{Listeners, ProxyServer};
 use rooms::Rooms;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -35,6 +37,8 @@ pub const LOG_FILTER: &str = "info,pingora_core=error,pingora_proxy=off,h2=error
 pub struct Bound {
     /// In the order of the settings: whether it speaks TLS, and its address.
     pub listen: Vec<(bool, SocketAddr)>,
+    /// Where proxies ask for decisions.
+    pub decisions: Vec<DecisionAddress>,
     /// The admin listener.
     pub admin: Option<SocketAddr>,
 }
@@ -116,14 +120,17 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let bound: Vec<_> = settings.listen.iter().map(|listener| bind(listener.address)).collect::<Result<_, _>>()?;
     let (listeners, listen): (Vec<_>, Vec<_>) = bound.into_iter().unzip();
     let listen = settings.listen.iter().zip(listen).map(|(said, address)| (said.tls.is_some(), address)).collect();
+    let decisions = settings.decisions.iter().flat_map(|decisions| &decisions.listen);
+    let decisions = DecisionListeners::bind(decisions)?;
     let (admin, admin_address) = settings.admin.map(bind).transpose()?.unzip();
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
-    let bound = Bound { listen, admin: admin_address };
+    let bound = Bound { listen, decisions: decisions.bound.clone(), admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
     origin_robots::start(robots, rooms.judge.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
-    let listeners = listeners.into_iter().zip(tls).collect();
+    let sockets = decisions.paths();
+    let listeners = Listeners { proxy: listeners.into_iter().zip(tls).collect(), decisions };
     let mut server = ProxyServer::new(&settings, &rooms, listeners, stop.clone());
     server.add_admin(&rooms, admin);
     if let Some(control) = &control {
@@ -144,12 +151,19 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     for url in bound.urls() {
         tracing::info!("listening on {url}");
     }
+    for address in &bound.decisions {
+        tracing::info!("decisions on {address}");
+    }
     announce(&bound);
     server.run();
     background.close();
     rooms.close();
     if let Some(control) = control {
         control.remove();
+    }
+    for path in sockets {
+        // It may be gone, or belong to the next crawlgate.
+        let _ = std::fs::remove_file(path);
     }
     Ok(())
 }

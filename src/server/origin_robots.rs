@@ -105,6 +105,7 @@ impl OriginRobots {
             let own = self.default_sites.get(name).filter(|_| site.is_default_site);
             jobs.push(FetchJob {
                 site: name.clone(),
+                has_origins: !self.targets.is_empty(),
                 target: match own {
                     Some(&place) => self.targets.target_of(place, host.as_deref()),
                     None => self.targets.target(host.as_deref()),

@@ -1,11 +1,15 @@
 //! Pingora's server: the gateway on its listeners, the admin listener, and the resolver of upstream names. The main type
 //! is [`ProxyServer`]. Must not know where its parts come from.
 
+use super::decision_listeners::DecisionListeners;
 use super::rooms::Rooms;
 use super::stop::{Drain, Stop};
 use crate::admin::AdminApp;
 use crate::answers::Answers;
-use crate::edge::{Challenges, Desk, Door, Edge, Lane, Listening, Open, Plain, Redirect, Serve, TlsListener};
+use crate::decisions::Decisions;
+use crate::edge::{
+    BoundListener, Challenges, Desk, Door, Edge, Lane, Listening, Open, Plain, Redirect, Serve, Share, TlsListener,
+};
 use crate::gateway::Gateway;
 use crate::origin::{Origins, Resolver};
 use crate::settings::{ListenSettings, Settings};
@@ -23,6 +27,14 @@ const UPSTREAM_POOL: usize = 256;
 /// Tries per request, the first included.
 const UPSTREAM_TRIES: usize = 2;
 
+/// What is bound.
+pub struct Listeners {
+    /// In the order of the settings.
+    pub proxy: Vec<(TcpListener, Option<TlsListener>)>,
+    /// Of the decision service.
+    pub decisions: DecisionListeners,
+}
+
 /// The assembled server, which does not run yet.
 pub struct ProxyServer {
     server: Server,
@@ -31,12 +43,7 @@ pub struct ProxyServer {
 
 impl ProxyServer {
     /// Puts the edge and the gateway on their listeners, which are in the order of the settings.
-    pub fn new(
-        settings: &Settings,
-        rooms: &Rooms,
-        listeners: Vec<(TcpListener, Option<TlsListener>)>,
-        stop: Arc<Stop>,
-    ) -> ProxyServer {
+    pub fn new(settings: &Settings, rooms: &Rooms, listeners: Listeners, stop: Arc<Stop>) -> ProxyServer {
         let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = settings.threads.unwrap_or_else(available).max(1);
         let mut server = Server::new_with_opt_and_conf(None, configuration(threads));
@@ -45,7 +52,13 @@ impl ProxyServer {
         let answers = Arc::new(Answers::default());
         let proxy = proxy(settings, rooms, origins.clone(), answers.clone(), &server);
         let lane = settings.lane.then(|| Lane::new(origins.clone(), &server.configuration));
-        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers), lane));
+        let edge = Arc::new(Edge::new(proxy.clone(), desk(settings, rooms, answers.clone()), lane));
+        let mut served = doors(settings, listeners.proxy, &edge);
+        if let Some(door) = decision_door(settings, rooms, answers) {
+            let tcp = listeners.decisions.tcp.into_iter().map(BoundListener::Tcp);
+            let unix = listeners.decisions.unix.into_iter().map(BoundListener::Unix);
+            served.extend(tcp.chain(unix).map(|listener| (listener, door.clone())));
+        }
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
         let metrics = rooms.judge.metrics.clone();
@@ -53,7 +66,7 @@ impl ProxyServer {
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         let serving = server.add_service(Listening {
             name: "proxy",
-            listeners: doors(settings, listeners, &edge),
+            listeners: served,
             threads,
             stop: Some(closed),
             open: open.clone(),
@@ -80,7 +93,7 @@ impl ProxyServer {
         let app = AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone(), rooms.store.history());
         self.server.add_service(Listening {
             name: "admin",
-            listeners: vec![(listener, Arc::new(Plain(Arc::new(app))))],
+            listeners: vec![(BoundListener::Tcp(listener), Arc::new(Plain(Arc::new(app))))],
             threads: 1,
             stop: None,
             open: Arc::default(),
@@ -99,7 +112,7 @@ fn doors(
     settings: &Settings,
     listeners: Vec<(TcpListener, Option<TlsListener>)>,
     edge: &Arc<Edge<HttpProxy<Gateway>>>,
-) -> Vec<(TcpListener, Arc<dyn Serve>)> {
+) -> Share {
     let with_tls = listeners.iter().filter(|(_, tls)| tls.is_some());
     let ports: Vec<u16> = with_tls.filter_map(|(listener, _)| Some(listener.local_addr().ok()?.port())).collect();
     // Without a listener of its own for https, a proxy in front has one.
@@ -107,7 +120,7 @@ fn doors(
     let door = |(said, (listener, tls)): (&ListenSettings, (TcpListener, Option<TlsListener>))| {
         let redirect = said.redirects.then_some(Redirect { port });
         let door = Door { edge: edge.clone(), tls, proxy_protocol: said.proxy_protocol, redirect };
-        (listener, Arc::new(door) as Arc<dyn Serve>)
+        (BoundListener::Tcp(listener), Arc::new(door) as Arc<dyn Serve>)
     };
     settings.listen.iter().zip(listeners).map(door).collect()
 }
@@ -124,8 +137,24 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
         trusted_proxies: settings.trusted_proxies.clone(),
         challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
         limits: settings.limits,
+        responder: None,
         has_lane: settings.lane,
     }
+}
+
+/// The decision service behind its listeners: the edge reads requests, and every one is answered.
+fn decision_door(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Option<Arc<dyn Serve>> {
+    let said = settings.decisions.as_ref()?;
+    let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
+    let decisions = Arc::new(Decisions::new(rooms.judge.clone(), answers.clone(), speakers));
+    let desk = Desk {
+        trusted_proxies: said.trusted.clone(),
+        challenges: None,
+        responder: Some(decisions.clone()),
+        ..desk(settings, rooms, answers)
+    };
+    let edge = Arc::new(Edge::new(decisions, desk, None));
+    Some(Arc::new(Door { edge, tls: None, proxy_protocol: false, redirect: None }))
 }
 
 fn proxy(

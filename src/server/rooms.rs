@@ -13,7 +13,7 @@ use crate::edge::Certificates;
 use crate::judge::Judge;
 use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
-use crate::settings::{AccessDestination, Settings};
+use crate::settings::{AccessDestination, DecisionAddress, Settings};
 use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events};
@@ -104,6 +104,10 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
         .listen
         .iter()
         .map(|listener| &listener.address)
+        .chain(settings.decisions.iter().flat_map(|decisions| &decisions.listen).filter_map(|address| match address {
+            DecisionAddress::Tcp(address) => Some(address),
+            DecisionAddress::Unix(_) => None,
+        }))
         .chain(&settings.admin)
         .find(|address| !address.ip().is_loopback());
     match public {

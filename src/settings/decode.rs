@@ -1,5 +1,6 @@
 //! `crawlgate.yaml` decoded: every mistake of the file in one run, each in its place.
 
+mod decisions;
 mod limits;
 mod listen;
 
@@ -38,6 +39,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let (access, events, addresses) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
     let said = SettingsFile {
         listen: fields.take("listen").map(|node| listen::listen(node, decoder)).unwrap_or_default(),
+        decisions: fields.take("decisions").and_then(|node| decisions::decisions(node, decoder)),
         origins: fields.take("origins").map(|node| origins(node, decoder)).unwrap_or_default(),
         policies: fields.take("policies").and_then(|node| path(node, decoder)),
         admin: fields.take("admin").and_then(|node| or_off(node, decoder, address)),

@@ -1,8 +1,8 @@
 //! Settings as they were given, by the file and by the flags that go over it. What was left out is left out here too.
 
 use super::{
-    AccessDestination, AddressDetail, EventDestination, EventSettings, IdentitySettings, Limits, ListenSettings, Logs,
-    OriginSettings, Settings,
+    AccessDestination, AddressDetail, DecisionAddress, DecisionSettings, EventDestination, EventSettings,
+    IdentitySettings, Limits, ListenSettings, Logs, OriginSettings, Settings,
 };
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 #[allow(missing_docs)]
 pub struct SettingsFile {
     pub listen: Vec<ListenSettings>,
+    pub decisions: Option<Option<DecisionSettings>>,
     pub origins: Vec<OriginSettings>,
     pub policies: Option<PathBuf>,
     pub admin: Option<Option<SocketAddr>>,
@@ -61,6 +62,12 @@ impl SettingsFile {
         for path in [&mut self.control, &mut self.state].into_iter().filter_map(|said| said.as_mut()?.as_mut()) {
             place(path);
         }
+        let decisions = self.decisions.iter_mut().flatten().flat_map(|decisions| &mut decisions.listen);
+        for address in decisions {
+            if let DecisionAddress::Unix(path) = address {
+                place(path);
+            }
+        }
         if let Some(identity) = &mut self.identity {
             identity.relative_to(directory);
         }
@@ -77,6 +84,7 @@ impl SettingsFile {
     pub fn over(self, file: SettingsFile) -> SettingsFile {
         SettingsFile {
             listen: if self.listen.is_empty() { file.listen } else { self.listen },
+            decisions: self.decisions.or(file.decisions),
             origins: if self.origins.is_empty() { file.origins } else { self.origins },
             policies: self.policies.or(file.policies),
             admin: self.admin.or(file.admin),
@@ -96,17 +104,24 @@ impl SettingsFile {
         }
     }
 
-    /// Fills in the defaults: port 8080 and the admin listener on 9090, both for this machine only.
+    /// Fills in the defaults: port 8080 and the admin listener on 9090, both for this machine only. Without an origin
+    /// there is nothing but the decision service.
     ///
     /// # Errors
-    /// No origin was named.
+    /// No origin was named, and there is a listener or no decision service.
     pub fn settle(self, defaults: Defaults) -> Result<Settings, NoOrigin> {
-        if self.origins.is_empty() {
+        let decisions = self.decisions.flatten();
+        if self.origins.is_empty() && (decisions.is_none() || !self.listen.is_empty()) {
             return Err(NoOrigin);
         }
         let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let listen = match (self.listen.is_empty(), self.origins.is_empty()) {
+            (true, false) => vec![local(8080).into()],
+            _ => self.listen,
+        };
         Ok(Settings {
-            listen: if self.listen.is_empty() { vec![local(8080).into()] } else { self.listen },
+            listen,
+            decisions,
             origins: self.origins,
             policies_may_be_missing: self.policies.is_none(),
             policies: self.policies.unwrap_or_else(|| PathBuf::from("policies")),

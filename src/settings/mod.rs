@@ -3,6 +3,7 @@
 //! Text in, values out; knows no policy and opens nothing.
 
 mod address;
+mod decisions;
 mod decode;
 mod file;
 mod identity;
@@ -10,6 +11,7 @@ mod limits;
 mod listen;
 
 pub use address::{ServerAddressError, ServerAddressMistake};
+pub use decisions::{DecisionAddress, DecisionSettings};
 pub use decode::read;
 pub use file::{Defaults, NoOrigin, SettingsFile};
 pub use identity::{IdentitySettings, ListSettings};
@@ -29,7 +31,9 @@ pub const SCHEMA: &str = include_str!("settings.schema.json");
 pub struct Settings {
     /// Addresses to serve on.
     pub listen: Vec<ListenSettings>,
-    /// Where requests go, by host.
+    /// The decision service; none when absent.
+    pub decisions: Option<DecisionSettings>,
+    /// Where requests go, by host. Empty where there is nothing but the decision service.
     pub origins: Vec<OriginSettings>,
     /// The policy directory.
     pub policies: PathBuf,

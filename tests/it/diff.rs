@@ -152,7 +152,7 @@ fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
     ];
     let case = Case::new(&[
         ("robots.txt", "User-agent: *\nDisallow: /cart/\nDisallow: /search\n"),
-        ("shop.yaml", &policy.split("indexing").next().expect("rules")),
+        ("shop.yaml", policy.split("indexing").next().expect("rules")),
         ("urls", "/search?a\nhttps://shop.example/find/1\nhttps://shop.example/find/2#top\n\n/about\n"),
         ("access.log", &log.concat()),
         ("wrong", "search\n"),

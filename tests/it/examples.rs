@@ -173,8 +173,7 @@ fn nginx_and_haproxy_decide_as_crawlgate_does() {
         let proxy = Proxy::start(name, &policy, origin.address);
         let mut connection = Connection::open(proxy.address);
         let (mut refused, mut passed, mut wrong) = (0, 0, Vec::new());
-        // Those that only name another crawler (`like Googlebot`) are taken for it: one of the things that a regex
-        // misses.
+        // Those that only name another crawler (`like Googlebot`) are taken for it: a regex misses this.
         let marks = || registry.crawlers().iter().flat_map(|crawler| &crawler.markers);
         let likens = |agent: &&str| marks().any(|mark| agent.contains(&format!("like {mark}")));
         let agents = registry.crawlers().iter().filter_map(|crawler| crawler.user_agent.as_deref());
@@ -237,7 +236,7 @@ fn what_cannot_be_translated_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("policy.yaml");
     for (more, says) in [
-        ("  agents: { GPTBot: { mode: observe } }\n", "only `enforce`"),
+        ("  too_fast: { status: 429 }\n  agents: { GPTBot: { disallowed: { status: 410 } } }\n", "only one answer"),
         ("pause: { audience: everyone }\n", "only a pause for crawlers"),
     ] {
         fs::write(&file, policy(10, more)).expect("the policy is written");

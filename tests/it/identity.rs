@@ -379,6 +379,18 @@ fn files_of_a_directory_are_lists_without_outgoing_requests() {
     gate.live_through(120);
     known(&gate, 2.0);
     assert_eq!(from(&gate, "203.0.113.1", "GPTBot/1.2").status, 200);
+    // Files that are not there are no mistake.
+    let update = gate.command(&["crawlers", "--update"]);
+    let said = String::from_utf8(update.stdout).expect("text");
+    assert!(update.status.success() && said.contains("other lists have no file"), "{said}");
+    // One that is wrong is said once, however often it is looked at.
+    std::fs::write(file.with_file_name("searchbot.json"), "<html>moved").expect("a list");
+    for _ in 0..3 {
+        assert_eq!(gate.command(&["crawlers", "--update"]).status.code(), Some(1));
+    }
+    let log = gate.log.text();
+    assert_eq!(log.matches("a list of networks is not believed").count(), 1, "{log}");
+    assert!(!log.contains("cannot read lists of networks"), "{log}");
 }
 
 #[test]

@@ -23,6 +23,9 @@ mod cli_running;
 mod completions_and_man;
 #[cfg(feature = "proxy")]
 mod dashboard;
+#[cfg(feature = "proxy")]
+mod decisions;
+#[cfg(feature = "proxy")]
 mod deploy;
 mod diff;
 #[cfg(feature = "proxy")]
@@ -33,6 +36,8 @@ mod edge;
 mod events;
 #[cfg(feature = "proxy")]
 mod examples;
+#[cfg(feature = "proxy")]
+mod export;
 #[cfg(feature = "proxy")]
 mod first_day;
 #[cfg(feature = "proxy")]

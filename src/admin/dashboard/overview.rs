@@ -167,36 +167,29 @@ impl Overview {
     /// The history cannot be read.
     pub fn read(history: &HistoryReader, period: Period, registry: &Registry) -> Result<Overview, HistoryError> {
         let Period { from, to, step } = period;
-        let mut trends: HashMap<String, Trend> = HashMap::new();
-        for (start, crawler, judged, broke) in history.compliance("", from, step)? {
-            let trend = trends.entry(crawler).or_insert_with(|| Trend::new(&period));
-            trend.add(&period, start, judged, broke);
-        }
-        let (mut crawlers, mut people) = (Vec::new(), 0);
-        for (id, counts) in history.crawlers("", from, step)? {
-            if id == "none" {
-                people = counts.requests();
-                continue;
+        let mut seen: HashMap<String, Trend> = HashMap::new();
+        let (mut series, mut totals, mut people) = (Vec::new(), Counts::default(), 0);
+        history.each("", from, step, |start, crawler, counts| match crawler {
+            "" => {
+                totals.add_all(counts);
+                series.push((start, *counts));
             }
-            let Trend { shares, first, last } = trends.remove(&id).unwrap_or_else(|| Trend::new(&period));
-            let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
-            crawlers.push(CrawlerRow {
-                name: name(&id, registry),
-                purpose: known.map_or("", |crawler| crawler.purpose.name()),
-                compliance: counts.compliance(),
-                broke: first.zip(last).map(|(first, last)| (period.name(first), period.name(last))),
-                trend: shares,
-                id,
-                counts,
-            });
-        }
+            "none" => people += counts.requests(),
+            crawler => match seen.get_mut(crawler) {
+                Some(trend) => trend.add(&period, start, counts),
+                None => {
+                    let mut trend = Trend::new(&period);
+                    trend.add(&period, start, counts);
+                    seen.insert(crawler.to_owned(), trend);
+                }
+            },
+        })?;
+        let mut crawlers: Vec<CrawlerRow> =
+            seen.into_iter().map(|(id, trend)| trend.row(id, &period, registry)).collect();
         crawlers.sort_by(|one, other| {
             let weight = |row: &CrawlerRow| (row.counts.broke(), row.counts.get("would_refuse"), row.counts.requests());
             weight(other).cmp(&weight(one)).then_with(|| one.id.cmp(&other.id))
         });
-        let series = history.series("", "", from, step)?;
-        let mut totals = Counts::default();
-        series.iter().for_each(|(_, counts)| totals.add_all(counts));
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
             history.sites("", from, step)?.into_iter().partition(|(site, _)| site == crate::telemetry::UNCLAIMED);
         sites.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.broke()));
@@ -227,6 +220,7 @@ pub(super) fn name(id: &str, registry: &Registry) -> String {
 
 /// A crawler over time.
 struct Trend {
+    counts: Counts,
     shares: Vec<(u64, u64)>,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
@@ -234,16 +228,31 @@ struct Trend {
 
 impl Trend {
     fn new(period: &Period) -> Trend {
-        Trend { shares: vec![(0, 0); period.steps()], first: None, last: None }
+        Trend { counts: Counts::default(), shares: vec![(0, 0); period.steps()], first: None, last: None }
     }
 
-    fn add(&mut self, period: &Period, start: Timestamp, judged: u64, broke: u64) {
+    fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
+        self.counts.add_all(counts);
+        let broke = counts.broke();
         if let Some(share) = period.place(start).and_then(|place| self.shares.get_mut(place)) {
-            *share = (share.0 + judged, share.1 + broke);
+            *share = (share.0 + counts.kept() + broke, share.1 + broke);
         }
         if broke > 0 {
-            self.first = Some(self.first.map_or(start, |first| first.min(start)));
-            self.last = self.last.max(Some(start));
+            self.first = self.first.or(Some(start));
+            self.last = Some(start);
+        }
+    }
+
+    fn row(self, id: String, period: &Period, registry: &Registry) -> CrawlerRow {
+        let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
+        CrawlerRow {
+            name: name(&id, registry),
+            purpose: known.map_or("", |crawler| crawler.purpose.name()),
+            compliance: self.counts.compliance(),
+            broke: self.first.zip(self.last).map(|(first, last)| (period.name(first), period.name(last))),
+            trend: self.shares,
+            counts: self.counts,
+            id,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::state::history::Counts;
 use crate::verdict::rule_line;
 use crate::yaml::{Located, Span};
 use askama::Template;
+use std::collections::BTreeMap;
 
 #[derive(Template)]
 #[template(path = "site.html")]
@@ -69,7 +70,12 @@ impl Dashboard {
         let query = Query::read(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
         let period = Period::of(&query, self.now())?;
-        let counts = self.history.crawlers(name, period.from, period.step)?;
+        let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
+        self.history.each(name, period.from, period.step, |_, crawler, of_period| match counts.get_mut(crawler) {
+            Some(known) => known.add_all(of_period),
+            None if matches!(crawler, "" | "none") => {}
+            None => drop(counts.insert(crawler.to_owned(), *of_period)),
+        })?;
         let snapshot = self.operations.judge.sites.snapshot();
         let entry = snapshot.site_named(name).map(|place| &snapshot.sites()[place]);
         let status = self.operations.status().policies.sites.into_iter().find(|site| site.site == name);
@@ -96,8 +102,8 @@ impl Dashboard {
         Ok(page.render()?)
     }
 
-    fn on_site(&self, site: &str, counts: Vec<(String, Counts)>) -> Vec<OnSite> {
-        let mut counts: Vec<(String, Counts)> = counts.into_iter().filter(|(id, _)| id != "none").collect();
+    fn on_site(&self, site: &str, counts: BTreeMap<String, Counts>) -> Vec<OnSite> {
+        let mut counts: Vec<(String, Counts)> = counts.into_iter().collect();
         counts.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.broke(), counts.requests())));
         let row = |(id, counts): (String, Counts)| OnSite {
             href: crawler_link(&id),

@@ -100,7 +100,11 @@ mod tests {
         for (is_tls, command) in
             [(false, "curl -i -A GPTBot http://127.0.0.1:1/"), (true, "curl -k -i -A GPTBot https://127.0.0.1:1/")]
         {
-            let bound = Bound { listen: vec![(is_tls, SocketAddr::from(([127, 0, 0, 1], 1)))], admin: None };
+            let bound = Bound {
+                listen: vec![(is_tls, SocketAddr::from(([127, 0, 0, 1], 1)))],
+                decisions: Vec::new(),
+                admin: None,
+            };
             let place = Path::new("/tmp/place");
             let text = text(&bound, place, place, place, "crawlgate");
             assert!(text.contains(command) && text.contains("--host 127.0.0.1:1 "), "{text}");

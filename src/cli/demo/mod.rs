@@ -45,6 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let access_log = temporary.path().join("access.log");
     let settings = Settings {
         listen: vec![listener(arguments, temporary.path())?],
+        decisions: None,
         origins: vec![OriginSettings {
             hosts: Vec::new(),
             servers: vec![ServerAddress { tls: false, host: origin.ip().to_string(), port: origin.port() }],

@@ -13,7 +13,7 @@ async fn pair(stall: Duration) -> (TcpStream, Connection) {
     let (stream, address) = listener.accept().await.expect("a connection");
     let peer = Peer { address: Some(address.ip()), is_trusted: false, is_tls: false };
     let shared = ClientConnection::new(peer, None);
-    (client, Connection::new(Transport::Plain(stream), address, shared, None, stall))
+    (client, Connection::new(Transport::Plain(stream), Some(address), shared, None, stall))
 }
 
 /// What is read for a request with this body, when this follows the head on the wire.

@@ -44,6 +44,11 @@ impl Targets {
         Targets { hosts: Hosts::new(origins.iter().map(|origin| origin.hosts.as_slice())), groups: origins.to_vec() }
     }
 
+    /// Whether there is no origin.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// The servers of a host. A site for every host has none: then those that a request without a host would go to.
     pub fn target(&self, host: Option<&str>) -> Option<Target> {
         let group = match host {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 pub struct FetchJob {
     pub(super) site: String,
     pub(super) target: Option<Target>,
+    /// Whether there is any origin. A decision service has none, and the policy is all that there is.
+    pub(super) has_origins: bool,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
     pub(super) policy: Arc<Policy>,
@@ -25,6 +27,12 @@ impl FetchJob {
     /// Fetches. Blocks for 20 seconds at most.
     pub fn run(self) -> FinishedJob {
         let result = match &self.target {
+            None if !self.has_origins => FetchResult::Nothing {
+                url: "/robots.txt".into(),
+                reason:
+                    "the decision service has no origin: name it with --origin, or write `robots: { origin: replace }`"
+                        .into(),
+            },
             None => FetchResult::Unreachable("no origin of the settings is for this site".into()),
             Some(target) => ask(&Question {
                 target,

@@ -157,17 +157,28 @@ impl HistoryReader {
         }
     }
 
-    /// The counts of each crawler on a site since a moment; an empty site stands for all. With people as `none`.
+    /// Calls `take` with the counts of each crawler on a site in each period since a moment, in the order of time. An empty
+    /// site stands for all, and so does an empty crawler; people are `none`.
     ///
     /// # Errors
     /// See [`HistoryError`]; so for the other questions.
-    pub fn crawlers(&self, site: &str, from: Timestamp, step: Step) -> Result<Vec<(String, Counts)>, HistoryError> {
-        let sql = format!(
-            "SELECT crawler, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler <> '' GROUP BY crawler",
-            sums(),
-            step.table()
-        );
-        self.rows(&sql, vec![text(site), Value::Integer(from.0)], |row| Ok((row.get(0)?, counts(row, 1)?)))
+    pub fn each(
+        &self,
+        site: &str,
+        from: Timestamp,
+        step: Step,
+        mut take: impl FnMut(Timestamp, &str, &Counts),
+    ) -> Result<(), HistoryError> {
+        let columns = COLUMNS.join(", ");
+        let sql = format!("SELECT start, crawler, {columns} FROM {} WHERE site = ?1 AND start >= ?2", step.table());
+        self.with((), |connection| {
+            let mut statement = connection.prepare(&sql)?;
+            let mut rows = statement.query((site, from.0))?;
+            while let Some(row) = rows.next()? {
+                take(Timestamp(row.get(0)?), row.get_ref(1)?.as_str()?, &counts(row, 2)?);
+            }
+            Ok(())
+        })
     }
 
     /// The counts of a crawler on each site; an empty crawler stands for all.
@@ -197,24 +208,6 @@ impl HistoryReader {
         );
         let values = vec![text(site), Value::Integer(from.0), text(crawler)];
         self.rows(&sql, values, |row| Ok((Timestamp(row.get(0)?), counts(row, 1)?)))
-    }
-
-    /// Requests of which it is known whether they broke the rules, and those that did, by period and crawler.
-    #[allow(clippy::missing_errors_doc)]
-    pub fn compliance(
-        &self,
-        site: &str,
-        from: Timestamp,
-        step: Step,
-    ) -> Result<Vec<(Timestamp, String, u64, u64)>, HistoryError> {
-        let sql = format!(
-            "SELECT start, crawler, requests - robots_txt - unproven, violation + too_fast + trapped FROM {} WHERE site = ?1 AND \
-             start >= ?2 AND crawler NOT IN ('', 'none')",
-            step.table()
-        );
-        self.rows(&sql, vec![text(site), Value::Integer(from.0)], |row| {
-            Ok((Timestamp(row.get(0)?), row.get(1)?, unsigned(row, 2)?, unsigned(row, 3)?))
-        })
     }
 
     /// Requests of a crawler since a moment by what was proven of its name.
@@ -334,11 +327,17 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
         |error: rusqlite::Error| HistoryError::Unopened { file: file.display().to_string(), error: error.to_string() };
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");
-    let connection = if Path::new(&log).exists() {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        Connection::open_with_flags(file, flags).map_err(unopened)?
-    } else {
-        open_for_reading(file).map_err(unopened)?
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let following = || {
+        let connection = Connection::open_with_flags(file, flags)?;
+        connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    // A log that was left behind in a directory that cannot be written is followed by none.
+    let followed: Option<rusqlite::Result<Connection>> = Path::new(&log).exists().then(following);
+    let connection = match followed {
+        Some(Ok(connection)) => connection,
+        Some(Err(_)) | None => open_for_reading(file).map_err(unopened)?,
     };
     connection.busy_timeout(PATIENCE).map_err(unopened)?;
     Ok(connection)

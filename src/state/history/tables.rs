@@ -235,7 +235,7 @@ mod tests {
             write(&connection, &requests(at, crawler, count), &mut pruned, NOW).expect("written");
         }
         let sum = |condition: &str| {
-            number(&connection, &format!("SELECT TOTAL(violation) FROM history_hours WHERE {condition}"))
+            number(&connection, &format!("SELECT IFNULL(SUM(violation), 0) FROM history_hours WHERE {condition}"))
         };
         assert_eq!(sum(&format!("site = 'shop' AND crawler = 'gptbot' AND start = {}", NOW.0)), 5);
         assert_eq!((sum("site = '' AND crawler = 'gptbot'"), sum("site = '' AND crawler = ''")), (5, 9));
@@ -278,14 +278,17 @@ mod tests {
         write(&connection, &batch, &mut pruned, NOW).expect("written");
         assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples"), 20);
         assert_eq!(number(&connection, "SELECT MAX(LENGTH(target)) FROM history_samples"), 512);
-        connection.execute_batch("BEGIN").expect("begun");
-        for part in 0..11 {
-            let mut batch = HistoryBatch::default();
-            (0..10_000).for_each(|rule| batch.sample(sample(format!("Disallow: /{rule}"), part + 1)));
-            write(&connection, &batch, &mut pruned, NOW).expect("written");
-        }
-        connection.execute_batch("COMMIT").expect("committed");
+        let many = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MAX_SAMPLES}) INSERT INTO \
+             history_samples SELECT {}, 'shop', 'bingbot', 'violation', i, 0, 0, '', '', '', '', '', '', '', '', 0, '' FROM n",
+            NOW.0 + DAY
+        );
+        connection.execute_batch(&many).expect("many samples");
+        let mut one_more = HistoryBatch::default();
+        one_more.sample(sample("Disallow: /new/".into(), 2));
+        write(&connection, &one_more, &mut pruned, NOW).expect("written");
         assert!(number(&connection, "SELECT COUNT(*) FROM history_samples") <= MAX_SAMPLES);
         assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /'"), 0);
+        assert_eq!(number(&connection, "SELECT COUNT(*) FROM history_samples WHERE rule = 'Disallow: /new/'"), 1);
     }
 }

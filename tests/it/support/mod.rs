@@ -61,9 +61,16 @@ pub struct Setup {
     environment: Vec<(String, PathBuf)>,
     wrapper: Vec<String>,
     is_policy_directory_named: bool,
+    command: &'static str,
 }
 
 impl Setup {
+    /// The decision service alone, without an origin and without a policy.
+    pub fn deciding() -> Setup {
+        let setup = Setup::before("");
+        Setup { origins: "decisions: 127.0.0.1:0".into(), listen: String::new(), command: "decide", ..setup }
+    }
+
     /// Before an origin (`127.0.0.1:3000`), without a policy.
     pub fn before(origin: impl ToString) -> Setup {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -78,6 +85,7 @@ impl Setup {
             environment: Vec::new(),
             wrapper: Vec::new(),
             is_policy_directory_named: true,
+            command: "run",
         }
     }
 
@@ -157,9 +165,12 @@ impl Setup {
             true => format!("policies: {}\n", self.policies().display()),
             false => String::new(),
         };
+        let listen = match self.listen.as_str() {
+            "" => String::new(),
+            listen => format!("listen: {listen}\n"),
+        };
         let text = format!(
-            "listen: {}\n{}\n{policies}admin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
-            self.listen,
+            "{listen}{}\n{policies}admin: 127.0.0.1:0\ncontrol: {}\nstate: {}\n{}",
             self.origins,
             directory.join("control.sock").display(),
             directory.join("state").display(),
@@ -175,7 +186,7 @@ impl Setup {
         }
         process
             .args(command)
-            .args(["run", "--config"])
+            .args([self.command, "--config"])
             .arg(&file)
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(variable, file)| (variable, file)))
@@ -190,27 +201,32 @@ impl Setup {
 
     /// Starts it and waits until it says where it listens.
     pub fn start(self) -> Gate {
-        let Launched { child, listening, admin, log } = self.launch();
-        Gate { child, address: listening[0], listening, admin, log, setup: self }
+        let Launched { child, listening, decisions, admin, log } = self.launch();
+        let address = listening.iter().chain(&decisions).next().copied().expect("an address");
+        Gate { child, address, listening, decisions, admin, log, setup: self }
     }
 
     fn launch(&self) -> Launched {
         let mut child = self.spawn();
         let log = Log::read(child.stderr.take().expect("stderr is piped"));
         let lines = lines(child.stdout.take().expect("stdout is piped"));
-        let (mut listening, mut admin) = (Vec::new(), None);
-        while listening.is_empty() || admin.is_none() {
+        let (mut listening, mut decisions, mut admin) = (Vec::new(), Vec::new(), None);
+        while admin.is_none() {
             let Ok(line) = lines.recv_timeout(PATIENCE) else {
                 let _ = child.kill();
                 panic!("no addresses:\n{}", log.text())
             };
             if let Some((_, said)) = line.strip_prefix("listening on ").and_then(|url| url.split_once("://")) {
                 listening.push(said.trim().parse().expect("an address"));
+            } else if let Some(said) = line.strip_prefix("decisions on http://") {
+                decisions.push(said.trim().parse().expect("an address"));
+            } else if line.starts_with("decisions on unix:") {
+                // The test knows where it is.
             } else if let Some(said) = line.strip_prefix("admin on http://") {
                 admin = Some(said.trim().parse().expect("an address"));
             }
         }
-        Launched { child, listening, admin: admin.expect("said"), log }
+        Launched { child, listening, decisions, admin: admin.expect("said"), log }
     }
 
     /// Starts it where it is expected to fail; what it said on standard error, and its exit code.
@@ -226,6 +242,7 @@ impl Setup {
 struct Launched {
     child: Child,
     listening: Vec<SocketAddr>,
+    decisions: Vec<SocketAddr>,
     admin: SocketAddr,
     log: Log,
 }
@@ -233,10 +250,12 @@ struct Launched {
 /// A running crawlgate; killed when dropped.
 pub struct Gate {
     child: Child,
-    /// The first listener.
+    /// The first listener; that of the decision service where there is no other.
     pub address: SocketAddr,
     /// All listeners, in the order of the settings.
     pub listening: Vec<SocketAddr>,
+    /// Where proxies ask for decisions.
+    pub decisions: Vec<SocketAddr>,
     pub admin: SocketAddr,
     pub log: Log,
     pub setup: Setup,
@@ -276,9 +295,10 @@ impl Gate {
 
     /// Starts it again after it has ended.
     pub fn start_again(&mut self) {
-        let Launched { child, listening, admin, log } = self.setup.launch();
-        (self.child, self.address, self.admin, self.log) = (child, listening[0], admin, log);
-        self.listening = listening;
+        let Launched { child, listening, decisions, admin, log } = self.setup.launch();
+        self.address = listening.iter().chain(&decisions).next().copied().expect("an address");
+        (self.child, self.admin, self.log) = (child, admin, log);
+        (self.listening, self.decisions) = (listening, decisions);
     }
 
     /// Memory that is resident, in KiB.

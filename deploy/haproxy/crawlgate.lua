@@ -1,0 +1,90 @@
+-- crawlgate behind HAProxy (2.6 or later): asks the decision service about each request. docs/behind-your-proxy.md explains
+-- it. haproxy.cfg calls it as `http-request lua.crawlgate`.
+
+-- Where `crawlgate decide` listens, and how long its answer may take, in milliseconds.
+local service = os.getenv("CRAWLGATE") or "127.0.0.1:9180"
+local timeout = 1000
+
+-- Fields of a response that passes, and the variables in which haproxy.cfg finds them.
+local fields = {
+    ["x-robots-tag"] = "tags",
+    ["crawlgate-tags-html"] = "tags_html",
+    ["crawlgate-tags-pdf"] = "tags_pdf",
+    ["crawlgate-tags-image"] = "tags_image",
+    ["crawlgate-tags-video"] = "tags_video",
+    ["crawlgate-tags-other"] = "tags_other",
+    ["link"] = "link",
+    ["content-signal"] = "signal",
+    ["content-usage"] = "usage",
+    ["tdm-reservation"] = "reservation",
+    ["tdm-policy"] = "tdm_policy",
+}
+
+-- Fields of the client's request that concern the connection, or that are set below.
+local own = {
+    ["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["te"] = true, ["upgrade"] = true,
+    ["expect"] = true, ["host"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
+    ["x-forwarded-host"] = true, ["x-forwarded-for"] = true,
+}
+
+-- HAProxy has the lines of a field as a table that begins with 0.
+local function lines(values)
+    local list = {}
+    for place = 0, #values do
+        if values[place] ~= nil then
+            list[#list + 1] = values[place]
+        end
+    end
+    return list
+end
+
+local function ask(txn)
+    local headers = {}
+    for name, values in pairs(txn.http:req_get_headers()) do
+        if not own[name] then
+            headers[name] = lines(values)
+        end
+    end
+    headers["x-forwarded-method"] = { txn.sf:method() }
+    headers["x-forwarded-uri"] = { txn.sf:pathq() }
+    headers["x-forwarded-host"] = { txn.sf:req_hdr("host") }
+    headers["x-forwarded-for"] = { txn.sf:src() }
+    return core.httpclient():get({
+        url = "http://" .. service .. "/decide/forward-auth",
+        headers = headers,
+        timeout = timeout,
+    })
+end
+
+local function decide(txn)
+    local ok, answer = pcall(ask, txn)
+    local headers = ok and answer.headers or {}
+    local server = headers["server"] and headers["server"][0]
+    if server ~= "crawlgate" then
+        -- Fails open: requests pass, and responses have `Crawlgate: unavailable`. To fail closed, see haproxy.cfg.
+        txn:set_var("txn.crawlgate_unavailable", true)
+        return
+    end
+    if headers["crawlgate-decision"] then
+        for name, variable in pairs(fields) do
+            if headers[name] then
+                txn:set_var("txn.crawlgate_" .. variable, headers[name][0])
+            end
+        end
+        return
+    end
+    -- A refusal, as it is.
+    local reply = txn:reply()
+    reply:set_status(answer.status, answer.reason)
+    for name, values in pairs(headers) do
+        if name ~= "connection" and name ~= "content-length" and name ~= "date" then
+            for _, value in ipairs(lines(values)) do
+                reply:add_header(name, value)
+            end
+        end
+    end
+    reply:set_body(answer.body or "")
+    txn:done(reply)
+end
+
+core.register_action("crawlgate", { "http-req" }, decide, 0)

@@ -1,0 +1,15 @@
+//! The decision service: nginx, Caddy, Traefik, Envoy or HAProxy asks about each of its requests, and crawlgate says whether
+//! the request may pass and which fields the response gets. [`Decisions`] answers, over HTTP/1.1 behind the edge and over
+//! HTTP/2 as an application of Pingora's. It records decisions, and each robots.txt that it serves. Must not know how a
+//! connection is read, nor what a proxy does with an answer.
+//!
+//! `question` reads the original request out of the fields of each proxy, `media` guesses the type of a response from its
+//! path, `service` answers, `http2` does so over HTTP/2.
+
+mod http2;
+mod media;
+mod question;
+mod service;
+
+pub use question::{Protocol, Question, QuestionError};
+pub use service::Decisions;

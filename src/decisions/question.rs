@@ -1,0 +1,208 @@
+//! [`Question`]: the request that a proxy asks about, read from the path and the fields by which each proxy passes it on.
+//! [`Protocol`] lists the ways. Borrows the head; must not know the judge's answer.
+
+use crate::answers::Received;
+use crate::forwarding::client_address;
+use crate::heads;
+use crate::judge::RequestFacts;
+use http::{HeaderValue, header};
+use ipnet::IpNet;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Where a peer without an address is.
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// The path below which questions are asked.
+const DECIDE: &[u8] = b"/decide/";
+/// The files that a proxy fetches from crawlgate in place of its origin.
+const FILES: [&[u8]; 2] = [b"/robots.txt", b"/.well-known/tdmrep.json"];
+
+/// How a proxy asks, by the path that it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// `/decide/nginx`: the request is in `X-Original-Method` and `X-Original-URI`. A refusal is 403 without a body.
+    Nginx,
+    /// `/decide/answer`: the complete answer to a request that `/decide/nginx` refused, asked for in the same way.
+    Answer,
+    /// `/decide/forward-auth`: the request is in `X-Forwarded-Method`, `-Uri` and `-Host`. Caddy, Traefik, HAProxy.
+    ForwardAuth,
+    /// `/decide/envoy` followed by the path of the request, with its method and host.
+    Envoy,
+    /// Another path: the request itself, for a file that crawlgate serves.
+    File,
+}
+
+/// A request that a proxy asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question<'a> {
+    /// How it asks.
+    pub protocol: Protocol,
+    /// The method of the request.
+    pub method: &'a [u8],
+    /// Its target.
+    pub target: &'a [u8],
+    /// Its host.
+    pub host: &'a [u8],
+    /// Its client.
+    pub client: IpAddr,
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuestionError {
+    /// A field that the protocol needs is missing.
+    #[error("the field {0} is missing: the proxy has to pass on the request that it asks about")]
+    Missing(&'static str),
+    /// A field has a value that cannot be its.
+    #[error("the field {0} has no path in it")]
+    NoPath(&'static str),
+    /// There is nothing at this path.
+    #[error(
+        "crawlgate answers /decide/nginx, /decide/answer, /decide/forward-auth, /decide/envoy/..., /robots.txt and \
+         /.well-known/tdmrep.json here"
+    )]
+    Unknown,
+}
+
+impl<'a> Question<'a> {
+    /// Reads the question. Peers in `trusted` speak for others.
+    ///
+    /// # Errors
+    /// The proxy is not set up to ask.
+    pub fn read(request: &Received<'a>, trusted: &[IpNet]) -> Result<Question<'a>, QuestionError> {
+        let path = request.target.split(|octet| *octet == b'?').next().unwrap_or_default();
+        let (protocol, own_target) = match path.strip_prefix(DECIDE) {
+            Some(b"nginx") => (Protocol::Nginx, None),
+            Some(b"answer") => (Protocol::Answer, None),
+            Some(b"forward-auth") => (Protocol::ForwardAuth, None),
+            Some(rest) if rest.starts_with(b"envoy/") => {
+                (Protocol::Envoy, Some(&request.target[DECIDE.len() + b"envoy".len()..]))
+            }
+            _ if FILES.contains(&path) => (Protocol::File, Some(request.target)),
+            _ => return Err(QuestionError::Unknown),
+        };
+        let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
+        // What nginx is not told to set would be what its client says: the host is in Host.
+        let (method_field, target_field, host_field) = match protocol {
+            Protocol::ForwardAuth => ("x-forwarded-method", "X-Forwarded-Uri", Some("x-forwarded-host")),
+            _ => ("x-original-method", "X-Original-URI", None),
+        };
+        let is_direct = own_target.is_some();
+        let target = match own_target {
+            Some(target) => target,
+            None => field(target_field).ok_or(QuestionError::Missing(target_field))?,
+        };
+        if !matches!(target, [b'/', ..] | b"*") && !target.windows(3).any(|window| window == b"://") {
+            return Err(QuestionError::NoPath(target_field));
+        }
+        let asked_for = host_field.filter(|_| !is_direct).and_then(field).unwrap_or(request.host);
+        let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
+        Ok(Question { protocol, method, target, host: asked_for, client: client(request, trusted) })
+    }
+
+    /// What the judge is told.
+    pub fn facts(&self, request: &Received<'a>) -> RequestFacts<'a> {
+        RequestFacts {
+            host: self.host,
+            target: self.target,
+            method: self.method,
+            user_agent: request.headers.get(header::USER_AGENT).map(HeaderValue::as_bytes),
+            client: Some(self.client),
+            // The peer is trusted.
+            address_may_accuse: true,
+            signature: heads::signature(request.headers),
+            has_license_token: heads::has_license_token(request.headers),
+            arrived: request.arrived,
+            lived: request.lived,
+        }
+    }
+}
+
+/// The client that the proxy speaks for.
+fn client(request: &Received<'_>, trusted: &[IpNet]) -> IpAddr {
+    let lines = request.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
+    match request.peer {
+        Some(peer) => client_address(peer, lines, trusted),
+        // Of a socket in the file system.
+        None => client_address(LOCAL, lines, &[trusted, &[IpNet::from(LOCAL)]].concat()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{HeaderMap, Method};
+    use std::time::{Duration, Instant, SystemTime};
+
+    type Read = Result<(Protocol, String, String, String, String), QuestionError>;
+
+    fn read(target: &str, fields: &[(&'static str, &'static str)]) -> Read {
+        let mut headers = HeaderMap::new();
+        fields.iter().for_each(|(name, value)| {
+            headers.append(*name, HeaderValue::from_static(value));
+        });
+        let request = Received {
+            method: &Method::GET,
+            target: target.as_bytes(),
+            host: b"decisions.internal",
+            headers: &headers,
+            peer: Some([127, 0, 0, 1].into()),
+            http: "1.1",
+            arrived: SystemTime::UNIX_EPOCH,
+            started: Instant::now(),
+            lived: Duration::ZERO,
+        };
+        let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        let question = Question::read(&request, &["127.0.0.0/8".parse().expect("a network")])?;
+        let Question { protocol, method, target, host, client } = question;
+        Ok((protocol, text(method), text(target), text(host), client.to_string()))
+    }
+
+    fn said(protocol: Protocol, method: &str, target: &str, host: &str, client: &str) -> Read {
+        Ok((protocol, method.into(), target.into(), host.into(), client.into()))
+    }
+
+    #[test]
+    fn each_protocol_reads_its_own_fields() {
+        let fields = [
+            ("x-original-uri", "/a?b=1"),
+            ("x-original-method", "POST"),
+            ("x-forwarded-uri", "/c"),
+            ("x-forwarded-method", "HEAD"),
+            ("x-forwarded-host", "shop.example"),
+            ("x-original-host", "forged.example"),
+            ("x-forwarded-for", "198.51.100.7"),
+        ];
+        let client = "198.51.100.7";
+        assert_eq!(
+            read("/decide/nginx", &fields),
+            said(Protocol::Nginx, "POST", "/a?b=1", "decisions.internal", client)
+        );
+        assert_eq!(
+            read("/decide/answer?x", &fields),
+            said(Protocol::Answer, "POST", "/a?b=1", "decisions.internal", client)
+        );
+        assert_eq!(
+            read("/decide/forward-auth", &fields),
+            said(Protocol::ForwardAuth, "HEAD", "/c", "shop.example", client)
+        );
+        assert_eq!(
+            read("/decide/envoy/d?e", &fields),
+            said(Protocol::Envoy, "GET", "/d?e", "decisions.internal", client)
+        );
+        assert_eq!(
+            read("/robots.txt?x", &fields),
+            said(Protocol::File, "GET", "/robots.txt?x", "decisions.internal", client)
+        );
+    }
+
+    #[test]
+    fn incomplete_questions_name_the_field() {
+        assert_eq!(read("/decide/nginx", &[]), Err(QuestionError::Missing("X-Original-URI")));
+        assert_eq!(read("/decide/forward-auth", &[]), Err(QuestionError::Missing("X-Forwarded-Uri")));
+        let no_path = [("x-original-uri", "example")];
+        assert_eq!(read("/decide/nginx", &no_path), Err(QuestionError::NoPath("X-Original-URI")));
+        for path in ["/", "/page", "/decide/", "/decide/envoy", "/decide/nginx/x"] {
+            assert_eq!(read(path, &[]), Err(QuestionError::Unknown), "{path}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! [`Decisions`]: a question in, an answer for the proxy out. The request is judged once; the judge records the decision when
+//! the proxy has it. What the proxy's client gets afterwards, crawlgate cannot know: a request that may pass is recorded
+//! without a status.
+
+use super::media::media_type;
+use super::question::{Protocol, Question, QuestionError};
+use crate::answers::{
+    Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, misasked, not_here, passed,
+    referred, rejection,
+};
+use crate::judge::{Judge, Judgement, Outcome};
+use crate::time::Timestamp;
+use crate::verdict::{Action, Scratch};
+use http::HeaderValue;
+use ipnet::IpNet;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+thread_local! {
+    /// One per worker; `decide` runs to its end on one thread.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// The service.
+pub struct Decisions {
+    /// Judges requests, and records what became of them.
+    judge: Arc<Judge>,
+    /// The answers that crawlgate makes itself.
+    answers: Arc<Answers>,
+    /// Peers that speak for others.
+    trusted: Vec<IpNet>,
+    /// Whether the log says already that a proxy asks about a file that it should fetch here.
+    has_warned: AtomicBool,
+}
+
+impl Decisions {
+    /// Peers in `trusted` say for which client they speak.
+    pub fn new(judge: Arc<Judge>, answers: Arc<Answers>, trusted: Vec<IpNet>) -> Decisions {
+        Decisions { judge, answers, trusted, has_warned: AtomicBool::new(false) }
+    }
+
+    /// The judge, for its clock.
+    pub(super) fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    fn answer(&self, question: &Question<'_>, judgement: &Judgement, request: &Received<'_>) -> Answer {
+        let judged = judgement.judged();
+        let own = judged.and_then(|judged| {
+            let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(request.arrived));
+            // The body is framed by the proxy's own method.
+            self.answers.answer(&ruling, &Asked { method: request.method, headers: request.headers })
+        });
+        let is_file = judged.is_some_and(|judged| is_file(judged.decision.action));
+        match (question.protocol, own) {
+            (Protocol::File, Some(own)) => own,
+            (Protocol::File, None) => not_here("crawlgate has no policy for this host: serve the file of the origin"),
+            (Protocol::Answer, Some(own)) => own,
+            // What was refused a moment ago would pass now.
+            (Protocol::Answer, None) => {
+                rejection(Rejection::Busy, &Asked { method: request.method, headers: request.headers })
+            }
+            (_, Some(_)) if is_file => {
+                self.warn_of_file(question);
+                passed(None, "")
+            }
+            (Protocol::Nginx, Some(own)) => referred(&own),
+            (Protocol::ForwardAuth | Protocol::Envoy, Some(own)) => own,
+            (_, None) => passed(judged.map(|judged| (&judged.decision, judged.entry())), media_type(question.target)),
+        }
+    }
+
+    fn warn_of_file(&self, question: &Question<'_>) {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                target = %String::from_utf8_lossy(question.target),
+                "a proxy asks about a file that crawlgate serves, and passes its origin's file on: route /robots.txt and \
+                 /.well-known/tdmrep.json to the decision service (docs/behind-your-proxy.md)"
+            );
+        }
+    }
+
+    fn question<'a>(&self, request: &Received<'a>) -> Result<Question<'a>, QuestionError> {
+        Question::read(request, &self.trusted)
+    }
+}
+
+impl Respond for Decisions {
+    fn respond(&self, request: &Received<'_>) -> Responded {
+        let question = match self.question(request) {
+            Ok(question) => question,
+            Err(error) => {
+                self.judge.metrics.request_rejected("question");
+                let answer = match error {
+                    QuestionError::Unknown => not_here(&error.to_string()),
+                    QuestionError::Missing(_) | QuestionError::NoPath(_) => misasked(&error.to_string()),
+                };
+                return Responded { answer, judgement: None };
+            }
+        };
+        let facts = question.facts(request);
+        let judgement = SCRATCH.with_borrow_mut(|scratch| match question.protocol {
+            Protocol::Answer => self.judge.look(&facts, scratch),
+            _ => self.judge.judge(&facts, scratch),
+        });
+        let answer = self.answer(&question, &judgement, request);
+        Responded { answer, judgement: Some(judgement) }
+    }
+
+    fn written(&self, request: &Received<'_>, responded: &Responded, is_whole: bool) {
+        let (Some(judgement), Ok(question)) = (&responded.judgement, self.question(request)) else { return };
+        if question.protocol == Protocol::Answer {
+            // The question before this one was recorded.
+            return;
+        }
+        let answer = &responded.answer;
+        let status = match answer.field(Field::Status).and_then(|status| status.to_str().ok()?.parse().ok()) {
+            Some(status) => status,
+            None if answer.field(Field::Decision).is_some() => 0,
+            None => answer.status().as_u16(),
+        };
+        let has_answered = status != 0;
+        let tags = answer.fields().filter(|(field, _)| *field == Field::XRobotsTag);
+        let outcome = Outcome {
+            status: if is_whole { status } else { 0 },
+            answered_whole: is_whole && has_answered,
+            x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
+            body_octets: if is_whole { answer.body().len() as u64 } else { 0 },
+            elapsed: request.started.elapsed(),
+            http: request.http,
+            referer: request.headers.get(http::header::REFERER).map(HeaderValue::as_bytes),
+            ..Outcome::default()
+        };
+        self.judge.record(&question.facts(request), judgement, &outcome);
+    }
+}
+
+/// Whether the answer is a file that a proxy has to fetch from crawlgate.
+fn is_file(action: Action) -> bool {
+    matches!(action, Action::RobotsTxt | Action::TdmRep)
+}

@@ -1,0 +1,167 @@
+//! The configuration of HAProxy: lines for a frontend, and the files that they read.
+
+use super::regex::{literal, marker, path, regex, regexes};
+use super::rules::{ExportedAnswer, PathRule, Rules, Style, TagRule};
+use super::{Files, heading};
+use std::fmt::Write as _;
+
+/// HAProxy answers from memory what fits into a buffer with its head, for which this much is left.
+const HEAD: usize = 4096;
+/// The size of a buffer, unless `tune.bufsize` says otherwise.
+const BUFFER: usize = 16 * 1024;
+
+pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
+    let text = heading(rules, "the part for a `frontend`") + &part(rules, (Style::Plain, BUFFER), directory, files);
+    files.insert("crawlgate.cfg".into(), text.into());
+}
+
+/// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
+pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
+    let mut text = String::new();
+    for (place, tag) in rules.tags.iter().enumerate() {
+        text.push_str(&tags(place, tag));
+    }
+    // Conditions with one name are alternatives.
+    text.push_str("acl crawlgate_open path_beg /.well-known/acme-challenge/\n");
+    if rules.robots_txt.len() + HEAD <= buffer {
+        let _ = writeln!(
+            text,
+            "http-request return status 200 content-type \"text/plain; charset=utf-8\" file {} hdr cache-control \"{}\" \
+             if {{ path /robots.txt }}",
+            quoted(&format!("{directory}/robots.txt")),
+            rules.robots_cache
+        );
+    } else {
+        text.push_str("# robots.txt does not fit into a buffer: the application has to serve the exported file.\n");
+        text.push_str("acl crawlgate_open path /robots.txt\n");
+    }
+    text.push_str(&classes(rules, style, directory, files));
+    for (place, list) in rules.lists.iter().enumerate() {
+        text.push_str(&path_list(place, list, directory, files));
+    }
+    pause(rules, directory, &mut text, files);
+    for (place, class) in rules.classes.iter().enumerate() {
+        let Some(list) = class.list else { continue };
+        let (name, answer) = (format!("refused{}", class.answer), &rules.answers[class.answer]);
+        let closed = if class.is_closed(rules) { String::new() } else { format!(" crawlgate_list{list}") };
+        let condition = format!("crawlgate_c{place} !crawlgate_open{closed}");
+        text.push_str(&returned(&name, answer, directory, &condition, files));
+    }
+    text
+}
+
+/// Conditions for the classes of crawlers. `req.fhdr`: `hdr` would split user agents at their commas.
+fn classes(rules: &Rules, style: Style, directory: &str, files: &mut Files) -> String {
+    let mut text = String::new();
+    if style == Style::Plain {
+        let line = |(class, agent): &(usize, &str)| format!("(?i){} c{class}\n", regex(&[marker(agent)]));
+        files.insert("crawlers.map".into(), rules.markers().iter().map(line).collect::<String>().into());
+        let _ = writeln!(
+            text,
+            "http-request set-var(txn.crawlgate_class) req.fhdr(user-agent),map_reg({directory}/crawlers.map,none)"
+        );
+    }
+    for (place, class) in rules.classes.iter().enumerate() {
+        let test = match style {
+            Style::Plain => format!("var(txn.crawlgate_class) -m str c{place}"),
+            Style::Compact => {
+                let markers: Vec<_> = class.markers.iter().map(|(_, text)| marker(text)).collect();
+                files.insert(format!("class{place}.agents"), (regexes(&markers).join("\n") + "\n").into());
+                format!("req.fhdr(user-agent) -m reg -i -f {directory}/class{place}.agents")
+            }
+        };
+        let _ = writeln!(text, "acl crawlgate_c{place} {test}");
+    }
+    text
+}
+
+/// The condition that a list disallows the path. Without Allow the order is nothing, and beginnings are found in a tree.
+fn path_list(place: usize, list: &[PathRule], directory: &str, files: &mut Files) -> String {
+    if list.iter().any(|rule| rule.allow) {
+        let line = |rule: &PathRule| {
+            format!("{} {}\n", regex(&[path(&rule.pattern)]), if rule.allow { "open" } else { "closed" })
+        };
+        files.insert(format!("list{place}.map"), list.iter().map(line).collect::<String>().into());
+        return format!("acl crawlgate_list{place} pathq,map_reg({directory}/list{place}.map,open) closed\n");
+    }
+    let (mut prefixes, mut whole, mut wild) = (Vec::new(), Vec::new(), Vec::new());
+    for PathRule { pattern, .. } in list {
+        match pattern.strip_suffix('$') {
+            _ if pattern.contains('*') => wild.push(path(pattern)),
+            Some(text) => whole.push(text),
+            None => prefixes.push(pattern.as_str()),
+        }
+    }
+    let wild = if wild.is_empty() { String::new() } else { regexes(&wild).join("\n") };
+    let mut text = String::new();
+    let kinds = [("beg", prefixes.join("\n")), ("str", whole.join("\n")), ("reg", wild)];
+    for (kind, lines) in kinds.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        let _ = writeln!(text, "acl crawlgate_list{place} pathq -m {kind} -f {directory}/list{place}.{kind}");
+        files.insert(format!("list{place}.{kind}"), (lines + "\n").into());
+    }
+    text
+}
+
+fn pause(rules: &Rules, directory: &str, text: &mut String, files: &mut Files) {
+    let Some((answer, is_for_all)) = &rules.pause else { return };
+    let conditions: Vec<String> = match is_for_all {
+        true => vec!["!crawlgate_open".to_owned()],
+        false => {
+            let paused = rules.classes.iter().enumerate().filter(|(_, class)| class.is_pausable);
+            paused.map(|(place, _)| format!("crawlgate_c{place} !crawlgate_open")).collect()
+        }
+    };
+    for condition in conditions {
+        text.push_str(&returned("paused", answer, directory, &condition, files));
+    }
+}
+
+fn returned(name: &str, answer: &ExportedAnswer, directory: &str, condition: &str, files: &mut Files) -> String {
+    let file = format!("{name}.txt");
+    let retry_after = answer.retry_after.map(|seconds| format!(" hdr retry-after {seconds}")).unwrap_or_default();
+    let line = format!(
+        "http-request return status {} content-type \"text/plain; charset=utf-8\" file {} hdr cache-control \
+         no-store{retry_after} if {condition}\n",
+        answer.status,
+        quoted(&format!("{directory}/{file}"))
+    );
+    files.insert(file, answer.body.clone().into());
+    line
+}
+
+/// Variables of the request are gone when the response comes: what the path says is kept in one.
+fn tags(place: usize, tag: &TagRule) -> String {
+    let mut text = String::new();
+    let mut condition = String::new();
+    if !tag.paths.is_empty() {
+        for pattern in &tag.paths {
+            let _ = writeln!(
+                text,
+                "http-request set-var(txn.crawlgate_tag{place}) bool(true) if {{ pathq -m reg {} }}",
+                quoted(&regex(&[path(pattern)]))
+            );
+        }
+        let _ = write!(condition, " {{ var(txn.crawlgate_tag{place}) -m bool }}");
+    }
+    if !tag.types.is_empty() {
+        let each: Vec<String> = tag
+            .types
+            .iter()
+            .map(|media| match media.strip_suffix('*') {
+                Some(class) => format!("^{}", literal(class)),
+                None => format!("^{}(?:;|$)", literal(media)),
+            })
+            .collect();
+        let _ = write!(condition, " {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
+    }
+    for line in &tag.lines {
+        let condition = if condition.is_empty() { String::new() } else { format!(" if{condition}") };
+        let _ = writeln!(text, "http-after-response add-header X-Robots-Tag {}{condition}", quoted(line));
+    }
+    text
+}
+
+/// A word in an HAProxy configuration. Single quotes: in double quotes `$` would begin a variable of the environment.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}

@@ -1,0 +1,65 @@
+//! A policy as native configuration of nginx, HAProxy or Caddy, for sites where nothing new runs. [`Rules`] is what such a
+//! configuration can say of a policy, [`export`] writes its files, and [`Rules::left_out`] names the rest. Must not know
+//! files of the disk, nor how a decision is made.
+//!
+//! `rules` reads the policy, `regex` writes patterns as regular expressions, and each server has a file.
+
+mod caddy;
+mod haproxy;
+mod nginx;
+mod regex;
+mod rules;
+
+pub use rules::{CrawlerClass, ExportedAnswer, PathRule, Rules, Style, TagRule};
+
+use std::collections::BTreeMap;
+
+/// The server that a configuration is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// nginx 1.9 or later.
+    Nginx,
+    /// HAProxy 2.4 or later.
+    Haproxy,
+    /// Caddy 2.6 or later.
+    Caddy,
+}
+
+/// Files by their names.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// The files of a configuration. They name each other by `directory`, where they will be.
+pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
+    let mut files = Files::from([("robots.txt".to_owned(), rules.robots_txt.clone())]);
+    match server {
+        Server::Nginx => nginx::write(rules, Style::Plain, directory, &mut files),
+        Server::Haproxy => haproxy::write(rules, directory, &mut files),
+        Server::Caddy => caddy::write(rules, directory, &mut files),
+    }
+    files
+}
+
+/// The parts of an nginx configuration in a style of choice: for `http`, and for `server`.
+pub fn nginx_parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
+    nginx::parts(rules, style, directory)
+}
+
+/// The lines of an HAProxy frontend in a style of choice, for a buffer of this size, and the files that they read.
+pub fn haproxy_part(rules: &Rules, style: Style, buffer: usize, directory: &str) -> (String, Files) {
+    let mut files = Files::new();
+    let text = haproxy::part(rules, (style, buffer), directory, &mut files);
+    (text, files)
+}
+
+/// What stands above each file.
+fn heading(rules: &Rules, place: &str) -> String {
+    let mut text = format!("# The policy `{}` as crawlgate exported it, {place}.\n", rules.site);
+    if !rules.left_out.is_empty() {
+        text.push_str("# Not in it, because this server cannot say it:\n");
+    }
+    for left_out in &rules.left_out {
+        text.push_str(&format!("# - {left_out}\n"));
+    }
+    text.push('\n');
+    text
+}

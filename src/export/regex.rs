@@ -1,0 +1,164 @@
+//! Markers of user agents and patterns of robots.txt as regular expressions that nginx, HAProxy and Caddy all read.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// nginx takes words of up to 4,096 bytes in its configuration, the quotes included.
+const LONGEST: usize = 3_900;
+/// What is no character of a product token. Next to a marker it parts words.
+const NO_WORD: &str = "[^0-9A-Za-z_-]";
+
+/// One step of a pattern, in the order in which alternatives are written.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Step {
+    Start,
+    NoWord,
+    Byte(u8),
+    Any,
+    End,
+    NoWordOrEnd,
+}
+
+/// Alternatives that share their beginnings, so that a regex engine reads these once.
+#[derive(Default)]
+struct Trie {
+    next: BTreeMap<Step, Trie>,
+    matches: bool,
+}
+
+impl Trie {
+    fn add(&mut self, steps: &[Step]) {
+        if self.matches {
+            return; // A shorter pattern matches already.
+        }
+        match steps.split_first() {
+            Some((step, rest)) => self.next.entry(*step).or_default().add(rest),
+            None => {
+                self.matches = true;
+                self.next.clear();
+            }
+        }
+    }
+
+    fn write(&self, out: &mut String) {
+        let several = self.next.len() > 1;
+        out.push_str(if several { "(?:" } else { "" });
+        for (place, (step, rest)) in self.next.iter().enumerate() {
+            out.push_str(if place > 0 { "|" } else { "" });
+            step.write(out);
+            rest.write(out);
+        }
+        out.push_str(if several { ")" } else { "" });
+    }
+}
+
+impl Step {
+    fn write(self, out: &mut String) {
+        match self {
+            Step::Start => out.push('^'),
+            Step::NoWord => {
+                let _ = write!(out, "(?:^|{NO_WORD})");
+            }
+            Step::Any => out.push_str(".*"),
+            Step::End => out.push('$'),
+            Step::NoWordOrEnd => {
+                let _ = write!(out, "(?:{NO_WORD}|$)");
+            }
+            Step::Byte(byte) if byte.is_ascii_alphanumeric() || b"/_-=&%~,:@".contains(&byte) => out.push(byte.into()),
+            Step::Byte(byte) if b".?+*()|[]^$".contains(&byte) => out.extend(['\\', byte.into()]),
+            // No server, reading the regex out of a file of its own, gives these a meaning.
+            Step::Byte(byte) => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+}
+
+/// A marker of the registry, which stands by itself: `^x` at the start of the user agent, `=x` all of it, `x` anywhere.
+pub(super) fn marker(text: &str) -> Vec<Step> {
+    let body = text.trim_start_matches(['^', '=']);
+    let is_word = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let start = match (body.len() < text.len(), is_word(body.as_bytes().first())) {
+        (true, _) => Some(Step::Start),
+        (false, true) => Some(Step::NoWord),
+        (false, false) => None,
+    };
+    let end = match (text.starts_with('='), is_word(body.as_bytes().last())) {
+        (true, _) => Some(Step::End),
+        (false, true) => Some(Step::NoWordOrEnd),
+        (false, false) => None,
+    };
+    // Compared without regard to case: in one case, so that beginnings are shared.
+    start.into_iter().chain(body.to_ascii_lowercase().bytes().map(Step::Byte)).chain(end).collect()
+}
+
+/// A pattern of robots.txt.
+pub(super) fn path(text: &str) -> Vec<Step> {
+    let body = text.strip_suffix('$').unwrap_or(text);
+    let end = (body.len() < text.len()).then_some(Step::End);
+    let steps = body.bytes().map(|byte| if byte == b'*' { Step::Any } else { Step::Byte(byte) });
+    std::iter::once(Step::Start).chain(steps).chain(end).collect()
+}
+
+/// Text as it is.
+pub(super) fn literal(text: &str) -> String {
+    regex(&[text.bytes().map(Step::Byte).collect()])
+}
+
+/// One regex for all of these.
+pub(super) fn regex(patterns: &[Vec<Step>]) -> String {
+    let mut trie = Trie::default();
+    for pattern in patterns {
+        trie.add(pattern);
+    }
+    let mut text = String::new();
+    trie.write(&mut text);
+    text
+}
+
+/// As few regexes as there can be, each short enough for nginx.
+pub(super) fn regexes(patterns: &[Vec<Step>]) -> Vec<String> {
+    let text = regex(patterns);
+    if text.len() <= LONGEST || patterns.len() < 2 {
+        return vec![text];
+    }
+    let mut sorted = patterns.to_vec();
+    sorted.sort();
+    let (left, right) = sorted.split_at(sorted.len() / 2);
+    [regexes(left), regexes(right)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::regex::RegexBuilder;
+
+    fn is_match(steps: Vec<Step>, text: &str) -> bool {
+        let regex = RegexBuilder::new(&regex(&[steps])).case_insensitive(true).build().expect("a regex");
+        regex.is_match(text)
+    }
+
+    #[test]
+    fn markers_stand_by_themselves() {
+        assert!(is_match(marker("Googlebot"), "Mozilla/5.0 (compatible; Googlebot/2.1)"));
+        assert!(!is_match(marker("Googlebot"), "Googlebot-Image/1.0"));
+        assert!(!is_match(marker("bingbot"), "abingbot/2.0"));
+        assert!(is_match(marker("^Wget/"), "Wget/1.21") && !is_match(marker("^Wget/"), "x Wget/1.21"));
+        assert!(is_match(marker("=Fetcher"), "fetcher") && !is_match(marker("=Fetcher"), "fetcher/2"));
+    }
+
+    #[test]
+    fn patterns_mean_what_robots_txt_means() {
+        for (pattern, target, matches) in [
+            ("/a", "/abc?d", true),
+            ("/a$", "/abc", false),
+            ("/*.pdf$", "/x/y.pdf", true),
+            ("/*.pdf$", "/x/y.pdf?z", false),
+            ("/*?s=", "/p?s=1", true),
+            ("/a.b", "/aXb", false),
+            ("/$x", "/$x", true),
+        ] {
+            assert_eq!(is_match(path(pattern), target), matches, "{pattern} {target}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! [`Rules`]: the part of a compiled policy that the configuration of a server can say. The rest is listed in words.
+
+use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
+use crate::policy::Site;
+use crate::policy::model::{Audience, IndexingRule, Mode, OriginTags, Unverified};
+use crate::policy::site::{Binding, CrawlerRules};
+use std::collections::BTreeSet;
+
+/// The body of a refusal where the policy has none.
+const REFUSED: &str = "The rules of this site do not let this crawler fetch this URL.\n\nThe rules of this site for \
+                       crawlers: /robots.txt\n";
+/// The body during a pause.
+const PAUSED: &str = "The site is not to be fetched for the moment.\n";
+/// Shorter tokens stand in the user agents of too many people.
+const SHORTEST_TOKEN: usize = 3;
+
+/// How lists of crawlers and paths are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// A line for each crawler and each path, in the order in which they count.
+    Plain,
+    /// As few regular expressions as there can be. Where a user agent has the markers of two classes, the class that
+    /// stands first counts.
+    Compact,
+}
+
+/// What a configuration can say.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The name of the policy.
+    pub site: String,
+    /// The bytes of robots.txt.
+    pub robots_txt: Vec<u8>,
+    /// Its Cache-Control.
+    pub robots_cache: String,
+    /// Crawlers that are treated alike, each class with at least one marker.
+    pub classes: Vec<CrawlerClass>,
+    /// Lists of path rules. Of several that match, the first one counts.
+    pub lists: Vec<Vec<PathRule>>,
+    /// The answers to refusals.
+    pub answers: Vec<ExportedAnswer>,
+    /// The answer during the pause, and whether people get it, too.
+    pub pause: Option<(ExportedAnswer, bool)>,
+    /// X-Robots-Tag.
+    pub tags: Vec<TagRule>,
+    /// What cannot be said, for a person.
+    pub left_out: Vec<String>,
+}
+
+/// Crawlers that are treated alike.
+#[derive(Clone, Debug)]
+pub struct CrawlerClass {
+    /// As in the registry, each with the order in which it counts: the lower first.
+    pub markers: Vec<(u32, String)>,
+    /// The list of path rules that binds them.
+    pub list: Option<usize>,
+    /// The answer to what these disallow.
+    pub answer: usize,
+    /// Whether a pause stops them.
+    pub is_pausable: bool,
+}
+
+/// A rule of robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRule {
+    /// Allow, or Disallow.
+    pub allow: bool,
+    /// The pattern.
+    pub pattern: String,
+}
+
+/// An answer in place of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedAnswer {
+    /// The status.
+    pub status: u16,
+    /// Retry-After in seconds.
+    pub retry_after: Option<u64>,
+    /// The body.
+    pub body: String,
+}
+
+/// A line of X-Robots-Tag, and the responses that get it.
+#[derive(Clone, Debug)]
+pub struct TagRule {
+    /// Patterns, of which one matches; all paths if there is none.
+    pub paths: Vec<String>,
+    /// Types like `application/pdf` or `image/*`; all if there is none.
+    pub types: Vec<String>,
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
+impl CrawlerClass {
+    /// Whether everything is closed to the class.
+    pub fn is_closed(&self, rules: &Rules) -> bool {
+        self.list.and_then(|list| rules.lists.get(list)).is_some_and(|list| match list.as_slice() {
+            [only] => !only.allow && matches!(only.pattern.as_str(), "/" | "/*" | "*"),
+            _ => false,
+        })
+    }
+}
+
+impl Rules {
+    /// What can be said of a site.
+    pub fn of(site: &Site, registry: &Registry) -> Rules {
+        let mut rules = Rules {
+            site: site.name.clone(),
+            robots_txt: site.robots_txt.body.to_vec(),
+            robots_cache: site.robots_txt.cache_control.clone(),
+            classes: Vec::new(),
+            lists: Vec::new(),
+            answers: Vec::new(),
+            pause: None,
+            tags: Vec::new(),
+            left_out: Vec::new(),
+        };
+        rules.pause = pause(site, &mut rules.left_out);
+        let crawlers = (0..).zip(registry.crawlers()).filter(|(_, crawler)| !crawler.markers.is_empty());
+        for (index, crawler) in crawlers {
+            let claim = site.crawler_rules(Claim::Known(CrawlerIndex(index)));
+            let is_tool = crawler.purpose == Purpose::Tool;
+            rules.add(site, claim, crawler.markers.iter().map(String::as_str), is_tool);
+        }
+        for (index, token) in (0..).zip(site.tokens.tokens()).filter(|(_, token)| token.len() >= SHORTEST_TOKEN) {
+            rules.add(site, site.crawler_rules(Claim::Token(index)), std::iter::once(token.as_str()), false);
+        }
+        rules.drop_idle();
+        for rule in &site.policy.indexing {
+            match tag_rule(rule) {
+                Some(tag) => rules.tags.push(tag),
+                None => rules.left_out.push(
+                    "a rule of `indexing` with `not`, `status` or `path_regex`: its X-Robots-Tag is missing".to_owned(),
+                ),
+            }
+        }
+        rules.left_out.extend(left_out(site).into_iter().map(str::to_owned));
+        rules
+    }
+
+    fn add<'a>(&mut self, site: &Site, claim: CrawlerRules, markers: impl Iterator<Item = &'a str>, is_tool: bool) {
+        let is_held = claim.judged && claim.mode == Mode::Enforce && !claim.exempt && !claim.unlisted;
+        let list = match claim.binding {
+            Binding::Group(group) if is_held => self.list(site, usize::from(group)),
+            _ => None,
+        };
+        let answer = list.map_or(0, |_| self.answer(site, usize::from(claim.disallowed)));
+        let is_pausable = claim.pausable && self.pause.is_some();
+        let class = self
+            .classes
+            .iter()
+            .position(|class| (class.list, class.answer, class.is_pausable) == (list, answer, is_pausable));
+        let class = class.unwrap_or_else(|| {
+            self.classes.push(CrawlerClass { markers: Vec::new(), list, answer, is_pausable });
+            self.classes.len() - 1
+        });
+        // A named crawler before a tool, then the longer marker before the shorter.
+        let order = |marker: &str| u32::from(is_tool) * 10_000 + 5_000 - marker.len().min(5_000) as u32;
+        self.classes[class].markers.extend(markers.map(|marker| (order(marker), marker.to_owned())));
+    }
+
+    /// The place of the rules of a group, if it has some. The longest pattern counts, and of equals Allow.
+    fn list(&mut self, site: &Site, group: usize) -> Option<usize> {
+        let group = site.document.groups.get(group)?;
+        let rule =
+            |rule: &crate::robots::Rule| PathRule { allow: rule.allow, pattern: rule.pattern.as_str().to_owned() };
+        let mut list: Vec<PathRule> = group.rules.iter().map(rule).filter(|rule| !rule.pattern.is_empty()).collect();
+        list.sort_by_key(|rule| (std::cmp::Reverse(rule.pattern.len()), !rule.allow));
+        if list.iter().all(|rule| rule.allow) {
+            return None;
+        }
+        let place = self.lists.iter().position(|known| *known == list);
+        Some(place.unwrap_or_else(|| {
+            self.lists.push(list);
+            self.lists.len() - 1
+        }))
+    }
+
+    fn answer(&mut self, site: &Site, place: usize) -> usize {
+        let answer = site.answers.get(place);
+        let answer = ExportedAnswer {
+            status: answer.map_or(403, |answer| answer.status),
+            retry_after: answer.and_then(|answer| answer.retry_after).map(u64::from),
+            body: answer.and_then(|answer| answer.body.as_deref()).unwrap_or(REFUSED).to_owned(),
+        };
+        let known = self.answers.iter().position(|known| *known == answer);
+        known.unwrap_or_else(|| {
+            self.answers.push(answer);
+            self.answers.len() - 1
+        })
+    }
+
+    /// Drops markers of crawlers that pass, except those that hide a marker of another class.
+    fn drop_idle(&mut self) {
+        let is_idle = |class: &CrawlerClass| class.list.is_none() && !class.is_pausable;
+        let body = |marker: &str| marker.trim_start_matches(['^', '=']).to_ascii_lowercase();
+        let held: BTreeSet<String> = self
+            .classes
+            .iter()
+            .filter(|class| !is_idle(class))
+            .flat_map(|class| class.markers.iter().map(|(_, marker)| body(marker)))
+            .collect();
+        for class in self.classes.iter_mut().filter(|class| is_idle(class)) {
+            class.markers.retain(|(_, marker)| held.iter().any(|held| body(marker).contains(held.as_str())));
+        }
+        self.classes.retain(|class| !class.markers.is_empty());
+    }
+
+    /// Markers with the place of their class, in the order in which they count.
+    pub(super) fn markers(&self) -> Vec<(usize, &str)> {
+        let mut all: Vec<(u32, usize, &str)> = self
+            .classes
+            .iter()
+            .enumerate()
+            .flat_map(|(place, class)| {
+                class.markers.iter().map(move |(order, marker)| (*order, place, marker.as_str()))
+            })
+            .collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, place, marker)| (place, marker)).collect()
+    }
+
+    /// The answers by their names in a configuration: each refusal, and the pause.
+    pub(super) fn named_answers(&self) -> Vec<(String, &ExportedAnswer)> {
+        let refusals = self.answers.iter().enumerate().map(|(place, answer)| (format!("refused{place}"), answer));
+        refusals.chain(self.pause.as_ref().map(|(answer, _)| ("paused".to_owned(), answer))).collect()
+    }
+}
+
+fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
+    let pause = site.policy.pause.as_ref()?;
+    if pause.pause_robots_txt || pause.from.is_some_and(|from| from > site.at) {
+        left_out.push("`pause`: it begins later, or robots.txt is paused, too".to_owned());
+        return None;
+    }
+    left_out.push("the end of the pause: it lasts until this configuration is replaced".to_owned());
+    let retry_after = Some(pause.retry_after.as_secs());
+    let answer = ExportedAnswer { status: 503, retry_after, body: PAUSED.to_owned() };
+    Some((answer, pause.audience == Audience::Everyone))
+}
+
+fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
+    let is_plain = rule.when.path_regex.is_none() && rule.when.status.is_empty() && rule.unless.is_none();
+    is_plain.then(|| TagRule {
+        paths: rule.when.paths.iter().map(|path| path.value.clone()).collect(),
+        types: rule.when.types.iter().map(|media| media.value.clone()).collect(),
+        lines: rule.tags.lines(),
+    })
+}
+
+/// What no configuration says, as far as the policy asks for it.
+fn left_out(site: &Site) -> Vec<&'static str> {
+    let (policy, fields) = (&site.policy, &site.policy.enforcement.site);
+    let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());
+    let refuses = fields.unverified.as_ref().is_some_and(|(said, _)| *said == Unverified::Refuse);
+    let listed = [
+        (true, "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet"),
+        (true, "bots that the registry does not know, and the resolved form of paths: they pass"),
+        (asks_for_delay, "Crawl-delay: requests are not counted"),
+        (!policy.enforcement.traps.is_empty(), "traps: the paths are disallowed, and no client is remembered"),
+        (site.lists_addresses() || refuses, "addresses and proof of crawlers: a user agent is believed"),
+        (policy.asks_for_license().next().is_some(), "licences: no crawler is asked for one"),
+        (site.html.is_some(), "`html`: pages are not rewritten"),
+        (site.signals.tdmrep().is_some(), "/.well-known/tdmrep.json and the fields of TDMRep"),
+        (!policy.retire.is_empty(), "`retire`: what it says now stays until the next export"),
+        (site.origin_tags == OriginTags::Strip, "`origin_tags`: the origin's X-Robots-Tag stays"),
+    ];
+    listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what).collect()
+}
