@@ -5,6 +5,8 @@
 pub struct Case {
     pub request: Vec<u8>,
     pub is_head: bool,
+    /// Whether the request takes the lane, if there is one.
+    pub fits_lane: bool,
     pub answer: Answer,
 }
 
@@ -152,13 +154,24 @@ impl Case {
                 fields.insert(at, field);
             }
         }
+        let fits_lane = fits_lane(&fields);
         for field in fields {
             request.extend(field);
             request.extend(b"\r\n");
         }
         request.extend(b"\r\n");
-        Case { request, is_head, answer: answer(&mut numbers, is_head) }
+        Case { request, is_head, fits_lane, answer: answer(&mut numbers, is_head) }
     }
+}
+
+/// What docs/lane.md says of fields.
+fn fits_lane(fields: &[Vec<u8>]) -> bool {
+    let others: [&[u8]; 5] = [b"TE:", b"Trailer:", b"Upgrade:", b"Content-Length:", b"HTTP2-Settings:"];
+    let mut connections = fields.iter().filter(|field| field.starts_with(b"Connection:"));
+    let is_simple = |field: &Vec<u8>| matches!(field.as_slice(), b"Connection: close" | b"Connection: keep-alive");
+    connections.next().is_none_or(is_simple)
+        && connections.next().is_none()
+        && !fields.iter().any(|field| others.iter().any(|other| field.starts_with(other)))
 }
 
 fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {

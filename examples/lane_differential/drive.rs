@@ -262,7 +262,9 @@ impl Pair {
                 return Err(difference(number, &case, &took(lane), &took(pingora)));
             }
             let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
-            if from_pingora.is_none() && pingora.status().starts_with(b"HTTP/1.1 502 ") {
+            let was_never_asked =
+                |seen: &Seen, head: &Option<_>| head.is_none() && seen.status().starts_with(b"HTTP/1.1 502 ");
+            if was_never_asked(&pingora, &from_pingora) || !case.fits_lane && was_never_asked(&lane, &from_lane) {
                 // Both of its tries went to kept connections that the origin had closed.
                 count.never_asked += 1;
                 continue;
