@@ -110,8 +110,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered.
+    /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered, or
+    /// answer 502 if head and break come together.
     fn is_broken_off_like(&self, other: &Seen) -> bool {
+        if !self.is_whole && other.status().starts_with(b"HTTP/1.1 502 ") {
+            return true;
+        }
         let is_broken_off = !self.is_whole && !other.is_whole;
         is_broken_off && self.heads.starts_with(&other.heads) && self.body.starts_with(&other.body)
     }
