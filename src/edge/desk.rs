@@ -2,7 +2,7 @@
 //! judged here, once. Borrows the head; must not know connections.
 
 use super::challenges::Challenges;
-use super::head::{Fields, MOST_FIELDS, Request, header_map};
+use super::head::{Fields, MOST_FIELDS, Request, fields_of_answer};
 use super::lane::{LaneRequest, fits};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
@@ -129,14 +129,14 @@ impl Desk {
         // `Request::read` has checked it.
         let method = Method::from_bytes(request.method).unwrap_or_default();
         if let Some(file) = self.challenges.as_ref().and_then(|challenges| challenges.file(request)) {
-            let headers = header_map(fields);
+            let headers = fields_of_answer(fields);
             return Way::Answer(
                 Box::new(challenge(file, &Asked { method: &method, headers: &headers })),
                 Reason::Challenged,
             );
         }
         if let Some(location) = https.and_then(|https| https.location(request)) {
-            let headers = header_map(fields);
+            let headers = fields_of_answer(fields);
             if let Some(answer) = redirect(&location, &Asked { method: &method, headers: &headers }) {
                 return Way::Answer(Box::new(answer), Reason::Redirected);
             }
@@ -145,7 +145,7 @@ impl Desk {
         let Some(judged) = judgement.judged().filter(|judged| judged.decision.action != Action::Pass) else {
             return self.forward(visit, fields, connection, judgement);
         };
-        let headers = header_map(fields);
+        let headers = fields_of_answer(fields);
         let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(visit.arrival.arrived));
         match self.answers.answer(&ruling, &Asked { method: &method, headers: &headers }) {
             Some(answer) => Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Judged(judgement)),

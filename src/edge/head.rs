@@ -289,27 +289,36 @@ fn framing(seen: &Seen<'_>, is_http10: bool) -> Result<Framing, Mistake> {
     }
 }
 
+/// All fields.
+pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
+    map_of(fields.iter())
+}
+
 /// The fields that shape an answer of crawlgate's own. Most requests have none or one of them, and the map of all would
 /// cost as much as the rest of the answer.
-pub fn header_map(fields: Fields<'_, '_>) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for field in fields.iter().filter(|field| Asked::reads(field.name)) {
+pub(super) fn fields_of_answer(fields: Fields<'_, '_>) -> HeaderMap {
+    map_of(fields.iter().filter(|field| Asked::reads(field.name)))
+}
+
+fn map_of<'f, 'b: 'f>(fields: impl Iterator<Item = &'f Header<'b>>) -> HeaderMap {
+    let read = fields.filter_map(|field| {
         // Both were read already, so neither fails.
-        if let (Ok(name), Ok(value)) =
-            (HeaderName::from_bytes(field.name.as_bytes()), HeaderValue::from_bytes(field.value))
-        {
-            map.append(name, value);
-        }
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        Some((name, HeaderValue::from_bytes(field.value).ok()?))
+    });
+    let mut map = HeaderMap::new();
+    for (name, value) in read {
+        map.append(name, value);
     }
     map
 }
 
-/// The fields of a whole head that was read before.
+/// The same of a whole head that was read before.
 pub(super) fn fields_of(head: &[u8]) -> HeaderMap {
     let mut room = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let line_end = memchr::memchr(b'\n', head).map_or(head.len(), |end| end + 1);
     match httparse::parse_headers(&head[line_end..], &mut room) {
-        Ok(httparse::Status::Complete((_, fields))) => header_map(fields),
+        Ok(httparse::Status::Complete((_, fields))) => fields_of_answer(fields),
         _ => HeaderMap::new(),
     }
 }
