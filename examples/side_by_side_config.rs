@@ -23,7 +23,8 @@ use std::process::ExitCode;
 
 /// Crawlers that the policy names.
 const CRAWLERS: usize = 166;
-/// HAProxy answers from memory what fits into a buffer with its head; 16 KiB unless said otherwise.
+/// HAProxy answers from memory what fits into a buffer with its head. This is the default; where robots.txt does not fit,
+/// the origin has it.
 const HAPROXY_BUFFER: usize = 16 * 1024;
 
 fn main() -> ExitCode {
