@@ -150,7 +150,7 @@ fn say(message: &str) {
     let _ = writeln!(io::stderr(), "{}", message.trim_end());
 }
 
-/// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise (https://no-color.org).
+/// Whether a stream takes colours: a terminal does, unless NO_COLOR says otherwise (<https://no-color.org>).
 fn colour(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
