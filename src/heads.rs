@@ -2,7 +2,7 @@
 //! licence token. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
 
 use crate::indexing::octets;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use std::borrow::Cow;
 
 /// The field that policies are attached by.
@@ -97,6 +97,17 @@ pub fn tag_values(lines: &[String]) -> impl Iterator<Item = HeaderValue> {
             None
         }
     })
+}
+
+/// The version of HTTP, as the access log writes it.
+pub fn http_version(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "0.9",
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => "1.1",
+    }
 }
 
 #[cfg(test)]

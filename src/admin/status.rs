@@ -8,7 +8,7 @@ use crate::telemetry::{CertificateStatus, TrafficStatus};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// Above this share of requests somebody has to look at hosts without an origin: one in 20.
+/// Above this share of requests the operator has to look at hosts without an origin: one in 20.
 const TOLERATED: u64 = 20;
 
 /// How the running crawlgate does.

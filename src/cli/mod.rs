@@ -26,6 +26,7 @@ mod report;
 mod resume;
 mod run;
 mod schema;
+mod server_flags;
 mod status;
 mod tester;
 mod traps;

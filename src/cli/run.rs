@@ -1,12 +1,10 @@
 //! `run`: the proxy.
 
+use super::server_flags::ServerFlags;
 use super::{Failure, places, policies, say};
 use crate::crawlers::read_network;
 use crate::server::{self, Bound, ServerError};
-use crate::settings::{
-    self, AccessDestination, Defaults, ListenSettings, OriginSettings, OriginTimeouts, ServerAddress, Settings,
-    SettingsFile,
-};
+use crate::settings::{self, Defaults, ListenSettings, ServerAddress, Settings, SettingsFile};
 use crate::sites::StartError;
 use crate::telemetry::start_tracing;
 use ipnet::IpNet;
@@ -14,8 +12,7 @@ use std::fs::DirBuilder;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
 /// Run the proxy
 #[derive(Debug, clap::Args)]
@@ -27,56 +24,14 @@ pub struct Arguments {
     /// The address to listen on [default: 127.0.0.1:8080]; may be repeated
     #[arg(long, value_name = "ADDR")]
     listen: Vec<SocketAddr>,
-    /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
-    #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
-    admin: Option<OrOff<SocketAddr>>,
-    /// The control socket, or `off`
-    #[arg(long, value_name = "PATH", value_parser = or_off::<PathBuf>)]
-    control: Option<OrOff<PathBuf>>,
-    /// The policy directory [default: policies]
-    #[arg(long, value_name = "DIR")]
-    policies: Option<PathBuf>,
-    /// The directory for everything that outlasts a restart, or `off`
-    #[arg(long, value_name = "DIR", value_parser = or_off::<PathBuf>)]
-    state: Option<OrOff<PathBuf>>,
-    /// The settings file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     /// A network of proxies whose X-Forwarded-For counts; may be repeated
     #[arg(long, value_name = "CIDR", value_parser = network)]
     trusted_proxy: Vec<IpNet>,
-    /// The file for the access log; `-` is standard output
-    #[arg(long, value_name = "PATH")]
-    access_log: Option<PathBuf>,
-    /// Do not start with a broken policy, even if there is a last good copy
-    #[arg(long)]
-    strict: bool,
     /// Worker threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
-    #[arg(long, value_name = "FILE", hide = true)]
-    clock: Option<PathBuf>,
-}
-
-/// A value, or `off`.
-#[derive(Clone, Debug)]
-pub(super) struct OrOff<T>(pub(super) Option<T>);
-
-#[derive(Debug, thiserror::Error)]
-pub(super) enum OrOffError<E: std::error::Error> {
-    #[error("the value is empty")]
-    Empty,
-    #[error(transparent)]
-    Value(E),
-}
-
-pub(super) fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>, OrOffError<T::Err>> {
-    match written {
-        "off" => Ok(OrOff(None)),
-        "" => Err(OrOffError::Empty),
-        written => written.parse().map(|value| OrOff(Some(value))).map_err(OrOffError::Value),
-    }
+    #[command(flatten)]
+    server: ServerFlags,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -89,10 +44,14 @@ pub(super) fn network(written: &str) -> Result<IpNet, NoNetwork> {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let file = arguments.config.as_deref().map(settings_file).transpose()?.unwrap_or_default();
-    let flags = said(arguments);
-    let mut settings = settled(flags, file)?;
-    settings.clock = arguments.clock.clone();
+    let flags = SettingsFile {
+        listen: arguments.listen.iter().copied().map(ListenSettings::from).collect(),
+        trusted_proxies: (!arguments.trusted_proxy.is_empty()).then(|| arguments.trusted_proxy.clone()),
+        threads: arguments.threads.map(usize::from),
+        ..arguments.server.said(&arguments.origin)
+    };
+    let mut settings = settled(flags, arguments.server.file()?)?;
+    settings.clock.clone_from(&arguments.server.clock);
     start_tracing(crate::server::LOG_FILTER, false);
     serve(settings, |_| {})
 }
@@ -144,31 +103,6 @@ pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
     let directory = path.parent().unwrap_or(Path::new(""));
     file.map(|file| file.relative_to(directory))
         .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
-}
-
-fn said(arguments: &Arguments) -> SettingsFile {
-    let origins = match arguments.origin.as_slice() {
-        [] => Vec::new(),
-        servers => {
-            vec![OriginSettings { hosts: Vec::new(), servers: servers.to_vec(), timeouts: OriginTimeouts::default() }]
-        }
-    };
-    SettingsFile {
-        listen: arguments.listen.iter().copied().map(ListenSettings::from).collect(),
-        origins,
-        policies: arguments.policies.clone(),
-        admin: arguments.admin.clone().map(|said| said.0),
-        control: arguments.control.clone().map(|said| said.0),
-        state: arguments.state.clone().map(|said| said.0),
-        trusted_proxies: (!arguments.trusted_proxy.is_empty()).then(|| arguments.trusted_proxy.clone()),
-        access: arguments.access_log.as_ref().map(|path| match path.as_os_str() == "-" {
-            true => AccessDestination::Stdout,
-            false => AccessDestination::File(path.clone()),
-        }),
-        threads: arguments.threads.map(usize::from),
-        strict: arguments.strict.then_some(true),
-        ..SettingsFile::default()
-    }
 }
 
 /// Creates the default directory of the control socket. Only its owner may enter: a client of the socket can pause sites.

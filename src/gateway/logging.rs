@@ -4,8 +4,9 @@ use super::Gateway;
 use super::ctx::RequestContext;
 use super::early::connection;
 use super::heads::facts;
+use crate::heads::http_version;
 use crate::judge::{Outcome, Unjudged};
-use http::{HeaderValue, Version, header};
+use http::{HeaderValue, header};
 use pingora_core::Error;
 use pingora_proxy::Session;
 
@@ -28,15 +29,5 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
     match &ctx.judgement {
         Some(judgement) => gateway.judge.record(&facts, judgement, &outcome),
         None => gateway.judge.record_unjudged(&facts, Unjudged::Refused, &outcome),
-    }
-}
-
-fn http_version(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_09 => "0.9",
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        Version::HTTP_3 => "3",
-        _ => "1.1",
     }
 }

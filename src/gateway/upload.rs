@@ -13,7 +13,7 @@ pub(super) fn check(gateway: &Gateway, piece: Option<&Bytes>, ctx: &mut RequestC
     if limits.body.is_some_and(|most| ctx.body_octets > most) {
         return refuse(gateway, 413, "body_too_large");
     }
-    // What arrives in time is not measured, so that a short stop costs nobody a request.
+    // What arrives in time is not measured, so that a short stop costs no client a request.
     let late = ctx.arrival.started.elapsed().saturating_sub(limits.stall).as_secs();
     if (limits.body_rate as u64).saturating_mul(late) > ctx.body_octets {
         return refuse(gateway, 408, "body_rate");

@@ -62,7 +62,7 @@ pub struct Claimed<'a> {
     pub claim: Claim,
     /// Where the request comes from.
     pub address: Option<IpAddr>,
-    /// Whether the address may prove an impostor. It may not where it may be that of a proxy that nobody declared.
+    /// Whether the address may prove an impostor. It may not where it may be that of an undeclared proxy.
     pub may_accuse: bool,
     /// What the networks of the policy say.
     pub by_policy: Identity,

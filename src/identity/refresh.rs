@@ -67,7 +67,7 @@ pub enum UpdateResult {
 }
 
 impl UpdateResult {
-    /// Whether somebody has to look at it.
+    /// Whether the operator has to look at it.
     pub fn is_failure(self) -> bool {
         matches!(self, UpdateResult::Unreachable | UpdateResult::Refused)
     }

@@ -213,7 +213,7 @@ impl Drop for Visit {
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),
             body_octets: self.octets,
             elapsed: self.started.elapsed(),
-            http: http_version(self.version),
+            http: heads::http_version(self.version),
             referer: self.referer.as_ref().map(HeaderValue::as_bytes),
             error: (self.status == 0).then_some("no_response"),
         };
@@ -230,14 +230,4 @@ fn target(uri: &Uri) -> &[u8] {
 fn asked_page<'a>(method: &'a Method, uri: &'a Uri, judgement: Option<&'a Judgement>) -> Option<AskedPage<'a>> {
     let judged = judgement?.judged()?;
     Some(AskedPage { method, target: target(uri), decision: &judged.decision, entry: judged.entry() })
-}
-
-fn http_version(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_09 => "0.9",
-        Version::HTTP_10 => "1.0",
-        Version::HTTP_2 => "2",
-        Version::HTTP_3 => "3",
-        _ => "1.1",
-    }
 }

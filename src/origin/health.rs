@@ -13,7 +13,7 @@ use std::time::Duration;
 const SHOWN: usize = 200;
 /// Hosts that the status names.
 const HOSTS: usize = 5;
-/// Above this share of requests without an answer somebody has to look: one in 20, as for the alert on it.
+/// Above this share of requests without an answer the operator has to look: one in 20, as for the alert on it.
 const TOLERATED: u64 = 20;
 
 /// A request that an origin did not answer.

@@ -2,7 +2,7 @@
 //! stays with the worker that reads it. Must not know HTTP.
 //!
 //! A connection on a shelf is taken, last kept first, or closed: when its time is over, when the origin closes it or sends
-//! something nobody asked for, or when the shelf is full.
+//! octets that belong to no response, or when the shelf is full.
 
 use std::cell::Cell;
 use std::pin::Pin;

@@ -35,7 +35,7 @@ pub enum BadResponse {
     TooLarge,
     #[error("the response has no proper status")]
     Status,
-    #[error("the response switches the protocol, which nobody asked for")]
+    #[error("the response switches the protocol, and the request did not ask for it")]
     Switch,
     #[error("the response has a Content-Length that is no single number")]
     Length,

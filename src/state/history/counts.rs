@@ -53,7 +53,7 @@ impl Counts {
         self.0[0] += requests;
     }
 
-    /// Requests for robots.txt are of no kind: nobody breaks a rule with them.
+    /// Requests for robots.txt are of no kind: no crawler breaks a rule with them.
     fn add_to(&mut self, column: &str, requests: u64) {
         self.0[0] += requests;
         self.add_in(column, requests);

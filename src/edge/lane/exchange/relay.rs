@@ -20,7 +20,7 @@ impl Exchange<'_> {
             Framing::Chunked => self.relay_chunks(&mut origin).await?,
             Framing::UntilClose => self.relay_until_close(&mut origin).await?,
         }
-        // After octets that nobody asked for, nothing is known about the next ones.
+        // After octets that belong to no response, nothing is known about the next ones.
         let is_clean = self.read == self.request.buffers.input.len();
         if head.keeps_alive && is_clean && head.framing != Framing::UntilClose {
             let Origin { stream, route, .. } = origin;

@@ -1,0 +1,82 @@
+//! [`ServerFlags`]: the flags of every command that serves. Each has its place in `crawlgate.yaml`, and outranks it.
+
+use super::Failure;
+use super::run::settings_file;
+use crate::settings::{AccessDestination, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+#[derive(Debug, clap::Args)]
+pub struct ServerFlags {
+    /// The address of metrics and status [default: 127.0.0.1:9090], or `off`
+    #[arg(long, value_name = "ADDR", value_parser = or_off::<SocketAddr>)]
+    admin: Option<OrOff<SocketAddr>>,
+    /// The control socket, or `off`
+    #[arg(long, value_name = "PATH", value_parser = or_off::<PathBuf>)]
+    control: Option<OrOff<PathBuf>>,
+    /// The policy directory [default: policies]
+    #[arg(long, value_name = "DIR")]
+    policies: Option<PathBuf>,
+    /// The directory for everything that outlasts a restart, or `off`
+    #[arg(long, value_name = "DIR", value_parser = or_off::<PathBuf>)]
+    state: Option<OrOff<PathBuf>>,
+    /// The settings file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The file for the access log; `-` is standard output
+    #[arg(long, value_name = "PATH")]
+    access_log: Option<PathBuf>,
+    /// Do not start with a broken policy, even if there is a last good copy
+    #[arg(long)]
+    strict: bool,
+    /// For development: a file that sets the clock, like `lived 25h` or `set -2h`; only on loopback
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(super) clock: Option<PathBuf>,
+}
+
+impl ServerFlags {
+    /// The settings file; empty where none is named.
+    pub(super) fn file(&self) -> Result<SettingsFile, Failure> {
+        Ok(self.config.as_deref().map(settings_file).transpose()?.unwrap_or_default())
+    }
+
+    /// The flags as settings, with these servers as the origin.
+    pub(super) fn said(&self, servers: &[ServerAddress]) -> SettingsFile {
+        let origin =
+            || OriginSettings { hosts: Vec::new(), servers: servers.to_vec(), timeouts: OriginTimeouts::default() };
+        SettingsFile {
+            origins: (!servers.is_empty()).then(origin).into_iter().collect(),
+            policies: self.policies.clone(),
+            admin: self.admin.clone().map(|said| said.0),
+            control: self.control.clone().map(|said| said.0),
+            state: self.state.clone().map(|said| said.0),
+            access: self.access_log.as_ref().map(|path| match path.as_os_str() == "-" {
+                true => AccessDestination::Stdout,
+                false => AccessDestination::File(path.clone()),
+            }),
+            strict: self.strict.then_some(true),
+            ..SettingsFile::default()
+        }
+    }
+}
+
+/// A value, or `off`.
+#[derive(Clone, Debug)]
+struct OrOff<T>(Option<T>);
+
+#[derive(Debug, thiserror::Error)]
+enum OrOffError<E: std::error::Error> {
+    #[error("the value is empty")]
+    Empty,
+    #[error(transparent)]
+    Value(E),
+}
+
+fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>, OrOffError<T::Err>> {
+    match written {
+        "off" => Ok(OrOff(None)),
+        "" => Err(OrOffError::Empty),
+        written => written.parse().map(|value| OrOff(Some(value))).map_err(OrOffError::Value),
+    }
+}
