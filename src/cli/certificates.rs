@@ -1,6 +1,6 @@
 //! The certificates of a settings file, as `check` looks at them.
 
-use super::{Failure, run};
+use super::{Failure, server_flags};
 use crate::edge::{CertificateProblem, Certificates};
 use crate::time::Timestamp;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 /// What is wrong with the certificates that this settings file names.
 pub(super) fn problems(settings: &Path) -> Result<Vec<CertificateProblem>, Failure> {
-    let file = run::settings_file(settings)?;
+    let file = server_flags::settings_file(settings)?;
     Ok(match Certificates::open(&file.listen) {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(Timestamp::from(SystemTime::now()));

@@ -2,7 +2,7 @@
 //! running crawlgate, and what it found. Looks where the server would look; decides nothing itself.
 
 use super::control::Socket;
-use super::{Failure, control, now, print_json, run};
+use super::{Failure, control, now, print_json, server_flags};
 use crate::admin::CrawlerIdentity;
 use crate::admin::control::{Request, Response};
 use crate::crawlers::{Claim, Crawler, CrawlerIndex, Registry};
@@ -25,7 +25,7 @@ const LATER: Duration = Duration::from_secs(600);
 
 /// Where to look: as the settings file says, or at what is published. Whoever types the command allows the requests.
 pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
-    let said = file.map(run::settings_file).transpose()?.and_then(|file| file.identity);
+    let said = file.map(server_flags::settings_file).transpose()?.and_then(|file| file.identity);
     Ok(said.unwrap_or_default())
 }
 

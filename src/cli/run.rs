@@ -1,10 +1,10 @@
 //! `run`: the proxy.
 
 use super::server_flags::ServerFlags;
-use super::{Failure, places, policies, say};
+use super::{Failure, places};
 use crate::crawlers::read_network;
 use crate::server::{self, Bound, ServerError};
-use crate::settings::{self, Defaults, ListenSettings, ServerAddress, Settings, SettingsFile};
+use crate::settings::{Defaults, ListenSettings, ServerAddress, Settings, SettingsFile};
 use crate::sites::StartError;
 use crate::telemetry::start_tracing;
 use ipnet::IpNet;
@@ -88,21 +88,6 @@ pub fn serve(settings: Settings, more: impl FnOnce(&Bound)) -> Result<(), Failur
         ServerError::Policies(StartError::Policies(findings)) => Failure::Found(findings),
         other => Failure::CouldNot(other.to_string()),
     })
-}
-
-pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
-    let (source, mut diagnostics) = policies::read_source(path)?;
-    let mut file = None;
-    if !diagnostics.has_errors() {
-        (file, diagnostics) = settings::read(&source);
-    }
-    let colour = super::colour(&std::io::stderr());
-    for finding in &diagnostics.items {
-        say(&finding.render(&source, colour));
-    }
-    let directory = path.parent().unwrap_or(Path::new(""));
-    file.map(|file| file.relative_to(directory))
-        .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
 }
 
 /// Creates the default directory of the control socket. Only its owner may enter: a client of the socket can pause sites.

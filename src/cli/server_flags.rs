@@ -1,10 +1,9 @@
 //! [`ServerFlags`]: the flags of every command that serves. Each has its place in `crawlgate.yaml`, and outranks it.
 
-use super::Failure;
-use super::run::settings_file;
-use crate::settings::{AccessDestination, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
+use super::{Failure, policies, say};
+use crate::settings::{self, AccessDestination, OriginSettings, OriginTimeouts, ServerAddress, SettingsFile};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 #[derive(Debug, clap::Args)]
@@ -79,4 +78,20 @@ fn or_off<T: FromStr<Err: std::error::Error>>(written: &str) -> Result<OrOff<T>,
         "" => Err(OrOffError::Empty),
         written => written.parse().map(|value| OrOff(Some(value))).map_err(OrOffError::Value),
     }
+}
+
+/// Reads a settings file; its mistakes go to standard error.
+pub(super) fn settings_file(path: &Path) -> Result<SettingsFile, Failure> {
+    let (source, mut diagnostics) = policies::read_source(path)?;
+    let mut file = None;
+    if !diagnostics.has_errors() {
+        (file, diagnostics) = settings::read(&source);
+    }
+    let colour = super::colour(&std::io::stderr());
+    for finding in &diagnostics.items {
+        say(&finding.render(&source, colour));
+    }
+    let directory = path.parent().unwrap_or(Path::new(""));
+    file.map(|file| file.relative_to(directory))
+        .ok_or_else(|| Failure::Found(format!("cannot use the settings file {}", path.display())))
 }
