@@ -27,6 +27,7 @@ mod dashboard;
 mod decisions;
 #[cfg(feature = "proxy")]
 mod deploy;
+#[cfg(feature = "proxy")]
 mod diff;
 #[cfg(feature = "proxy")]
 mod docs;
