@@ -112,9 +112,9 @@ pub struct Seen {
 impl Seen {
     /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered, or
     /// answer 502 if head and break come together.
-    fn is_broken_off_like(&self, other: &Seen) -> bool {
+    fn is_broken_off_like(&self, other: &Seen, case: &Case) -> bool {
         if !self.is_whole && other.status().starts_with(b"HTTP/1.1 502 ") {
-            return true;
+            return case.answer.breaks;
         }
         let is_broken_off = !self.is_whole && !other.is_whole;
         is_broken_off && self.heads.starts_with(&other.heads) && self.body.starts_with(&other.body)
@@ -277,7 +277,7 @@ impl Pair {
                 let [lane, pingora] = [from_lane, from_pingora].map(|lines| all_shown(&lines.unwrap_or_default()));
                 return Err(difference(number, &case, &lane, &pingora));
             }
-            if lane == pingora || lane.is_broken_off_like(&pingora) || pingora.is_broken_off_like(&lane) {
+            if lane == pingora || lane.is_broken_off_like(&pingora, &case) || pingora.is_broken_off_like(&lane, &case) {
                 count.alike += 1;
             } else if case.answer.stricter.is_some() && lane.status().starts_with(b"HTTP/1.1 502 ") && lane.is_whole {
                 count.stricter += 1;
