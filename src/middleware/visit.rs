@@ -1,32 +1,25 @@
 //! [`Visit`]: one request from its arrival until its response is at its end, when it is recorded. It owns what the record
 //! needs, because the request itself belongs to the application.
 
+use super::fields::RequestFields;
 use super::pages::{AskedPage, PageState};
 use super::shared::Shared;
 use crate::answers::{Answer, Asked, Ruling};
 use crate::forwarding::{
-    ForwardedResponse, client_address, has_condition, is_trusted, names_another_client, remove_conditions,
-    write_response,
+    ForwardedResponse, client_address, has_condition, is_trusted, remove_conditions, write_response,
 };
 use crate::heads::{self, X_ROBOTS_TAG};
 use crate::judge::{Judgement, Outcome, RequestFacts};
 use crate::telemetry::InFlight;
 use crate::time::Timestamp;
-use crate::verdict::Scratch;
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
-use http::{HeaderName, HeaderValue, Method, Response, Uri, Version, header};
+use http::{HeaderValue, Method, Response, Uri, Version};
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-
-thread_local! {
-    /// One per thread; `decide` runs to its end on one thread.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
 
 /// One request.
 pub struct Visit {
@@ -58,19 +51,18 @@ impl Visit {
         let judge = &shared.judge;
         let started = Instant::now();
         let (arrived, lived) = judge.clock.read(started);
-        let field = |name: HeaderName| head.headers.get(name).cloned();
+        let fields = RequestFields::of(&head.headers);
         let peer = shared.peer.and_then(|peer| peer(&head.extensions));
-        let forwarded_for = || head.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
         let is_trusted = peer.is_some_and(|peer| is_trusted(peer.to_canonical(), &shared.trusted_proxies));
         let mut visit = Box::new(Visit {
             method: head.method.clone(),
             uri: head.uri.clone(),
             version: head.version,
-            host: field(header::HOST),
-            user_agent: field(header::USER_AGENT),
-            referer: field(header::REFERER),
-            client: peer.map(|peer| client_address(peer, forwarded_for(), &shared.trusted_proxies)),
-            address_may_accuse: is_trusted || !names_another_client(&head.headers),
+            host: fields.host.cloned(),
+            user_agent: fields.user_agent.cloned(),
+            referer: fields.referer.cloned(),
+            client: peer.map(|peer| client_address(peer, fields.forwarded_for(), &shared.trusted_proxies)),
+            address_may_accuse: is_trusted || !fields.names_another_client,
             arrived,
             started,
             lived,
@@ -84,11 +76,11 @@ impl Visit {
             shared: shared.clone(),
         });
         let facts = RequestFacts {
-            signature: heads::signature(&head.headers),
-            has_license_token: heads::has_license_token(&head.headers),
+            signature: fields.signature(),
+            has_license_token: fields.has_license_token(),
             ..visit.facts()
         };
-        let judgement = SCRATCH.with_borrow_mut(|scratch| judge.judge(&facts, scratch));
+        let judgement = judge.judge(&facts);
         visit.judgement = Some(judgement);
         visit
     }
@@ -212,7 +204,7 @@ impl Drop for Visit {
             answered_whole: self.is_answered_whole,
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),
             body_octets: self.octets,
-            elapsed: self.started.elapsed(),
+            elapsed: self.shared.judge.elapsed(self.started),
             http: heads::http_version(self.version),
             referer: self.referer.as_ref().map(HeaderValue::as_bytes),
             error: (self.status == 0).then_some("no_response"),
