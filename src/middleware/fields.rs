@@ -14,6 +14,8 @@ pub struct RequestFields<'a> {
     pub user_agent: Option<&'a HeaderValue>,
     /// Referer.
     pub referer: Option<&'a HeaderValue>,
+    /// Whether it is a call of gRPC.
+    pub is_grpc: bool,
     /// Whether a field says that the peer speaks for another client.
     pub names_another_client: bool,
     has_authorization: bool,
@@ -28,6 +30,7 @@ impl<'a> RequestFields<'a> {
             host: None,
             user_agent: None,
             referer: None,
+            is_grpc: false,
             names_another_client: false,
             has_authorization: false,
             is_signed: false,
@@ -37,6 +40,7 @@ impl<'a> RequestFields<'a> {
                 "host" => fields.host = fields.host.or(Some(value)),
                 "user-agent" => fields.user_agent = fields.user_agent.or(Some(value)),
                 "referer" => fields.referer = fields.referer.or(Some(value)),
+                "content-type" => fields.is_grpc = value.as_bytes().starts_with(b"application/grpc"),
                 "authorization" => fields.has_authorization = true,
                 "signature-input" => fields.is_signed = true,
                 name => fields.names_another_client |= is_forwarding_field(name),

@@ -15,11 +15,13 @@ use crate::time::Timestamp;
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
-use http::{HeaderValue, Method, Response, Uri, Version};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 use smallvec::SmallVec;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// One request.
 pub struct Visit {
@@ -30,6 +32,7 @@ pub struct Visit {
     host: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
     referer: Option<HeaderValue>,
+    is_grpc: bool,
     client: Option<IpAddr>,
     address_may_accuse: bool,
     arrived: SystemTime,
@@ -61,6 +64,7 @@ impl Visit {
             host: fields.host.cloned(),
             user_agent: fields.user_agent.cloned(),
             referer: fields.referer.cloned(),
+            is_grpc: fields.is_grpc,
             client: peer.map(|peer| client_address(peer, fields.forwarded_for(), &shared.trusted_proxies)),
             address_may_accuse: is_trusted || !fields.names_another_client,
             arrived,
@@ -135,7 +139,10 @@ impl Visit {
 
     /// Takes note of the answer that crawlgate makes itself.
     pub fn answered(&mut self, answer: Answer) -> (ResponseParts, Bytes) {
-        let (head, body) = Response::<Bytes>::from(answer).into_parts();
+        let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
+        if self.is_grpc {
+            head.headers.insert(GRPC_STATUS, grpc_status(head.status));
+        }
         self.note(&head);
         self.is_answered_whole = body.is_empty();
         (head, body)
@@ -211,6 +218,17 @@ impl Drop for Visit {
         };
         self.shared.judge.record(&self.facts(), judgement, &outcome);
     }
+}
+
+/// What gRPC makes of a status (grpc/doc/http-grpc-status-mapping.md), for clients that would read the body first.
+fn grpc_status(status: StatusCode) -> HeaderValue {
+    HeaderValue::from_static(match status.as_u16() {
+        401 => "16",
+        403 => "7",
+        404 => "12",
+        429 | 502..=504 => "14",
+        _ => "2",
+    })
 }
 
 /// Path and query; `*` stays what it is.
