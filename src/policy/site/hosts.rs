@@ -56,9 +56,12 @@ impl HostIndex {
         if let Some(site) = self.exact.get(name).and_then(|ports| choose(ports, port)) {
             return Some(site);
         }
-        // Most sites have no wildcard.
-        let mut rest = if self.below.is_empty() { "" } else { name };
-        while let Some((_, parent)) = rest.split_once('.') {
+        if self.below.is_empty() {
+            return None;
+        }
+        let mut rest = name;
+        while let Some(dot) = memchr::memchr(b'.', rest.as_bytes()) {
+            let parent = &rest[dot + 1..];
             if let Some(site) = self.below.get(parent).and_then(|ports| choose(ports, port)) {
                 return Some(site);
             }
