@@ -44,6 +44,9 @@ impl HostIndex {
     }
 
     fn claimed(&self, host: &[u8]) -> Option<usize> {
+        if self.exact.is_empty() && self.below.is_empty() {
+            return None;
+        }
         let (name, port) = name_and_port(host);
         let mut buffer = [0u8; MAX_NAME];
         let lower = buffer.get_mut(..name.len())?;
