@@ -274,8 +274,10 @@ impl Pair {
                 continue;
             }
             if from_lane != from_pingora {
-                let [lane, pingora] = [from_lane, from_pingora].map(|lines| all_shown(&lines.unwrap_or_default()));
-                return Err(difference(number, &case, &lane, &pingora));
+                let shown = |(lines, seen): (Option<Vec<Vec<u8>>>, Seen)| {
+                    format!("the origin got {}; the client {seen}", all_shown(&lines.unwrap_or_default()))
+                };
+                return Err(difference(number, &case, &shown((from_lane, lane)), &shown((from_pingora, pingora))));
             }
             if lane == pingora || lane.is_broken_off_like(&pingora, &case) || pingora.is_broken_off_like(&lane, &case) {
                 count.alike += 1;
