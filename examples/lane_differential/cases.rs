@@ -197,7 +197,7 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
         octets.extend(b"\r\n");
     }
     let has_body = !is_head && !status.starts_with(b"204") && !status.starts_with(b"304");
-    let Body { octets: framed, mut needs_close, breaks, mut stricter } = body(numbers, has_body);
+    let Body { octets: framed, mut needs_close, has_surplus, breaks, mut stricter } = body(numbers, has_body);
     if is_old && framed.to_ascii_lowercase().windows(18).any(|octets| octets == b"transfer-encoding:") {
         stricter = stricter.or(Some("a coding in HTTP/1.0"));
     }
@@ -206,7 +206,9 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
         needs_close = true;
     }
     octets.extend(framed);
-    Answer { pieces: split(numbers, octets), closes: needs_close || numbers.is_one_in(5), breaks, stricter }
+    // Surplus octets that come late would be taken for the response to the next request, whatever that is.
+    let pieces = if has_surplus { vec![octets] } else { split(numbers, octets) };
+    Answer { pieces, closes: needs_close || numbers.is_one_in(5), breaks, stricter }
 }
 
 /// A body with what is around it.
@@ -215,15 +217,19 @@ struct Body {
     octets: Vec<u8>,
     /// Whether the connection has to end behind it.
     needs_close: bool,
+    /// Whether octets follow that belong to nothing.
+    has_surplus: bool,
     breaks: bool,
     stricter: Option<&'static str>,
 }
 
 fn body(numbers: &mut Numbers, has_body: bool) -> Body {
-    let size = [0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000][numbers.below(8)];
+    let kind = numbers.below(24);
+    let has_surplus = matches!(kind, 1 | 11);
+    let sizes: &[usize] = &[0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000];
+    let size = sizes[numbers.below(if has_surplus { 5 } else { 8 })];
     let body: Vec<u8> = (0..size).map(|place: usize| b'a' + (place % 23) as u8).collect();
     let length = body.len();
-    let kind = numbers.below(24);
     let (fields, body, needs_close, stricter) = match kind {
         0 => (format!("content-length: {}", length + 3), body, true, None),
         1 => (format!("Content-Length: {length}"), [body, b"surplus".to_vec()].concat(), true, None),
@@ -259,7 +265,7 @@ fn body(numbers: &mut Numbers, has_body: bool) -> Body {
     };
     let body = if has_body { body } else { Vec::new() };
     let octets = [fields.as_bytes(), b"\r\n\r\n", &body].concat();
-    Body { octets, needs_close, breaks: has_body && matches!(kind, 0 | 10), stricter }
+    Body { octets, needs_close, has_surplus, breaks: has_body && matches!(kind, 0 | 10), stricter }
 }
 
 fn chunked(numbers: &mut Numbers, body: &[u8], is_whole: bool) -> Vec<u8> {

@@ -83,7 +83,7 @@ impl Gate {
         let examples = std::env::current_exe()?;
         let build = examples.parent().and_then(Path::parent).ok_or("no directory of the build")?;
         let mut command = Command::new(build.join("crawlgate"));
-        let command = command.arg("run").arg("--config").arg(&settings).stdout(Stdio::piped()).env("RUST_LOG", "warn");
+        let command = command.arg("run").arg("--config").arg(&settings).stdout(Stdio::piped()).env("RUST_LOG", "off");
         let mut child = command.spawn().map_err(|error| format!("{}: {error}", build.join("crawlgate").display()))?;
         let output = child.stdout.take().ok_or("no output")?;
         let mut lines = BufReader::new(output).lines();
