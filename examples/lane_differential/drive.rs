@@ -266,9 +266,11 @@ impl Pair {
                 return Err(difference(number, &case, &took(lane), &took(pingora)));
             }
             let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
-            let was_never_asked =
-                |seen: &Seen, head: &Option<_>| head.is_none() && seen.status().starts_with(b"HTTP/1.1 502 ");
-            if was_never_asked(&pingora, &from_pingora) || !case.fits_lane && was_never_asked(&lane, &from_lane) {
+            let is_bad_gateway = |seen: &Seen| seen.status().starts_with(b"HTTP/1.1 502 ");
+            let was_never_asked = from_pingora.is_none() && is_bad_gateway(&pingora);
+            // What does not fit the lane went through Pingora twice.
+            let is_pingoras = !case.fits_lane && (is_bad_gateway(&lane) || is_bad_gateway(&pingora));
+            if was_never_asked || is_pingoras {
                 // Both of its tries went to kept connections that the origin had closed.
                 count.never_asked += 1;
                 continue;
