@@ -180,7 +180,7 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
     match numbers.below(40) {
         0 => return Answer { closes: true, ..Answer::default() },
         1 => return broken_head(numbers),
-        2 => return odd_head(numbers),
+        2 => return odd_head(numbers, is_head),
         _ => {}
     }
     let mut octets = Vec::new();
@@ -305,7 +305,7 @@ fn broken_head(numbers: &mut Numbers) -> Answer {
     Answer { pieces: split(numbers, octets.to_vec()), closes: true, ..Answer::default() }
 }
 
-fn odd_head(numbers: &mut Numbers) -> Answer {
+fn odd_head(numbers: &mut Numbers, is_head: bool) -> Answer {
     let answers: [(&[u8], Option<&str>); 5] = [
         (b"HTTP/1.1 200 OK\r\nX-Fold: a\r\n b\r\nContent-Length: 2\r\n\r\nok", Some("a folded line")),
         (b"HTTP/1.1 200 OK\r\nX-Space : a\r\nContent-Length: 2\r\n\r\nok", Some("a space before a colon")),
@@ -314,7 +314,9 @@ fn odd_head(numbers: &mut Numbers) -> Answer {
         (b"HTTP/1.1 200 OK\r\nX-Tab:\ta\tb\r\nContent-Length: 02\r\n\r\nok", None),
     ];
     let (octets, stricter) = answers[numbers.below(answers.len())];
-    Answer { pieces: split(numbers, octets.to_vec()), closes: numbers.is_one_in(2), stricter, ..Answer::default() }
+    // To HEAD the body is surplus.
+    let pieces = if is_head { vec![octets.to_vec()] } else { split(numbers, octets.to_vec()) };
+    Answer { pieces, closes: numbers.is_one_in(2), stricter, ..Answer::default() }
 }
 
 fn split(numbers: &mut Numbers, octets: Vec<u8>) -> Vec<Vec<u8>> {

@@ -4,7 +4,7 @@
 use crate::crawlers::CrawlerIndex;
 use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
 use crate::time::{Timestamp, rfc3339};
-use crate::verdict::is_public;
+use crate::verdict::{Doubt, is_public};
 use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl PublishedNetworks {
         let address = client.and_then(|client| std::str::from_utf8(client).ok()?.parse::<IpAddr>().ok());
         match address.map(|address| address.to_canonical()) {
             Some(address) if is_public(address) => self.lists.say(means, address, self.now),
-            _ => ListsSay::Nothing,
+            _ => ListsSay::Nothing(Doubt::PrivateAddress),
         }
     }
 }

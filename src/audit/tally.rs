@@ -67,7 +67,7 @@ impl IdentityCounts {
                 self.suspected += 1;
                 self.suspected_disallowed += u64::from(is_disallowed);
             }
-            ListsSay::Nothing => self.unverified += 1,
+            ListsSay::Nothing(_) => self.unverified += 1,
         }
     }
 

@@ -12,15 +12,16 @@ use std::ops::Range;
 const MAX_NAME: usize = 64;
 
 /// The words that bots end their names with.
-const WORDS: [&[u8]; 3] = [b"bot", b"crawler", b"spider"];
+const WORDS: [&[u8]; 4] = [b"bot", b"crawler", b"spider", b"scraper"];
 
 /// What stands in the names of programs that call themselves bots.
 const STEMS: [&[u8]; 5] = [b"bot", b"crawl", b"spider", b"scrap", b"robot"];
 
 /// What a user agent that is in no list says of itself. `words` is what its words say of its shape.
 pub fn declared(text: &[u8], words: Words) -> Claim {
+    // Browsers and apps say who they are.
     if text.iter().all(u8::is_ascii_whitespace) {
-        return Claim::Nobody;
+        return Claim::Tool;
     }
     // What begins as browsers do is held to what browsers say.
     let shape = match words.shape {
@@ -204,7 +205,7 @@ fn names_contact(text: &[u8]) -> bool {
 /// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
 /// it.
 pub fn is_hint(until: &[u8]) -> bool {
-    // Most words end in other letters than these, the last letters of the three.
+    // Most words end in other letters than these, the last letters of the four.
     until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
         && WORDS.iter().any(|word| ends_with(until, word))
 }
@@ -214,7 +215,7 @@ pub fn is_called_bot(token: &[u8]) -> bool {
     WORDS.iter().any(|word| ends_with(token, word))
 }
 
-/// What a bot calls itself: the first word that ends in bot, crawler or spider and is no part of an address, else the
+/// What a bot calls itself: the first word that ends in bot, crawler, spider or scraper and is no part of an address, else the
 /// word that `compatible;` introduces, else the word that it begins with, unless that is every browser's. At most 64 octets
 /// of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {

@@ -38,6 +38,10 @@ const ENGINES: &[&str] = &[
     "browser/",
     "mozilla/4.7",
     "openwave",
+    "dillo",
+    "netsurf",
+    "amaya/",
+    "edbrowse/",
 ];
 
 /// Systems and devices of people, and the libraries that apps on them send requests with.
@@ -290,7 +294,7 @@ impl Shapes {
         Shapes(builder.ok())
     }
 
-    /// What the words of a user agent say of it. An empty one says nothing, and passes for a person's.
+    /// What the words of a user agent say of it.
     pub fn of(&self, text: &[u8]) -> Words {
         let mut words = Words { shape: Shape::None, names_tool: false };
         for found in self.0.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {

@@ -34,7 +34,7 @@ use replays::Replays;
 use crate::crawlers::{Claim, CrawlerIndex, Registry};
 use crate::state::{Facts, StateStore};
 use crate::time::Timestamp;
-use crate::verdict::{Identity, Proof, is_public};
+use crate::verdict::{Doubt, Identity, Proof, is_public};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,11 +47,13 @@ pub struct Finding {
     pub proof: Proof,
     /// Why the signature of the request proves nothing, if it has one.
     pub signature: Option<&'static str>,
+    /// Why nothing is proven of a crawler that can be proven here.
+    pub doubt: Option<Doubt>,
 }
 
 impl Finding {
     fn new(identity: Identity, proof: Proof) -> Finding {
-        Finding { identity, proof, signature: None }
+        Finding { identity, proof, signature: None, doubt: None }
     }
 }
 
@@ -158,7 +160,10 @@ impl Proofs {
             return by_policy;
         }
         let verified = |proof| Finding::new(Identity::Verified, proof);
-        let lists = if self.uses.lists { self.lists.say(means, address, now) } else { ListsSay::Nothing };
+        let lists = match self.uses.lists {
+            true => self.lists.say(means, address, now),
+            false => ListsSay::Nothing(Doubt::NoEvidence),
+        };
         let asked = self.asks_dns(means) && is_public(address);
         let names = if asked { self.names.say(means, address, now) } else { NamesSay::Nothing };
         match (&lists, &names) {
@@ -170,16 +175,38 @@ impl Proofs {
             Ok(()) => return verified(Proof::Signature),
             Err(why) => why,
         };
-        let accused = if claimed.may_accuse && is_public(address) {
-            self.accusation(means, by_policy.identity == Identity::Impostor, &lists, &names)
-        } else {
-            None
-        };
+        let accused = self.accusation(means, by_policy.identity == Identity::Impostor, &lists, &names);
         let found = match accused {
-            Some(proof) => Finding::new(Identity::Impostor, proof),
-            None => Finding::new(Identity::Pending, Proof::None),
+            Some(proof) if claimed.may_accuse && is_public(address) => Finding::new(Identity::Impostor, proof),
+            _ => {
+                let doubt = self.doubt(means, address, accused.is_some(), (&lists, &names));
+                Finding { doubt: Some(doubt), ..Finding::new(Identity::Pending, Proof::None) }
+            }
         };
         Finding { signature, ..found }
+    }
+
+    /// Why nothing is proven.
+    fn doubt(
+        &self,
+        means: &Means,
+        address: IpAddr,
+        would_accuse: bool,
+        (lists, names): (&ListsSay, &NamesSay),
+    ) -> Doubt {
+        if !is_public(address) {
+            return Doubt::PrivateAddress;
+        }
+        if would_accuse {
+            return Doubt::PerhapsProxy;
+        }
+        match (names, lists) {
+            (NamesSay::Doubted { .. }, _) => Doubt::DnsOneAnswer,
+            (NamesSay::Failed { .. }, _) => Doubt::DnsFailed,
+            (NamesSay::Nothing, _) if self.asks_dns(means) => Doubt::DnsPending,
+            (_, ListsSay::Nothing(doubt)) => *doubt,
+            _ => Doubt::NoEvidence,
+        }
     }
 
     /// Whether the request carries a good signature of the crawler's agent that no other address has shown. The error says
@@ -241,7 +268,9 @@ impl Proofs {
         if self.uses.lists {
             lines.extend(means.lists.iter().map(|list| self.list_evidence(*list, address, now)));
         }
-        if self.asks_dns(means) && is_public(address) {
+        if !is_public(address) {
+            lines.push(format!("{address} is no address of the public network: it accuses nobody"));
+        } else if self.asks_dns(means) {
             lines.push(match self.names.say(means, address, now) {
                 NamesSay::Confirmed { name, at } => format!("reverse DNS: {name} leads back to the address ({at})"),
                 NamesSay::Refuted { first, last } => {
@@ -250,7 +279,12 @@ impl Proofs {
                 NamesSay::Doubted { at } => {
                     format!("reverse DNS: no name of the crawler, by one answer ({at}); a second one decides")
                 }
-                NamesSay::Nothing => "reverse DNS: no answer yet".to_owned(),
+                NamesSay::Failed { at } => {
+                    format!(
+                        "reverse DNS: no answer to the question of {at}; the next request after a minute asks again"
+                    )
+                }
+                NamesSay::Nothing => "reverse DNS: no answer yet; a request from the address asks".to_owned(),
             });
         }
         lines

@@ -31,7 +31,7 @@ const GRACE: Duration = Duration::from_secs(86_400);
 const REMEMBERED: Duration = Duration::from_secs(86_400);
 /// How long a question may be on its way, and how long a failure keeps the next one from being asked.
 const PAUSE: Duration = Duration::from_secs(60);
-/// So many refuted addresses are stored: clients choose how many there are.
+/// So many addresses without a name are stored: clients choose how many there are.
 const MOST_STORED: usize = 10_000;
 
 /// A definite answer of DNS.
@@ -80,6 +80,13 @@ impl State {
         match self {
             State::Answered(answer) => Some(answer),
             State::Asked { before, .. } | State::Failed { before, .. } => before.as_ref(),
+        }
+    }
+
+    fn say(&self, means: &Means, now: Timestamp) -> NamesSay {
+        match (self.answer().map(|answer| judged(answer, means, now)), self) {
+            (None | Some(NamesSay::Nothing), State::Failed { at, .. }) => NamesSay::Failed { at: *at },
+            (said, _) => said.unwrap_or(NamesSay::Nothing),
         }
     }
 
@@ -132,6 +139,11 @@ pub enum NamesSay {
         /// When.
         at: Timestamp,
     },
+    /// The last question was not answered, and no earlier answer still counts.
+    Failed {
+        /// When.
+        at: Timestamp,
+    },
     /// There is no answer yet, or none that still counts.
     Nothing,
 }
@@ -145,7 +157,7 @@ pub struct AddressNames {
     /// `None` where DNS is not asked.
     queue: Option<Queue>,
     store: StateStore,
-    /// The refuted addresses in the store, the oldest first.
+    /// The addresses without a name in the store, the oldest first.
     stored: Mutex<VecDeque<IpAddr>>,
 }
 
@@ -183,10 +195,8 @@ impl AddressNames {
 
     /// What is known of an address as a crawler's. Changes nothing.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> NamesSay {
-        let look = |entry: &Entry| {
-            (entry.address == address).then(|| entry.state.answer().map(|answer| judged(answer, means, now)))
-        };
-        self.table.look(self.table.hash(address), look).flatten().unwrap_or(NamesSay::Nothing)
+        let look = |entry: &Entry| (entry.address == address).then(|| entry.state.say(means, now));
+        self.table.look(self.table.hash(address), look).unwrap_or(NamesSay::Nothing)
     }
 
     /// Asks DNS about an address that is not known, or not any more. Says whether an address had to be left out because
@@ -216,9 +226,7 @@ impl AddressNames {
         let hash = self.table.hash(address);
         let before = self.table.look(hash, |entry| (entry.address == address).then(|| entry.state.answer().cloned()));
         let answer = Answer::new(names, ttl, before.flatten().as_ref(), now);
-        if !answer.names.is_empty() || answer.is_repeated() {
-            self.keep(address, &answer, now);
-        }
+        self.keep(address, &answer, now);
         self.table.insert(hash, Entry { address, state: State::Answered(answer) }, now);
     }
 
@@ -229,7 +237,7 @@ impl AddressNames {
         self.table.insert(hash, Entry { address, state: State::Failed { at: now, before: before.flatten() } }, now);
     }
 
-    /// Tells the state store. Of refuted addresses it keeps the last ones.
+    /// Tells the state store. Of addresses without a name it keeps the last ones.
     fn keep(&self, address: IpAddr, answer: &Answer, now: Timestamp) {
         let proof = AddressProof {
             address: address.to_string(),

@@ -13,6 +13,7 @@ use super::table::NetworkTable;
 use crate::crawlers::{ListError, read_list};
 use crate::state::{Fact, NetworkList, StateStore};
 use crate::time::Timestamp;
+use crate::verdict::Doubt;
 use arc_swap::ArcSwapOption;
 use ipnet::IpNet;
 use std::collections::BTreeSet;
@@ -105,8 +106,8 @@ pub enum ListsSay {
     /// It is in none of them. They are all that the operator publishes, they are fresh, and they cover addresses of its
     /// kind.
     Outside,
-    /// Nothing is proven: a list is not known, or old, or covers no addresses of this kind.
-    Nothing,
+    /// Nothing is proven, for this reason.
+    Nothing(Doubt),
 }
 
 /// All lists of the registry.
@@ -162,11 +163,11 @@ impl PublishedLists {
 
     /// What the lists of a crawler say about an address. Takes no lock.
     pub fn say(&self, means: &Means, address: IpAddr, now: Timestamp) -> ListsSay {
-        let (mut all_fresh, mut covered) = (true, false);
+        let (mut all_known, mut all_fresh, mut covered) = (true, true, false);
         for list in &means.lists {
             let known = self.lists.get(usize::from(list.0)).map(ArcSwapOption::load);
             let Some(known) = known.as_ref().and_then(|known| known.as_ref()) else {
-                all_fresh = false;
+                all_known = false;
                 continue;
             };
             if known.table.contains(address) {
@@ -175,7 +176,13 @@ impl PublishedLists {
             all_fresh &= known.is_fresh(now);
             covered |= known.table.covers_kind_of(address);
         }
-        if means.lists_are_whole && all_fresh && covered { ListsSay::Outside } else { ListsSay::Nothing }
+        match (all_known, all_fresh, covered) {
+            (false, ..) => ListsSay::Nothing(Doubt::ListUnknown),
+            (_, false, _) => ListsSay::Nothing(Doubt::ListOld),
+            (.., false) if !means.lists.is_empty() => ListsSay::Nothing(Doubt::ListOtherKind),
+            _ if means.lists_are_whole => ListsSay::Outside,
+            _ => ListsSay::Nothing(Doubt::NoEvidence),
+        }
     }
 
     /// A server gave a list, or a file had it. `checked` is when that was.

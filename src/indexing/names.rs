@@ -1,7 +1,7 @@
 //! Names by which lines address crawlers. A test of the registry, which this room does not know, holds the list to it.
 
 /// Product tokens that do not say that they are a crawler's, in lower case and in order.
-const KNOWN: [&str; 82] = [
+const KNOWN: [&str; 81] = [
     "admantx",
     "ads-naver",
     "ahrefssiteaudit",
@@ -68,7 +68,6 @@ const KNOWN: [&str; 82] = [
     "slurp",
     "snapchatads",
     "ttd-content",
-    "viber",
     "vkshare",
     "webzio",
     "webzio-extended",

@@ -4,7 +4,7 @@
 use crate::crawlers::Claim;
 use crate::policy::{HostHistory, SiteEntry, Snapshot, Version};
 use crate::time::Timestamp;
-use crate::verdict::{Decision, HistoryBasis, Identity, Proof, chosen};
+use crate::verdict::{Decision, Doubt, HistoryBasis, Identity, Proof, chosen};
 use std::sync::Arc;
 
 /// A request that was judged.
@@ -35,6 +35,8 @@ pub struct Judged {
     pub proof: Proof,
     /// Why the signature of the request proves nothing, if it has one.
     pub signature: Option<&'static str>,
+    /// Why nothing is proven of a crawler that can be proven here.
+    pub doubt: Option<Doubt>,
     /// The superseded versions that the crawler may have cached: a bit each, by their place in the host's history.
     pub cached: u64,
     /// What it rests on that the crawler has cached nothing else.

@@ -24,8 +24,8 @@ use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
 use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, Proof, ResponseFacts, Scratch,
-    decide_for, identity_by_policy, report, report_unclaimed,
+    Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof, ResponseFacts,
+    Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -99,12 +99,22 @@ impl Judge {
             Ok(claimant) => claimant,
             Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
         };
-        let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, traces);
+        let (case, Finding { proof, signature, doubt, .. }) = self.case(request, claimant, facts, traces);
         let decision = self.decision(request, &case, traces, &mut workspace.scratch);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
-        Judgement::Judged(Judged { decision, identity, proof, signature, cached, basis, may_confirm_by_date, snapshot })
+        Judgement::Judged(Judged {
+            decision,
+            identity,
+            proof,
+            signature,
+            doubt,
+            cached,
+            basis,
+            may_confirm_by_date,
+            snapshot,
+        })
     }
 
     /// Who claims to send the request to which site, or only who where no site claims the host.
@@ -130,10 +140,10 @@ impl Judge {
         let Some(claimant) = Claimant::named(&snapshot, self.registry, &facts) else {
             return report_unclaimed(self.registry, &facts, response);
         };
-        let (case, Finding { proof, .. }) = self.case(request, claimant, facts, Traces::None);
+        let (case, Finding { proof, doubt, .. }) = self.case(request, claimant, facts, Traces::None);
         let decision = self.decision(request, &case, Traces::None, &mut Scratch::default());
         let mut explanation = report(&case, &decision, response);
-        explanation.proof = proof.name();
+        (explanation.proof, explanation.doubt) = (proof.name(), doubt);
         if let (Claim::Known(crawler), Some(address)) = (claimant.claim, case.facts.client) {
             explanation.evidence = self.proofs.evidence(crawler, address, case.facts.now);
         }
@@ -194,8 +204,10 @@ impl Judge {
             (_, Traces::Left) => ledger.check_published(registry, claim, found.identity, now),
             (_, Traces::None) => ledger.peek_published(registry, claim, found.identity, now),
         };
-        let proof = if identity == Identity::Suspended { Proof::None } else { found.proof };
-        Finding { identity, proof, ..found }
+        match identity {
+            Identity::Suspended => Finding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found },
+            _ => Finding { identity, ..found },
+        }
     }
 
     /// The second half: behaviour and decision.

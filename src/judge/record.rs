@@ -9,7 +9,7 @@ use crate::robots::seconds;
 use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
 use crate::time::Timestamp;
 use crate::verdict::{
-    Action, Claimant, Decision, Facts, Kind, Observed, claim_label, group_place, rule_line, rule_place,
+    Action, Claimant, Decision, Doubt, Facts, Kind, Observed, claim_label, group_place, rule_line, rule_place,
 };
 use std::borrow::Cow;
 
@@ -105,6 +105,7 @@ impl Judge {
             identity: identity.name(),
             proof: judged.proof.name(),
             signature: judged.signature,
+            doubt: judged.doubt.map(Doubt::name),
             client: request.client.and_then(|address| self.addresses.apply(address)),
             kept_address: request.client.and_then(|address| self.kept_addresses.apply(address)),
             method: bounded(request.method).into_owned(),
@@ -161,6 +162,10 @@ impl Judge {
                 Judgement::Unclaimed(unclaimed) => claim_label(unclaimed.claim, self.registry, None),
                 Judgement::Judged(judged) => claim_label(judged.decision.claim, self.registry, site),
             }),
+            identity: judged
+                .filter(|judged| judged.decision.claim != Claim::Nobody)
+                .map(|judged| judged.identity.name()),
+            doubt: judged.and_then(|judged| judged.doubt).map(Doubt::name),
             verdict: decision.map(|decision| decision.verdict.name()),
             kind: decision.map(Decision::recorded_kind),
             never_fetched: decision.is_some_and(|decision| decision.never_fetched && decision.recorded),

@@ -37,6 +37,12 @@ pub struct AccessRecord<'a> {
     pub site: Option<&'a str>,
     /// The registry's id, the policy's token, or `other`; absent for a person.
     pub crawler: Option<&'a str>,
+    /// What is proven of the crawler.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<&'static str>,
+    /// Why nothing is proven of a crawler that can be proven here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<&'static str>,
     pub verdict: Option<&'static str>,
     pub kind: Option<&'static str>,
     /// A violation of a crawler that was never served robots.txt here.

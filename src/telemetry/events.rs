@@ -46,6 +46,9 @@ pub struct Event {
     /// Why the signature of the request proves nothing, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signature: Option<&'static str>,
+    /// Why nothing is proven of a crawler that can be proven here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<&'static str>,
     pub client: Option<IpAddr>,
     /// The address as the history may keep it.
     #[serde(skip)]

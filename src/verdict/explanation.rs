@@ -2,7 +2,7 @@
 //! writes it as text.
 
 use super::decision::{Kind, Verdict};
-use super::identity::Identity;
+use super::identity::{Doubt, Identity};
 use super::observed::Observed;
 use crate::time::{Timestamp, rfc3339};
 use crate::yaml::Span;
@@ -40,6 +40,9 @@ pub struct Explanation {
     pub suspended: bool,
     /// What the identity rests on, as in events.
     pub proof: &'static str,
+    /// Why nothing is proven of a crawler that can be proven here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
     /// What each means of proof says about the address.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,

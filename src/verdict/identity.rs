@@ -57,6 +57,73 @@ impl Proof {
     }
 }
 
+/// Why a crawler that can be proven here is neither verified nor an impostor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Doubt {
+    /// The address is none of the public network, or not known.
+    PrivateAddress,
+    /// The address may be that of a proxy that the settings do not name.
+    PerhapsProxy,
+    /// Reverse DNS has not answered yet.
+    DnsPending,
+    /// Reverse DNS was asked, and failed.
+    DnsFailed,
+    /// Reverse DNS gave no name of the crawler, once; a second answer decides.
+    DnsOneAnswer,
+    /// A published list was never read.
+    ListUnknown,
+    /// A published list was not checked for too long.
+    ListOld,
+    /// The lists have no networks of this kind, IPv4 or IPv6.
+    ListOtherKind,
+    /// Neither the address nor a signature says anything.
+    NoEvidence,
+    /// It would be an impostor, but what says so verified no visit lately.
+    Suspended,
+}
+
+impl Doubt {
+    /// Its name in events and in the access log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Doubt::PrivateAddress => "private_address",
+            Doubt::PerhapsProxy => "perhaps_proxy",
+            Doubt::DnsPending => "dns_pending",
+            Doubt::DnsFailed => "dns_failed",
+            Doubt::DnsOneAnswer => "dns_one_answer",
+            Doubt::ListUnknown => "list_unknown",
+            Doubt::ListOld => "list_old",
+            Doubt::ListOtherKind => "list_other_kind",
+            Doubt::NoEvidence => "no_evidence",
+            Doubt::Suspended => "suspended",
+        }
+    }
+
+    /// The same for people.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Doubt::PrivateAddress => "the address is none of the public network",
+            Doubt::PerhapsProxy => "the address may be that of a proxy that `trusted_proxies` does not name",
+            Doubt::DnsPending => "reverse DNS has not answered yet",
+            Doubt::DnsFailed => "reverse DNS was asked and did not answer",
+            Doubt::DnsOneAnswer => "reverse DNS gave no name of this crawler once; a second answer decides",
+            Doubt::ListUnknown => "a list of its operator was never read",
+            Doubt::ListOld => "a list of its operator was not checked for too long",
+            Doubt::ListOtherKind => "the lists of its operator have no networks of this kind of address",
+            Doubt::NoEvidence => "neither lists nor reverse DNS nor a signature say anything of this address",
+            Doubt::Suspended => {
+                "it comes from no address of this crawler, but no visit did within seven days, so the list proves nothing"
+            }
+        }
+    }
+}
+
+impl serde::Serialize for Doubt {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Identity {
     /// Its name in reports.
     pub fn name(self) -> &'static str {

@@ -48,7 +48,7 @@ pub use claimant::{Case, Claimant};
 pub use decide::{crawl_delay, decide, decide_for};
 pub use decision::{Action, Decision, Kind, RuleRef, Verdict};
 pub use explanation::{ActionReport, CrawlerReport, EffectiveReport, Explanation, ResponseFacts};
-pub use identity::{Identity, Proof, identity_by_policy, is_public};
+pub use identity::{Doubt, Identity, Proof, identity_by_policy, is_public};
 pub use labels::{claim_label, claim_of, crawler_name, group_place, rule_line, rule_place};
 pub use load::{Surroundings, load, load_at, load_with};
 pub use observed::{LINE_FOR_ALL, Observed};

@@ -2,7 +2,7 @@
 
 use super::decision::{Kind, Verdict};
 use super::explanation::{ActionReport, Explanation, RuleReport};
-use super::identity::Identity;
+use super::identity::{Doubt, Identity};
 use super::observed::Observed;
 use crate::policy::{Site, Snapshot};
 use crate::yaml::Diagnostic;
@@ -66,17 +66,16 @@ impl Explanation {
             );
             lines.add("robots.txt", &said);
         }
-        let identity = match self.identity {
-            Identity::Unverified => "unverified: the user agent is all that is known",
-            Identity::Pending => "unverified: a proof is still to come, or cannot be had now",
-            Identity::Verified => "verified: it comes from an address of this crawler",
-            Identity::Suspended => {
-                "unverified: it comes from no address of this crawler, but no visit did within seven days, so the list \
-                 proves nothing"
+        let identity = match (self.identity, self.doubt) {
+            (Identity::Verified, _) => "verified: it comes from an address of this crawler".to_owned(),
+            (Identity::Impostor, _) => "impostor: it does not come from an address of this crawler".to_owned(),
+            (_, Some(doubt)) => format!("unverified: {}", doubt.in_words()),
+            (Identity::Suspended, None) => format!("unverified: {}", Doubt::Suspended.in_words()),
+            (Identity::Unverified | Identity::Pending, None) => {
+                "unverified: the user agent is all that is known".to_owned()
             }
-            Identity::Impostor => "impostor: it does not come from an address of this crawler",
         };
-        lines.add("identity", identity);
+        lines.add("identity", &identity);
         for evidence in &self.evidence {
             lines.add("evidence", evidence);
         }

@@ -62,6 +62,7 @@ pub fn report(case: &Case<'_>, decision: &Decision, response: &ResponseFacts<'_>
             Proof::None
         }
         .name(),
+        doubt: None,
         evidence: Vec::new(),
         group: decision.rule.map(|rule| group_report(rule, site)),
         rule: decision.rule.and_then(|rule| rule_report(rule, site)),
@@ -97,6 +98,7 @@ pub fn report_unclaimed(registry: &Registry, facts: &Facts<'_>, response: &Respo
         identity: facts.identity,
         suspended: false,
         proof: Proof::None.name(),
+        doubt: None,
         evidence: Vec::new(),
         group: None,
         rule: None,
