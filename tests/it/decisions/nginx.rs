@@ -66,8 +66,17 @@ fn paused_site_answers_503_and_keeps_its_robots_txt() {
 }
 
 #[test]
+fn location_of_the_question_is_closed_to_clients() {
+    let (_gate, _origin, proxy) = with_policy(POLICY);
+    let closed = proxy.fetch_as(BROWSER, "/_crawlgate");
+    assert_eq!(closed.status, 404);
+    assert_eq!(proxy.fetch_as(GPTBOT, "/_crawlgate").status, 404);
+}
+
+#[test]
 fn robots_txt_is_crawlgates_byte_for_byte() {
     let (gate, origin, proxy) = with_policy(POLICY);
+    assert_eq!(proxy.fetch_as(BINGBOT, "/%72obots.txt").body, gate.fetch_as(BINGBOT, "/robots.txt").body);
     let (ours, theirs) = (gate.fetch_as(BINGBOT, "/robots.txt"), proxy.fetch_as(BINGBOT, "/robots.txt"));
     assert_eq!((theirs.status, &theirs.body), (200, &ours.body));
     for name in ["etag", "last-modified", "cache-control", "content-type"] {

@@ -140,6 +140,19 @@ fn fields_about_use_that_the_application_sends_stand() {
 }
 
 #[test]
+fn requests_pass_while_crawlgate_hangs() {
+    let application = Origin::plain();
+    // Connections are accepted by the system, and nobody reads them.
+    let hung = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let service = hung.local_addr().expect("its address");
+    for start in [nginx::start, caddy::start, haproxy::start] {
+        let door = start(service, application.address);
+        let passed = door.fetch_as(GPTBOT, "/page");
+        assert_eq!((passed.status, passed.field("crawlgate")), (200, Some("unavailable")), "{}", door.log());
+    }
+}
+
+#[test]
 fn protocols_of_traefik_and_envoy_get_the_proxys_answers() {
     each_policy("protocols", |proxy, service, _| {
         let file = |agent: &str| service.get(HOST, "/robots.txt", &format!("User-Agent: {agent}\r\n"));
