@@ -112,9 +112,9 @@ pub struct Seen {
 impl Seen {
     /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered, or
     /// answer 502 if head and break come together.
-    fn is_broken_off_like(&self, other: &Seen) -> bool {
+    fn is_broken_off_like(&self, other: &Seen, case: &Case) -> bool {
         if !self.is_whole && other.status().starts_with(b"HTTP/1.1 502 ") {
-            return true;
+            return case.answer.breaks;
         }
         let is_broken_off = !self.is_whole && !other.is_whole;
         is_broken_off && self.heads.starts_with(&other.heads) && self.body.starts_with(&other.body)
@@ -266,18 +266,22 @@ impl Pair {
                 return Err(difference(number, &case, &took(lane), &took(pingora)));
             }
             let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
-            let was_never_asked =
-                |seen: &Seen, head: &Option<_>| head.is_none() && seen.status().starts_with(b"HTTP/1.1 502 ");
-            if was_never_asked(&pingora, &from_pingora) || !case.fits_lane && was_never_asked(&lane, &from_lane) {
+            let is_bad_gateway = |seen: &Seen| seen.status().starts_with(b"HTTP/1.1 502 ");
+            let was_never_asked = from_pingora.is_none() && is_bad_gateway(&pingora);
+            // What does not fit the lane went through Pingora twice.
+            let is_pingoras = !case.fits_lane && (is_bad_gateway(&lane) || is_bad_gateway(&pingora));
+            if was_never_asked || is_pingoras {
                 // Both of its tries went to kept connections that the origin had closed.
                 count.never_asked += 1;
                 continue;
             }
             if from_lane != from_pingora {
-                let [lane, pingora] = [from_lane, from_pingora].map(|lines| all_shown(&lines.unwrap_or_default()));
-                return Err(difference(number, &case, &lane, &pingora));
+                let shown = |(lines, seen): (Option<Vec<Vec<u8>>>, Seen)| {
+                    format!("the origin got {}; the client {seen}", all_shown(&lines.unwrap_or_default()))
+                };
+                return Err(difference(number, &case, &shown((from_lane, lane)), &shown((from_pingora, pingora))));
             }
-            if lane == pingora || lane.is_broken_off_like(&pingora) || pingora.is_broken_off_like(&lane) {
+            if lane == pingora || lane.is_broken_off_like(&pingora, &case) || pingora.is_broken_off_like(&lane, &case) {
                 count.alike += 1;
             } else if case.answer.stricter.is_some() && lane.status().starts_with(b"HTTP/1.1 502 ") && lane.is_whole {
                 count.stricter += 1;

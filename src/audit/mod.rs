@@ -4,6 +4,8 @@
 //! number of lines: top lists are bounded [`sketch`]es, and caches are emptied when they are full.
 
 mod input;
+mod networks;
+mod options;
 mod page;
 mod pool;
 mod report;
@@ -14,8 +16,10 @@ mod tally;
 mod worker;
 
 pub use input::{Input, each_line};
+pub use networks::PublishedNetworks;
+pub use options::Options;
 pub use page::page;
-pub use pool::{AuditError, Options, Progress, audit};
+pub use pool::{AuditError, Progress, audit};
 pub use report::Report;
 pub use rules::{PublishedFile, Rules, RulesError};
 pub use table::{size, table, thousands};

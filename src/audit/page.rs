@@ -1,7 +1,7 @@
 //! A report as one HTML page that needs nothing else: tables, and bars as inline SVG, dark and light, without script. The
 //! log is hostile input: every text of it is escaped, and a Content-Security-Policy allows nothing but the page's style.
 
-use super::report::{Crawler, Report};
+use super::report::{Crawler, NO_LISTS, Report};
 use super::table::{size, thousands};
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -56,13 +56,15 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     let requests = crawlers.iter().map(|crawler| crawler.counts.requests).sum();
     let breaking = crawlers.iter().filter(|crawler| crawler.counts.certain > 0).count() as u64;
     writeln!(out, "<ul class=\"numbers\">")?;
-    for (number, text) in [
+    let suspected = report.lists.map(|_| (report.suspected, "requests of suspected impostors"));
+    let numbers = [
         (requests, "requests of crawlers"),
         (report.disallowed, "fetches of disallowed pages"),
         (report.certain, "of them certain"),
         (breaking, "crawlers with certain ones"),
         (report.people.requests, "requests of people"),
-    ] {
+    ];
+    for (number, text) in numbers.into_iter().chain(suspected) {
         writeln!(out, "<li><b>{}</b>{text}</li>", thousands(number))?;
     }
     writeln!(
@@ -74,6 +76,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     bars(out, &crawlers)?;
     days(out, report)?;
     table(out, &crawlers)?;
+    identities(out, report)?;
     let rules = report.rules.iter().map(|rule| (format!("{} ({})", rule.pattern, rule.place), rule.count, 0));
     list(out, "Rules", "Rules that disallowed what was fetched", rules)?;
     let urls = report.urls.iter().map(|top| (top.name.clone(), top.count, top.error));
@@ -204,6 +207,37 @@ fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
     Ok(())
 }
 
+/// Who the crawlers were, by published networks.
+fn identities(out: &mut String, report: &Report) -> fmt::Result {
+    writeln!(out, "<h2>Impostors</h2>")?;
+    let Some(lists) = report.lists else { return writeln!(out, "<p>{NO_LISTS}</p>") };
+    let checked = lists.checked.map_or_else(String::new, |at| format!(", last checked {at}"));
+    write!(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\"><table><caption>Requests by the networks that the crawlers' operators \
+         publish (lists: {}{checked})</caption><thead><tr>",
+        lists.known
+    )?;
+    for title in ["Crawler", "Verified", "Suspected", "Suspected, disallowed", "Unverified"] {
+        write!(out, "<th scope=\"col\">{title}</th>")?;
+    }
+    writeln!(out, "</tr></thead><tbody>")?;
+    for (crawler, counts) in report.identities().take(CRAWLERS) {
+        writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td{}>{}</td><td>{}</td><td>{}</td></tr>",
+            Text(&crawler.name),
+            thousands(counts.verified),
+            if counts.suspected > 0 { " class=\"hit\"" } else { "" },
+            thousands(counts.suspected),
+            thousands(counts.suspected_disallowed),
+            thousands(counts.unverified)
+        )?;
+    }
+    writeln!(out, "</tbody></table></div>")?;
+    report.identity_notes().iter().try_for_each(|note| writeln!(out, "<p>{}</p>", Text(note)))
+}
+
 fn list(
     out: &mut String,
     title: &str,
@@ -242,8 +276,5 @@ fn notes(out: &mut String, report: &Report) -> fmt::Result {
     for damaged in &report.damaged {
         writeln!(out, "<li>{} breaks off: {}</li>", Text(&damaged.file), Text(&damaged.error))?;
     }
-    writeln!(
-        out,
-        "<li>Crawlers are named by their user agents, which anybody can write. A log proves no identity.</li>\n</ul>"
-    )
+    writeln!(out, "<li>Crawlers are named by their user agents, which anybody can write.</li>\n</ul>")
 }

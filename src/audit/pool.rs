@@ -2,27 +2,18 @@
 //! rules.
 
 use super::input::Input;
-use super::report::{Damaged, Report};
+use super::options::Options;
+use super::report::{Damaged, Files, Report};
 use super::rules::Rules;
 use super::tally::Tally;
 use super::worker::{Chunk, Worker};
 use crate::crawlers::Registry;
-use crate::logs::LineFormat;
 use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
-/// How to read.
-#[derive(Debug, Default)]
-pub struct Options {
-    /// The form of the lines.
-    pub format: LineFormat,
-    /// Judge only requests to this host. Lines without a host are taken to be for it.
-    pub host: Option<String>,
-}
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +57,7 @@ pub fn audit(
     let (read, tally) = thread::scope(|scope| {
         let work = || {
             let receiver = receiver.clone();
-            let host = options.host.as_deref().map(str::as_bytes);
-            scope.spawn(move || work(Worker::new(rules, &options.format, registry, host), &receiver))
+            scope.spawn(move || work(Worker::new(rules, registry, options), &receiver))
         };
         let handles: Vec<_> = (0..workers).map(|_| work()).collect();
         let read = inputs.iter().enumerate().try_for_each(|(index, input)| reading.input(index, input));
@@ -79,7 +69,7 @@ pub fn audit(
         (read.map(|()| damaged), tally)
     });
     let names: Vec<String> = inputs.iter().map(Input::name).collect();
-    Ok(Report::new(tally, rules, registry, &names, read?))
+    Ok(Report::new(tally, rules, registry, options.networks.as_ref(), Files { names: &names, damaged: read? }))
 }
 
 struct Reading<'a> {

@@ -1,9 +1,10 @@
 //! The result of an audit as data: [`Report`], which is also the JSON. Made once from the merged tally; prints nothing.
 
+use super::networks::{ListsUsed, PublishedNetworks};
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
-use super::tally::{Counts, Row, RuleKey, Tally};
-use crate::crawlers::{Purpose, Registry};
+use super::tally::{Counts, IdentityCounts, Row, RuleKey, Tally};
+use crate::crawlers::{CrawlerIndex, Purpose, Registry};
 use crate::policy::Site;
 use crate::policy::site::RuleSource;
 use crate::time::{Timestamp, rfc3339};
@@ -36,6 +37,10 @@ pub struct Report {
     pub to: Option<Timestamp>,
     pub disallowed: u64,
     pub certain: u64,
+    /// Requests from outside of the networks that operators publish for their crawlers.
+    pub suspected: u64,
+    /// The published networks that were at hand.
+    pub lists: Option<ListsUsed>,
     pub people: People,
     /// Those that fetched most of what is disallowed first.
     pub crawlers: Vec<Crawler>,
@@ -80,6 +85,8 @@ pub struct Crawler {
     pub judged: bool,
     #[serde(flatten)]
     pub counts: Counts,
+    /// Where lists are at hand, and its operator publishes some.
+    pub identity: Option<IdentityCounts>,
     pub rules: Vec<RuleCount>,
     /// What `mode: enforce` would have done, by action.
     pub would: BTreeMap<&'static str, u64>,
@@ -114,18 +121,25 @@ pub struct Day {
     pub certain: u64,
 }
 
+/// The logs by their index, and those that break off.
+pub(super) struct Files<'a> {
+    pub names: &'a [String],
+    pub damaged: Vec<Damaged>,
+}
+
 impl Report {
     pub(super) fn new(
         tally: Tally,
         rules: &Rules,
         registry: &Registry,
-        names: &[String],
-        damaged: Vec<Damaged>,
+        networks: Option<&PublishedNetworks>,
+        files: Files<'_>,
     ) -> Report {
+        let Files { names, damaged } = files;
         let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
         let all = rule_counts(tally.rows.values().flat_map(|row| &row.rules), &sites);
         let mut crawlers: Vec<Crawler> =
-            tally.rows.iter().map(|(label, row)| crawler(label, row, registry, &sites)).collect();
+            tally.rows.iter().map(|(label, row)| crawler(label, row, (registry, networks), &sites)).collect();
         crawlers.sort_by(|a, b| {
             (b.counts.disallowed, b.counts.requests)
                 .cmp(&(a.counts.disallowed, a.counts.requests))
@@ -155,6 +169,8 @@ impl Report {
             to: tally.to,
             disallowed: crawlers.iter().map(|crawler| crawler.counts.disallowed).sum(),
             certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
+            suspected: crawlers.iter().filter_map(|crawler| crawler.identity).map(|counts| counts.suspected).sum(),
+            lists: networks.map(PublishedNetworks::used),
             people: People { requests: tally.people, bytes: tally.people_bytes },
             crawlers,
             rules: all.into_iter().take(TOP).collect(),
@@ -165,8 +181,53 @@ impl Report {
     }
 }
 
-fn crawler(label: &str, row: &Row, registry: &Registry, sites: &[&Site]) -> Crawler {
-    let known = registry.crawlers().iter().find(|crawler| crawler.id == label);
+/// Said where there are no lists.
+pub(super) const NO_LISTS: &str = "Impostors were not looked for: no published networks of crawlers were at hand.";
+
+impl Report {
+    /// Crawlers whose operators publish networks, with their numbers.
+    pub(super) fn identities(&self) -> impl Iterator<Item = (&Crawler, IdentityCounts)> {
+        self.crawlers.iter().filter_map(|crawler| Some((crawler, crawler.identity?)))
+    }
+
+    /// What to bear in mind about suspected impostors.
+    pub(super) fn identity_notes(&self) -> Vec<String> {
+        let Some(lists) = self.lists else { return Vec::new() };
+        let mut notes = Vec::new();
+        if self.suspected > 0 {
+            notes.push(
+                "Suspected requests came from outside of these networks: another client may use the crawler's name. \
+                 That is no proof, because reverse DNS was not asked, and networks may have changed since."
+                    .to_owned(),
+            );
+        }
+        if self.suspected > 0 && self.identities().all(|(_, counts)| counts.verified == 0) {
+            notes.push(
+                "No request at all came from these networks. If the log has the addresses of a proxy instead of those of \
+                 the clients, the suspicion is wrong."
+                    .to_owned(),
+            );
+        }
+        if lists.fresh < lists.known {
+            notes.push(format!(
+                "{} of the lists were last checked more than seven days ago. They raise no suspicion.",
+                lists.known - lists.fresh
+            ));
+        }
+        notes
+    }
+}
+
+fn crawler(
+    label: &str,
+    row: &Row,
+    (registry, networks): (&Registry, Option<&PublishedNetworks>),
+    sites: &[&Site],
+) -> Crawler {
+    let index = registry.crawlers().iter().position(|crawler| crawler.id == label);
+    let index = index.and_then(|index| u16::try_from(index).ok()).map(CrawlerIndex);
+    let known = index.map(|index| registry.get(index));
+    let is_proven_by_list = index.zip(networks).is_some_and(|(index, networks)| networks.of(index).is_some());
     let name = known.map_or(
         match label {
             "other" => "unlisted bots",
@@ -183,6 +244,7 @@ fn crawler(label: &str, row: &Row, registry: &Registry, sites: &[&Site]) -> Craw
         purpose: known.map(|crawler| crawler.purpose),
         judged: row.judged,
         counts: row.counts,
+        identity: is_proven_by_list.then_some(row.identity),
         rules: rule_counts(&row.rules, sites),
         would,
     }

@@ -1,6 +1,6 @@
 //! A report as text for a terminal.
 
-use super::report::{Report, RuleCount, Top};
+use super::report::{NO_LISTS, Report, RuleCount, Top};
 use std::io::{self, Write};
 
 /// Crawlers and other entries that are shown; JSON has all.
@@ -14,6 +14,7 @@ const SHOWN_OF_LISTS: usize = 10;
 pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
     crawlers(out, report)?;
+    identities(out, report)?;
     list(out, "Rules that disallowed most of it", report.rules.iter().map(rule))?;
     list(out, "Disallowed URLs that were requested most, without their query", report.urls.iter().map(top))?;
     list(out, "Unlisted bots by what they call themselves", report.unlisted.iter().map(top))?;
@@ -101,6 +102,37 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// How to get lists.
+const GET_LISTS: &str = "To look for them, give `--lists yes`, which fetches the networks from the operators. A running \
+                         crawlgate keeps them in its state directory (--state DIR); `crawlgate crawlers --update` \
+                         makes it fetch them.";
+
+/// Who the crawlers were, by published networks.
+fn identities(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let Some(lists) = report.lists else { return writeln!(out, "\n{NO_LISTS}\n{GET_LISTS}") };
+    let checked = lists.checked.map_or_else(String::new, |at| format!(", last checked {at}"));
+    let known = plural(lists.known as u64, "list");
+    writeln!(out, "\nRequests by the networks that operators publish ({known}{checked})")?;
+    let rows: Vec<_> = report.identities().take(SHOWN).collect();
+    if rows.is_empty() {
+        return writeln!(out, "The log has no crawler whose operator publishes networks.");
+    }
+    let width = rows.iter().map(|(crawler, _)| crawler.id.len()).max().unwrap_or(0).max("crawler".len());
+    writeln!(
+        out,
+        "{:<width$}  {:>11}  {:>11}  {:>11}  {:>11}",
+        "crawler", "verified", "suspected", "disallowed", "unverified"
+    )?;
+    for (crawler, counts) in rows {
+        write!(out, "{:<width$}", crawler.id)?;
+        for number in [counts.verified, counts.suspected, counts.suspected_disallowed, counts.unverified] {
+            write!(out, "  {:>11}", thousands(number))?;
+        }
+        writeln!(out)?;
+    }
+    report.identity_notes().iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
 fn rule(rule: &RuleCount) -> (u64, String) {

@@ -2,6 +2,7 @@
 //! end. Knows no lines and no rules, only decisions about them.
 
 use super::sketch::Sketch;
+use crate::identity::ListsSay;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
@@ -44,11 +45,46 @@ pub struct Counts {
     pub bytes_disallowed: u64,
 }
 
+/// The requests of one crawler by what the networks say that its operator publishes.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct IdentityCounts {
+    /// From its networks.
+    pub verified: u64,
+    /// From elsewhere.
+    pub suspected: u64,
+    /// Nothing is known.
+    pub unverified: u64,
+    /// Those of `suspected` that are disallowed.
+    pub suspected_disallowed: u64,
+}
+
+impl IdentityCounts {
+    /// Counts a request.
+    pub fn add(&mut self, lists: &ListsSay, is_disallowed: bool) {
+        match lists {
+            ListsSay::Inside(_) => self.verified += 1,
+            ListsSay::Outside => {
+                self.suspected += 1;
+                self.suspected_disallowed += u64::from(is_disallowed);
+            }
+            ListsSay::Nothing => self.unverified += 1,
+        }
+    }
+
+    fn merge(&mut self, other: IdentityCounts) {
+        self.verified += other.verified;
+        self.suspected += other.suspected;
+        self.unverified += other.unverified;
+        self.suspected_disallowed += other.suspected_disallowed;
+    }
+}
+
 /// The requests of one crawler.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// How many of each sort.
     pub counts: Counts,
+    pub identity: IdentityCounts,
     /// By the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
@@ -130,6 +166,7 @@ impl Row {
         self.counts.ambiguous += other.counts.ambiguous;
         self.counts.bytes += other.counts.bytes;
         self.counts.bytes_disallowed += other.counts.bytes_disallowed;
+        self.identity.merge(other.identity);
         self.judged |= other.judged;
         for (name, number) in other.would {
             *self.would.entry(name).or_default() += number;

@@ -1,6 +1,8 @@
 //! A worker reads chunks of lines, judges each request and counts: [`Worker`]. Crawlers are told from user agents once:
 //! a log holds few different ones. Knows no files and no threads.
 
+use super::networks::PublishedNetworks;
+use super::options::Options;
 use super::rules::{Found, Rules};
 use super::tally::Tally;
 use crate::crawlers::{Claim, Registry, calls_itself};
@@ -37,6 +39,7 @@ pub struct Worker<'a> {
     registry: &'static Registry,
     /// Only requests to this host count.
     host: Option<&'a [u8]>,
+    networks: Option<&'a PublishedNetworks>,
     /// By entry and user agent.
     claims: Vec<AHashMap<Box<[u8]>, Claim>>,
     remembered: usize,
@@ -48,10 +51,19 @@ pub struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// One that has counted nothing yet.
-    pub fn new(rules: &'a Rules, format: &'a LineFormat, registry: &'static Registry, host: Option<&'a [u8]>) -> Self {
-        let claims = rules.entries().map(|_| AHashMap::new()).collect();
-        let (scratch, tally) = (Scratch::default(), Tally::default());
-        Worker { rules, format, registry, host, claims, remembered: 0, scratch, url: Vec::new(), tally }
+    pub fn new(rules: &'a Rules, registry: &'static Registry, options: &'a Options) -> Self {
+        Worker {
+            rules,
+            format: &options.format,
+            registry,
+            host: options.host.as_deref().map(str::as_bytes),
+            networks: options.networks.as_ref(),
+            claims: rules.entries().map(|_| AHashMap::new()).collect(),
+            remembered: 0,
+            scratch: Scratch::default(),
+            url: Vec::new(),
+            tally: Tally::default(),
+        }
     }
 
     /// Counts the lines of a chunk.
@@ -147,6 +159,11 @@ impl<'a> Worker<'a> {
         }
         let Some(row) = rows.get_mut(label) else { return };
         let (is_disallowed, is_certain) = row.add(found.index, &decision, record.bytes);
+        if let (Some(networks), Claim::Known(crawler)) = (self.networks, claim)
+            && let Some(means) = networks.of(crawler)
+        {
+            row.identity.add(&networks.say(means, record.client.as_deref()), is_disallowed);
+        }
         if let Some(day) = self.tally.day(record.time) {
             day.crawlers += 1;
             day.disallowed += u64::from(is_disallowed);

@@ -1,11 +1,12 @@
 //! `audit`: what crawlers did by the access logs of any server.
 
 use super::origin_copy::OriginFrom;
-use super::{Failure, policies, print_json, tester};
+use super::{Failure, networks, policies, print_json, tester};
 use crate::audit::{self, Input, Options, Progress, PublishedFile, Report, Rules, thousands};
 use crate::crawlers::Registry;
 use crate::logs::{FormatString, LineFormat};
 use crate::policy::{SiteEntry, Snapshot};
+use crate::settings::ListSettings;
 use crate::time::Timestamp;
 use clap::ValueEnum;
 use std::io::{self, IsTerminal, Write};
@@ -40,6 +41,10 @@ pub struct Arguments {
     /// Write a report as one HTML page into this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// The published networks of crawlers: `yes` fetches them, or a directory or URL as in `identity.lists`
+    /// [default: what crawlgate has in its state directory]
+    #[arg(long, value_name = "FROM")]
+    lists: Option<ListSettings>,
     #[command(flatten)]
     origin: OriginFrom,
     /// Print JSON
@@ -69,12 +74,14 @@ const NO_RULES: &str = "crawlgate audit needs the rules that the requests are ju
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let registry = Registry::builtin();
-    let options = Options { format: format(arguments.format.as_deref())?, host: arguments.host.clone() };
+    let format = format(arguments.format.as_deref())?;
     let rules = rules(arguments, registry)?;
     let inputs: Vec<Input> = arguments.logs.iter().map(|log| input(log)).collect();
     if inputs.iter().filter(|input| **input == Input::Stdin).count() > 1 {
         return Err(Failure::Usage("`-` is given twice; standard input can be read once".into()));
     }
+    let networks = networks::read(arguments.lists.as_ref(), arguments.origin.state(), registry)?;
+    let options = Options { format, host: arguments.host.clone(), networks };
     let mut bar = ProgressBar::new();
     let report = audit::audit(&inputs, &rules, registry, &options, &mut |progress| bar.show(progress));
     bar.clear();

@@ -16,6 +16,7 @@ mod explain;
 mod export;
 mod import;
 mod man;
+mod networks;
 mod origin_copy;
 mod pause;
 mod places;

@@ -10,7 +10,7 @@ use crate::server::known_origins;
 use crate::sites::{DefaultSite, KnownOrigins, Served};
 use crate::state::StateStore;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The command that shows what a file that is held back would do.
@@ -37,6 +37,11 @@ pub struct OriginCopies {
 }
 
 impl OriginFrom {
+    /// The state directory.
+    pub fn state(&self) -> Option<&Path> {
+        self.state.as_deref()
+    }
+
     /// Reads it.
     pub fn read(&self) -> Result<OriginCopies, Failure> {
         let file = match &self.origin_robots {

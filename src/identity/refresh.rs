@@ -111,6 +111,28 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     result
 }
 
+/// Takes these lists, some at a time. Each comes back with what became of it.
+pub fn update_all(
+    lists: &PublishedLists,
+    wanted: &[ListIndex],
+    from: &ListSettings,
+    now: Timestamp,
+) -> Vec<(ListIndex, Option<ListUpdate>)> {
+    let mut updates = Vec::with_capacity(wanted.len());
+    for some in wanted.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            let start = |list: &ListIndex| {
+                let list = *list;
+                (list, scope.spawn(move || update(lists, list, from, now)))
+            };
+            let started: Vec<_> = some.iter().map(start).collect();
+            // A thread that panicked has said so.
+            updates.extend(started.into_iter().map(|(list, thread)| (list, thread.join().ok())));
+        });
+    }
+    updates
+}
+
 /// A file as a server would give it: its time of change stands for `Last-Modified`, and for the time of the check.
 fn file(path: &Path, last_modified: &str, now: Timestamp) -> (Fetched, Timestamp) {
     let read = || -> io::Result<_> {
@@ -214,19 +236,11 @@ impl Refresher {
         let is_due = |due: &&Due| all || due.at <= now || self.is_wanted(due, now);
         let wanted: Vec<ListIndex> = self.due.iter().filter(is_due).map(|due| due.list).collect();
         let (mut updates, mut news) = (Vec::new(), Vec::new());
-        for some in wanted.chunks(AT_ONCE) {
-            let (lists, from) = (&self.proofs.lists, &self.from);
-            let together = thread::scope(|scope| {
-                let started: Vec<_> = some.iter().map(|list| scope.spawn(|| update(lists, *list, from, now))).collect();
-                // A thread that panicked has said so.
-                started.into_iter().map(|thread| thread.join().ok()).collect::<Vec<_>>()
-            });
-            for (list, update) in some.iter().zip(together) {
-                if self.settle(*list, update.as_ref(), now) {
-                    news.extend(update.clone());
-                }
-                updates.extend(update);
+        for (list, update) in update_all(&self.proofs.lists, &wanted, &self.from, now) {
+            if self.settle(list, update.as_ref(), now) {
+                news.extend(update.clone());
             }
+            updates.extend(update);
         }
         tell(&news);
         updates

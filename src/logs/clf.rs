@@ -28,8 +28,10 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
             None => return Some(Line::NoRequest),
         },
     };
+    let (host, client) = host_and_client(head);
     Some(Line::Request(Record {
-        host: virtual_host(head).map(Cow::Borrowed),
+        host: host.map(Cow::Borrowed),
+        client: client.map(Cow::Borrowed),
         time,
         method,
         target,
@@ -83,14 +85,15 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (!word.is_empty()).then_some((word, rest))
 }
 
-/// The first word before `client ident user`, if there are four. User names may have blanks in them, so an address in
-/// front is the client's, unless another address follows.
-fn virtual_host(head: &[u8]) -> Option<&[u8]> {
+/// The virtual host, if there is one, and the client: `host client ident user` or `client ident user`. User names may have
+/// blanks in them, so an address in front is the client's, unless another address follows.
+fn host_and_client(head: &[u8]) -> (Option<&[u8]>, Option<&[u8]>) {
     let is_address = |word: &[u8]| std::str::from_utf8(word).is_ok_and(|word| word.parse::<IpAddr>().is_ok());
     let mut words = head.split(|octet| *octet == b' ');
-    let (first, second) = (words.next()?, words.next()?);
-    if words.nth(1).is_none() || is_address(first) && !is_address(second) {
-        return None;
+    let (first, second) = (words.next(), words.next());
+    let (Some(host), Some(client), Some(_)) = (first, second, words.nth(1)) else { return (None, first) };
+    if is_address(host) && !is_address(client) {
+        return (None, first);
     }
-    (!first.is_empty() && first != b"-").then_some(first)
+    (first.filter(|host| !host.is_empty() && *host != b"-"), second)
 }

@@ -14,6 +14,7 @@ enum Field {
     Method,
     Target,
     Host,
+    Client,
     Status,
     Bytes,
     UserAgent,
@@ -50,6 +51,11 @@ const KEYS: &[(&str, Field, u8)] = &[
     ("vhost", Field::Host, 2),
     ("virtual_host", Field::Host, 2),
     ("server_name", Field::Host, 3),
+    ("client_ip", Field::Client, 0),
+    ("ClientHost", Field::Client, 0),
+    ("remote_addr", Field::Client, 0),
+    ("remote_ip", Field::Client, 1),
+    ("client", Field::Client, 1),
     ("status", Field::Status, 0),
     ("DownstreamStatus", Field::Status, 0),
     ("status_code", Field::Status, 1),
@@ -86,6 +92,7 @@ fn owned(line: Line<'_>) -> Line<'static> {
         Line::NoRequest => Line::NoRequest,
         Line::Request(record) => Line::Request(Record {
             host: record.host.map(own),
+            client: record.client.map(own),
             time: record.time,
             method: own(record.method),
             target: own(record.target),
@@ -174,6 +181,7 @@ impl<'a> Slots<'a> {
         }
         Some(Line::Request(Record {
             host: self.text(Field::Host).map(or_empty).filter(|host| !host.is_empty()),
+            client: self.text(Field::Client),
             time,
             method,
             target,

@@ -18,6 +18,8 @@ use std::borrow::Cow;
 pub struct Record<'a> {
     /// The host that was asked, where the format has it.
     pub host: Option<Cow<'a, [u8]>>,
+    /// The client's address as it is written, where the format has it.
+    pub client: Option<Cow<'a, [u8]>>,
     /// When.
     pub time: Timestamp,
     /// GET, HEAD, ...

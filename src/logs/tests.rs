@@ -62,6 +62,27 @@ fn json_lines_of_four_servers_are_read() {
 }
 
 #[test]
+fn the_client_is_read_in_every_format() {
+    for line in [
+        r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#,
+        r#"192.0.2.7 - a b [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#,
+        r#"a.example 192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#,
+        r#"198.51.100.1 192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 5"#,
+        r#"{"time":1795341600,"client":"192.0.2.7","target":"/"}"#,
+        r#"{"ts":1795341600,"request":{"remote_ip":"198.51.100.1","client_ip":"192.0.2.7","uri":"/"}}"#,
+        r#"{"time":1795341600,"ClientHost":"192.0.2.7","RequestPath":"/"}"#,
+        r#"{"time":1795341600,"remote_addr":"192.0.2.7","uri":"/"}"#,
+    ] {
+        assert_eq!(record(line).client.as_deref(), Some(b"192.0.2.7".as_slice()), "{line}");
+    }
+    let pattern = FormatString::parse("$msec $remote_addr $request_uri $http_user_agent").expect("a format");
+    let Some(Line::Request(read)) = LineFormat::FormatString(pattern).read(b"1795341600 192.0.2.7 / x") else {
+        panic!("a request")
+    };
+    assert_eq!(read.client.as_deref(), Some(b"192.0.2.7".as_slice()));
+}
+
+#[test]
 fn a_format_string_names_the_fields() {
     let read = |format: &str, line: &str| {
         let pattern = FormatString::parse(format).unwrap_or_else(|error| panic!("{format}: {error}"));

@@ -4,6 +4,7 @@
 use crate::yaml::{Decoder, Fields, Node, Value};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Where proof of a claimed crawler comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,11 @@ impl Default for IdentitySettings {
     }
 }
 
+/// Neither `yes`, nor `no`, nor a directory, nor a URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither a directory nor a URL with http or https")]
+pub struct NotAPlaceOfLists(String);
+
 /// Where published lists of networks come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSettings {
@@ -35,6 +41,26 @@ pub enum ListSettings {
     Mirror(String),
     /// From the files of a directory.
     Directory(PathBuf),
+}
+
+impl FromStr for ListSettings {
+    type Err = NotAPlaceOfLists;
+
+    /// `yes`, `no`, a directory, or the URL of a mirror.
+    fn from_str(text: &str) -> Result<ListSettings, NotAPlaceOfLists> {
+        match text.to_ascii_lowercase().as_str() {
+            "yes" | "true" | "on" => return Ok(ListSettings::Published),
+            "no" | "false" | "off" => return Ok(ListSettings::Off),
+            _ => {}
+        }
+        match text.split_once("://") {
+            Some(("http" | "https", rest)) if !rest.is_empty() => {
+                Ok(ListSettings::Mirror(text.trim_end_matches('/').to_owned()))
+            }
+            None if !text.is_empty() && !text.contains('\0') => Ok(ListSettings::Directory(PathBuf::from(text))),
+            _ => Err(NotAPlaceOfLists(text.to_owned())),
+        }
+    }
 }
 
 impl IdentitySettings {
@@ -68,25 +94,14 @@ pub(super) fn identity(node: &Node, decoder: &mut Decoder<'_>) -> IdentitySettin
 
 /// `yes`, `no`, a directory, or the URL of a mirror.
 fn lists(node: &Node, decoder: &mut Decoder<'_>) -> Option<ListSettings> {
-    if let Value::Scalar { text, .. } = &node.value {
-        match text.to_ascii_lowercase().as_str() {
-            "yes" | "true" | "on" => return Some(ListSettings::Published),
-            "no" | "false" | "off" => return Some(ListSettings::Off),
-            _ => {}
-        }
+    // A plain `yes` is a text here.
+    if let Value::Scalar { text, .. } = &node.value
+        && let Ok(settings @ (ListSettings::Published | ListSettings::Off)) = text.parse()
+    {
+        return Some(settings);
     }
     let text = decoder.text(node, "yes, no, a directory, or a URL")?;
-    match text.split_once("://") {
-        Some(("http" | "https", rest)) if !rest.is_empty() => {
-            Some(ListSettings::Mirror(text.trim_end_matches('/').to_owned()))
-        }
-        None if !text.is_empty() && !text.contains('\0') => Some(ListSettings::Directory(PathBuf::from(text))),
-        _ => {
-            let message = format!("`{text}` is neither a directory nor a URL with http or https");
-            decoder.error("bad-path", node.span, message);
-            None
-        }
-    }
+    text.parse().map_err(|error: NotAPlaceOfLists| decoder.error("bad-path", node.span, error.to_string())).ok()
 }
 
 /// `system`, or addresses; the port is 53 where none is given.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 const GPTBOT: &str =
@@ -38,6 +39,8 @@ impl Case {
             .arg("audit")
             .args(arguments)
             .current_dir(self.0.path())
+            // What a crawlgate of this machine stored is none of a test's business.
+            .env("STATE_DIRECTORY", self.0.path().join("state"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -266,6 +269,62 @@ fn a_log_that_breaks_off_is_read_up_to_there() {
     let whole = Case::new(&[("access.log", lines.as_bytes())]).json(&["--robots", "robots.txt", "access.log"]);
     assert_eq!(numbers(&whole, "gptbot")[1], 20_000);
     assert!(whole["urls"].as_array().is_some_and(|urls| urls.len() <= 20));
+}
+
+/// A line of a client.
+fn line_of(client: &str, target: &str, user_agent: &str) -> String {
+    line("22/Nov/2026:10:00:00 +0000", target, user_agent).replacen("192.0.2.7", client, 1)
+}
+
+#[test]
+fn requests_from_outside_of_published_networks_are_suspected() {
+    let lines = [
+        line_of("198.51.100.7", "/robots.txt", GPTBOT),
+        line_of("203.0.113.9", "/a", GPTBOT),
+        line_of("203.0.113.9", "/robots.txt", GPTBOT),
+        line_of("2001:db8::1", "/a", GPTBOT),
+        line_of("10.0.0.1", "/a", GPTBOT),
+        line_of("crawl.example", "/a", GPTBOT),
+        line_of("203.0.113.9", "/", AHREFS),
+        line_of("203.0.113.9", "/", "curl/8.0"),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+    let none = case.run(&arguments);
+    assert_eq!(none.status.code(), Some(3), "a directory without lists");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("lists/"), "{none:?}");
+
+    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    let report = case.json(&arguments);
+    assert_eq!(
+        crawler(&report, "gptbot")["identity"],
+        json!({"verified": 1, "suspected": 2, "unverified": 3, "suspected_disallowed": 1})
+    );
+    // Its list is not at hand.
+    assert_eq!(crawler(&report, "ahrefsbot")["identity"]["unverified"], 1);
+    assert_eq!(crawler(&report, "curl")["identity"], Value::Null);
+    assert_eq!((&report["suspected"], &report["lists"]["known"]), (&json!(2), &json!(1)));
+    let text = String::from_utf8(case.run(&[&arguments[..], &["--html", "out.html"]].concat()).stdout).expect("text");
+    let row = text.lines().rfind(|line| line.starts_with("gptbot")).expect("a row");
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["gptbot", "1", "2", "1", "3"], "{text}");
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    assert!(page.contains("Suspected, disallowed") && page.contains("<td class=\"hit\">2</td>"), "{page}");
+
+    // A list that was last changed eight days ago accuses no client.
+    let list = fs::File::options().append(true).open(case.0.path().join("lists/openai.com/gptbot.json")).expect("it");
+    list.set_modified(SystemTime::now() - Duration::from_secs(8 * 86_400)).expect("a time");
+    let report = case.json(&arguments);
+    assert_eq!(
+        crawler(&report, "gptbot")["identity"],
+        json!({"verified": 1, "suspected": 0, "unverified": 5, "suspected_disallowed": 0})
+    );
+    assert_eq!((&report["lists"]["known"], &report["lists"]["fresh"]), (&json!(1), &json!(0)));
+
+    let off = case.run(&["--robots", "robots.txt", "access.log"]);
+    let off = String::from_utf8(off.stdout).expect("text");
+    assert!(off.contains("crawlgate crawlers --update") && !off.contains("suspected"), "{off}");
+    assert_eq!(case.json(&["--robots", "robots.txt", "access.log"])["lists"], Value::Null);
 }
 
 #[test]

@@ -138,6 +138,24 @@ fn update(gate: &Gate) -> Value {
     lists.into_iter().find(|list| list["url"] == "https://openai.com/gptbot.json").expect("the list of GPTBot")
 }
 
+/// What an audit with the state of a running crawlgate says of a request from the list and one from elsewhere.
+fn audited(gate: &Gate) -> Value {
+    let line = |client: &str| {
+        format!(
+            "{client} - - [22/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 5 \"-\" \"Mozilla/5.0 (compatible; GPTBot/1.2)\"\n"
+        )
+    };
+    let (log, robots) = (gate.path("old.log"), gate.path("old.txt"));
+    std::fs::write(&log, line("198.51.100.200") + &line("203.0.113.50")).expect("a log");
+    std::fs::write(&robots, "User-agent: *\nDisallow: /\n").expect("a robots.txt");
+    let path = |path: &std::path::Path| path.display().to_string();
+    let output =
+        run(&["audit", "--json", "--robots", &path(&robots), "--state", &path(&gate.path("state")), &path(&log)]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let identity = &report["crawlers"][0]["identity"];
+    ["verified", "suspected", "unverified"].iter().map(|field| identity[field].clone()).collect()
+}
+
 #[test]
 fn a_published_list_verifies_and_accuses() {
     let (origin, lists, dns) = (Origin::plain(), lists(), Dns::start(zone));
@@ -186,9 +204,11 @@ fn a_published_list_verifies_and_accuses() {
     assert!(said.contains("https://openai.com/gptbot.json: inside 198.51.100.0/25"), "{said}");
     assert_eq!(dns.questions(), 0, "GPTBot has no host names");
 
+    gate.wait_until_stored();
+    assert_eq!(audited(&gate), serde_json::json!([1, 1, 0]));
+
     // The list is there at once after a restart, without its server.
     lists.say("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
-    gate.wait_until_stored();
     gate.restart("KILL", |_| ());
     assert_eq!(from(&gate, "203.0.113.50", "GPTBot/1.2").status, 410);
     // After eight days without a word of the server it accuses nobody, and still verifies.

@@ -1,0 +1,68 @@
+//! What published networks say of the addresses in a log: [`PublishedNetworks`]. They raise a suspicion and prove no
+//! impostor: reverse DNS is not asked, and the lists may be younger than the log. Must not know where the lists come from.
+
+use crate::crawlers::CrawlerIndex;
+use crate::identity::{KnownList, KnownMeans, ListsSay, Means, PublishedLists, is_directory};
+use crate::time::{Timestamp, rfc3339};
+use crate::verdict::is_public;
+use serde::Serialize;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The lists at hand.
+pub struct PublishedNetworks {
+    means: KnownMeans,
+    lists: PublishedLists,
+    now: Timestamp,
+}
+
+/// The lists that were used, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ListsUsed {
+    /// How many.
+    pub known: usize,
+    /// Those that may raise a suspicion: their servers confirmed them within seven days.
+    pub fresh: usize,
+    /// When the latest was confirmed.
+    #[serde(serialize_with = "rfc3339")]
+    pub checked: Option<Timestamp>,
+}
+
+impl PublishedNetworks {
+    /// Of these lists. `None` where none has networks.
+    pub fn new(means: KnownMeans, lists: PublishedLists, now: Timestamp) -> Option<PublishedNetworks> {
+        let networks = PublishedNetworks { means, lists, now };
+        let has_some = networks.known().next().is_some();
+        has_some.then_some(networks)
+    }
+
+    fn known(&self) -> impl Iterator<Item = Arc<KnownList>> {
+        let lists = self.lists.all().filter(|(_, url)| !is_directory(url));
+        lists.filter_map(|(list, _)| self.lists.get(list))
+    }
+
+    /// The lists in numbers.
+    pub fn used(&self) -> ListsUsed {
+        let (mut known, mut fresh, mut checked) = (0, 0, None);
+        for list in self.known() {
+            known += 1;
+            fresh += usize::from(list.is_fresh(self.now));
+            checked = checked.max(Some(list.checked));
+        }
+        ListsUsed { known, fresh, checked }
+    }
+
+    /// The means of a crawler whose operator publishes networks.
+    pub fn of(&self, crawler: CrawlerIndex) -> Option<&Means> {
+        self.means.get(crawler).filter(|means| !means.lists.is_empty())
+    }
+
+    /// What the lists say of a client, whose address is as the log writes it. Nothing where that is no public address.
+    pub fn say(&self, means: &Means, client: Option<&[u8]>) -> ListsSay {
+        let address = client.and_then(|client| std::str::from_utf8(client).ok()?.parse::<IpAddr>().ok());
+        match address.map(|address| address.to_canonical()) {
+            Some(address) if is_public(address) => self.lists.say(means, address, self.now),
+            _ => ListsSay::Nothing,
+        }
+    }
+}
