@@ -25,18 +25,16 @@ const HOME: &str = "<!doctype html><html><head><title>Shop</title></head><body>\
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // What crawlgate has to say while it runs: a policy that was saved with a mistake, for example.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
     let mut words = std::env::args().skip(1);
     let address = words.next().unwrap_or_else(|| "127.0.0.1:8080".into());
     let policies = words.next().unwrap_or_else(|| "examples/axum-policies".into());
 
     let gate = GateLayer::builder(policies)
         .peer(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip()))
-        .open()
-        // A policy with a mistake, with its file and line.
-        .unwrap_or_else(|error| {
-            eprintln!("{error}");
-            std::process::exit(1);
-        });
+        // The error of a policy with a mistake names its file and line.
+        .open()?;
     let metrics = gate.clone();
 
     let app = Router::new()

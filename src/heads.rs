@@ -5,6 +5,8 @@ use crate::indexing::octets;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use std::borrow::Cow;
 
+/// The user agent of crawlgate's own requests.
+pub const OWN_AGENT: &str = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
 /// The field that policies are attached by.
 pub const X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 

@@ -88,6 +88,11 @@ pub fn not_here(message: &str) -> Answer {
     said(StatusCode::NOT_FOUND, message)
 }
 
+/// crawlgate asked the origin for its file, and the question came back.
+pub fn led_back() -> Answer {
+    said(StatusCode::LOOP_DETECTED, "crawlgate asked for this file of the origin, and the proxy asks crawlgate for it")
+}
+
 fn said(status: StatusCode, message: &str) -> Answer {
     let body = Bytes::from(format!("{message}\n"));
     let fields = [

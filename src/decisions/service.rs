@@ -5,9 +5,10 @@
 use super::media::media_type;
 use super::question::{Protocol, Question, QuestionError};
 use crate::answers::{
-    Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, misasked, not_here, passed,
-    referred, rejection,
+    Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, led_back, misasked, not_here,
+    passed, referred, rejection,
 };
+use crate::heads::OWN_AGENT;
 use crate::judge::{Judge, Judgement, Outcome};
 use crate::time::Timestamp;
 use crate::verdict::Action;
@@ -94,6 +95,9 @@ impl Respond for Decisions {
             }
         };
         let facts = question.facts(request);
+        if question.protocol == Protocol::File && facts.user_agent == Some(OWN_AGENT.as_bytes()) {
+            return Responded { answer: led_back(), judgement: None };
+        }
         let judgement = match question.protocol {
             Protocol::Answer => self.judge.look(&facts),
             _ => self.judge.judge(&facts),

@@ -375,7 +375,10 @@ fn left_out(site: &Site) -> Vec<&'static str> {
         || policy.indexing.iter().any(|rule| rule.origin_tags.is_some_and(|said| said >= OriginTags::Replace));
     let listed = [
         (true, "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet"),
-        (true, "bots that the registry does not know, and the resolved form of paths: they pass"),
+        (
+            true,
+            "bots that the registry does not know, and other spellings of a path (`/%63art/`, `/x/../cart/`): they pass",
+        ),
         (asks_for_delay, "Crawl-delay: requests are not counted"),
         (!policy.enforcement.traps.is_empty(), "traps: the paths are disallowed, and no client is remembered"),
         (site.lists_addresses() || refuses, "addresses and proof of crawlers: a user agent is believed"),

@@ -148,12 +148,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let background = Background::start(&settings, &rooms, certificates.clone())?;
     rooms.serve_signals(signals, stop, certificates)?;
 
-    for url in bound.urls() {
-        tracing::info!("listening on {url}");
-    }
-    for address in &bound.decisions {
-        tracing::info!("decisions on {address}");
-    }
+    say(&settings, &rooms, &bound);
     announce(&bound);
     server.run();
     background.close();
@@ -166,4 +161,27 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         let _ = std::fs::remove_file(path);
     }
     Ok(())
+}
+
+/// Logs what the server goes by.
+fn say(settings: &Settings, rooms: &Rooms, bound: &Bound) {
+    match &settings.state {
+        Some(directory) => tracing::info!("state in {}", directory.display()),
+        None => tracing::info!("no state directory: nothing outlasts a restart"),
+    }
+    if settings.origins.is_empty() {
+        for entry in rooms.judge.sites.snapshot().sites().iter().filter(|entry| entry.site.policy.reads_origin()) {
+            tracing::warn!(
+                site = entry.site.name,
+                "the policy adds to the application's own robots.txt, and there is no origin to read it from: crawlgate \
+                 serves the policy alone. Name the origin with --origin, or write `robots: {{ origin: replace }}`"
+            );
+        }
+    }
+    for url in bound.urls() {
+        tracing::info!("listening on {url}");
+    }
+    for address in &bound.decisions {
+        tracing::info!("decisions on {address}");
+    }
 }

@@ -114,6 +114,19 @@ fn robots_txt_is_served_and_recorded() {
 }
 
 #[test]
+fn question_of_crawlgates_own_that_comes_back_is_told_to_be_one() {
+    let gate = deciding();
+    let own = concat!("crawlgate/", env!("CARGO_PKG_VERSION"));
+    assert_eq!(gate.fetch_as(own, "/robots.txt").status, 508);
+}
+
+#[test]
+fn policy_that_needs_an_origin_is_named_where_there_is_none() {
+    let gate = Setup::deciding().policy("site", "robots: { origin: merge }\n").start();
+    gate.log.wait_for("there is no origin to read it from");
+}
+
+#[test]
 fn hosts_without_a_policy_pass_and_have_no_robots_txt() {
     let gate = Setup::deciding().policy("site", &format!("hosts: [{HOST}]\n{POLICY}")).start();
     assert_eq!(gate.get("other.test", "/robots.txt", "").status, 404);

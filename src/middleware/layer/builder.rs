@@ -53,7 +53,7 @@ pub struct GateBuilder {
 }
 
 /// Why a gate cannot be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The policy directory cannot be read, or a policy in it has a mistake and no last good version is in the state
@@ -74,6 +74,13 @@ pub enum OpenError {
     /// The system refused a thread.
     #[error("cannot start a thread of crawlgate: {0}")]
     Thread(std::io::Error),
+}
+
+/// As text: `main` prints an error that it returns in this way, and the text has lines.
+impl std::fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<StartError> for OpenError {

@@ -7,6 +7,7 @@ use super::super::authority;
 use super::super::hosts::Hosts;
 use super::super::trust;
 use super::{FetchFailure, FetchResult};
+use crate::heads::OWN_AGENT;
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
@@ -178,6 +179,13 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
                     }
                 }
             }
+            508 => {
+                return unusable(
+                    &url,
+                    "the answer is 508: the server asks crawlgate for this file. Name an address with --origin at which \
+                     the application's own file is",
+                );
+            }
             429 | 500..=599 => return unusable(&url, format_args!("the answer is {status}")),
             _ => return FetchResult::Nothing { reason: format!("the answer is {status}"), url },
         }
@@ -222,7 +230,7 @@ fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant)
             .timeout_global(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
             .timeout_connect(Some(question.target.timeouts.connect))
             .timeout_recv_response(Some(question.target.timeouts.read.min(TIME)))
-            .user_agent(concat!("crawlgate/", env!("CARGO_PKG_VERSION")))
+            .user_agent(OWN_AGENT)
             // A proxy that the environment names is for other programs. The settings say how origins are reached.
             .proxy(None)
             .tls_config(trust::system())

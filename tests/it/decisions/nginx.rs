@@ -8,8 +8,7 @@ use std::net::SocketAddr;
 /// nginx in front of an origin, beside a decision service.
 pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
     Program::start(|prepared| {
-        let http = deployed("nginx/crawlgate-http.conf", &[("127.0.0.1:9180", service.to_string())]);
-        prepared.write("crawlgate-http.conf", http);
+        prepared.write("crawlgate-http.conf", deployed_http(service));
         prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
         let site = [
             ("listen 80", format!("listen {}", prepared.address)),
@@ -19,6 +18,10 @@ pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
         prepared.write("site.conf", deployed("nginx/site.conf", &site));
         nginx(prepared, "  include crawlgate-http.conf;\n  include site.conf;")
     })
+}
+
+fn deployed_http(service: SocketAddr) -> String {
+    deployed("nginx/crawlgate-http.conf", &[("127.0.0.1:9180", service.to_string())])
 }
 
 /// nginx beside a decision service with this policy.
@@ -63,8 +66,17 @@ fn paused_site_answers_503_and_keeps_its_robots_txt() {
 }
 
 #[test]
+fn location_of_the_question_is_closed_to_clients() {
+    let (_gate, _origin, proxy) = with_policy(POLICY);
+    let closed = proxy.fetch_as(BROWSER, "/_crawlgate");
+    assert_eq!(closed.status, 404);
+    assert_eq!(proxy.fetch_as(GPTBOT, "/_crawlgate").status, 404);
+}
+
+#[test]
 fn robots_txt_is_crawlgates_byte_for_byte() {
     let (gate, origin, proxy) = with_policy(POLICY);
+    assert_eq!(proxy.fetch_as(BINGBOT, "/%72obots.txt").body, gate.fetch_as(BINGBOT, "/robots.txt").body);
     let (ours, theirs) = (gate.fetch_as(BINGBOT, "/robots.txt"), proxy.fetch_as(BINGBOT, "/robots.txt"));
     assert_eq!((theirs.status, &theirs.body), (200, &ours.body));
     for name in ["etag", "last-modified", "cache-control", "content-type"] {
@@ -97,6 +109,31 @@ fn tags_go_by_the_type_that_the_origin_says() {
         assert_eq!((response.status, response.fields("x-robots-tag")), (200, tags), "{target}");
         assert_eq!(response.field("crawlgate"), None);
     }
+}
+
+#[test]
+fn request_that_nginx_redirects_inside_is_asked_about_once() {
+    let gate = deciding();
+    let proxy = Program::start(|prepared| {
+        prepared.write("crawlgate-http.conf", deployed_http(gate.address));
+        prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
+        prepared.write("site/drafts/index.html", "a page");
+        prepared.write("site/404.html", "no page");
+        let (address, root) = (prepared.address, prepared.path("site"));
+        let server = format!("listen {address}; root {root}; error_page 404 /404.html; include crawlgate-server.conf;");
+        nginx(prepared, &format!("  default_type text/html; include crawlgate-http.conf;\n  server {{ {server} }}"))
+    });
+    for (path, status, tags) in
+        [("/drafts/", 200, vec!["noindex, googlebot: nofollow"]), ("/missing", 404, vec![]), ("/private/", 403, vec![])]
+    {
+        let response = proxy.fetch_as(BINGBOT, path);
+        assert_eq!((response.status, response.fields("x-robots-tag")), (status, tags), "{path} {}", proxy.log());
+        assert_eq!(response.field("crawlgate"), None);
+    }
+    gate.wait_for_metric(
+        r#"crawlgate_requests_total{action="pass",crawler="bingbot",kind="allowed",site="site"}"#,
+        2.0,
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::{caddy, envoy, forward_auth, haproxy, nginx};
 use crate::support::nginx::Nginx;
-use crate::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Response, Setup};
+use crate::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Response, Setup};
 use crawlgate::indexing::{Tags, parse_lines};
 
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -31,7 +31,9 @@ const POLICIES: [&str; 5] = [
     // Observation: all pass.
     "robots: { origin: replace, groups: [{ agents: ['*'], disallow: [/private/, /report] }] }\nindexing: [{ tag: nofollow }]\n",
     // Signals and tags for one crawler.
-    "robots: { origin: replace, groups: [{ agents: [GPTBot], disallow: [/] }] }\n\
+    "robots:\n  origin: replace\n  license: https://site.test/license.xml\n  content_usage: { train-ai: no }\n  \
+     groups: [{ agents: [GPTBot], disallow: [/] }]\n\
+     tdm: [{ reservation: yes, policy: https://site.test/tdm.json }]\n\
      indexing: [{ tags: { googlebot: noarchive, '*': nosnippet } }, { paths: [/about.html], tag: noindex }]\n\
      enforcement: { mode: enforce, disallowed: { status: 403, body: \"Not here.\\n\" } }\n",
     // Paused for crawlers.
@@ -46,6 +48,13 @@ struct Said {
     /// Of refusals and of robots.txt.
     body: Option<String>,
     tags: Tags,
+    signals: Vec<Vec<String>>,
+}
+
+/// The fields about use.
+fn signals(response: &Response) -> Vec<Vec<String>> {
+    let names = ["content-signal", "content-usage", "link", "tdm-reservation", "tdm-policy"];
+    names.map(|name| response.fields(name).into_iter().map(str::to_owned).collect()).into()
 }
 
 fn said(response: &Response, is_own: bool, has_tags: bool) -> Said {
@@ -57,6 +66,7 @@ fn said(response: &Response, is_own: bool, has_tags: bool) -> Said {
             true => parse_lines(response.fields("x-robots-tag").into_iter().map(str::as_bytes)),
             false => Tags::default(),
         },
+        signals: signals(response),
     }
 }
 
@@ -112,6 +122,34 @@ fn haproxy_answers_as_the_proxy_does() {
         let door = haproxy::start(service.address, origin.address);
         compare("haproxy", proxy, &|agent, path| door.fetch_as(agent, path), (true, true));
     });
+}
+
+#[test]
+fn fields_about_use_that_the_application_sends_stand() {
+    let application = Origin::saying(
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Usage: train-ai=y\r\nTDM-Reservation: 0\r\nTDM-Policy: /own\r\n\r\nhi",
+    );
+    let policy = POLICIES[3];
+    let proxy = Setup::before(application.address).policy("site", policy).start();
+    let service = Setup::deciding().policy("site", policy).start();
+    let ours = signals(&proxy.fetch_as(BROWSER, "/page"));
+    for start in [nginx::start, caddy::start, haproxy::start] {
+        let door = start(service.address, application.address);
+        assert_eq!(signals(&door.fetch_as(BROWSER, "/page")), ours, "{}", door.log());
+    }
+}
+
+#[test]
+fn requests_pass_while_crawlgate_hangs() {
+    let application = Origin::plain();
+    // Connections are accepted by the system, and nobody reads them.
+    let hung = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let service = hung.local_addr().expect("its address");
+    for start in [nginx::start, caddy::start, haproxy::start] {
+        let door = start(service, application.address);
+        let passed = door.fetch_as(GPTBOT, "/page");
+        assert_eq!((passed.status, passed.field("crawlgate")), (200, Some("unavailable")), "{}", door.log());
+    }
 }
 
 #[test]
