@@ -122,13 +122,13 @@ fn identities(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let width = rows.iter().map(|(crawler, _)| crawler.id.len()).max().unwrap_or(0).max("crawler".len());
     writeln!(
         out,
-        "{:<width$}  {:>11}  {:>11}  {:>11}  {:>11}",
-        "crawler", "verified", "suspected", "disallowed", "unverified"
+        "{:<width$}  {:>14}  {:>14}  {:>14}  {:>14}",
+        "crawler", "verified", "suspected", "and disallowed", "unverified"
     )?;
     for (crawler, counts) in rows {
         write!(out, "{:<width$}", crawler.id)?;
         for number in [counts.verified, counts.suspected, counts.suspected_disallowed, counts.unverified] {
-            write!(out, "  {:>11}", thousands(number))?;
+            write!(out, "  {:>14}", thousands(number))?;
         }
         writeln!(out)?;
     }
