@@ -166,6 +166,7 @@ impl GateBuilder {
                 strict: false,
                 may_be_missing: false,
                 origins: KnownOrigins { for_every_site: Some(file), ..KnownOrigins::default() },
+                published_proof: false,
             },
             new_hosts: Vec::new(),
             proofs: Arc::new(Proofs::none(Registry::builtin())),
