@@ -145,7 +145,7 @@ impl GateBuilder {
     /// Cuts client addresses in logs to /24 (IPv6: /48).
     #[must_use]
     pub fn truncate_addresses(self) -> GateBuilder {
-        GateBuilder { addresses: AddressDetail::Truncated, ..self }
+        GateBuilder { addresses: AddressDetail::Network, ..self }
     }
 
     /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles policies.
@@ -208,7 +208,7 @@ impl GateBuilder {
             EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
             EventDestination::Off | EventDestination::Stdout => Events::off(),
         };
-        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Truncated })
+        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Network })
     }
 }
 
