@@ -436,6 +436,8 @@ fn a_bot_is_called_what_it_calls_itself() {
             Some("a-spider"),
         ),
         ("Fetcher/2 (+http://a.example/bot)", Some("Fetcher")),
+        ("Mozilla/5.0 (compatible; SuperScraper/1.0; +http://a.example)", Some("SuperScraper")),
+        ("Mozilla/4.0 (compatible; MSIE 6.0; +http://a.example)", None),
         ("Mozilla/5.0 (+http://a.example)", None),
         ("", None),
     ] {
