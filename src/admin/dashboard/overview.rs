@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Crawlers that the page shows unless it is asked for all.
 const SHOWN: usize = 40;
+/// The label of unlisted bots, which `mode: enforce` alone does not refuse.
+const UNLISTED: &str = "other";
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;
 
@@ -118,6 +120,8 @@ pub struct Overview {
     pub to: Timestamp,
     /// Requests of all crawlers.
     pub totals: Counts,
+    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too.
+    pub unlisted_would_refuse: u64,
     /// Requests of people.
     pub people: u64,
     /// Requests of crawlers for hosts without a policy, and requests that were refused before they were judged.
@@ -158,6 +162,8 @@ pub struct SiteRow {
     pub site: String,
     /// What crawlers did.
     pub counts: Counts,
+    /// As of all sites.
+    pub unlisted_would_refuse: u64,
 }
 
 impl Overview {
@@ -193,6 +199,10 @@ impl Overview {
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
             history.sites("", from, step)?.into_iter().partition(|(site, _)| site == crate::telemetry::UNCLAIMED);
         sites.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.broke()));
+        let of_unlisted: HashMap<String, Counts> = history.sites(UNLISTED, from, step)?.into_iter().collect();
+        let unlisted_on = |site: &str| of_unlisted.get(site).map_or(0, |counts| counts.get("would_refuse"));
+        let site_row =
+            |(site, counts): (String, Counts)| SiteRow { unlisted_would_refuse: unlisted_on(&site), site, counts };
         Ok(Overview {
             from,
             to,
@@ -201,9 +211,15 @@ impl Overview {
             unclaimed: unclaimed.iter().map(|(_, counts)| counts.requests()).sum(),
             periods: period.bars(&series),
             crawlers,
-            sites: sites.into_iter().map(|(site, counts)| SiteRow { site, counts }).collect(),
+            unlisted_would_refuse: of_unlisted.values().map(|counts| counts.get("would_refuse")).sum(),
+            sites: sites.into_iter().map(site_row).collect(),
             unlisted: history.unlisted(from, NAMES)?,
         })
+    }
+
+    /// Requests that `mode: enforce` alone would refuse.
+    pub fn would_refuse(&self) -> u64 {
+        self.totals.get("would_refuse").saturating_sub(self.unlisted_would_refuse)
     }
 }
 
@@ -299,6 +315,7 @@ pub struct Enforcing {
     pub hits: String,
     pub refused: String,
     pub would: String,
+    pub unlisted: String,
     pub share: String,
 }
 
@@ -317,7 +334,7 @@ impl View {
                 number(totals.broke(), "broke the rules"),
                 number(breaking as u64, "crawlers broke rules"),
                 number(totals.get("refused"), "were refused"),
-                number(totals.get("would_refuse"), "would be refused if enforced"),
+                number(overview.would_refuse(), "would be refused if enforced"),
                 number(overview.people, "requests of people"),
             ],
             chart: bars(&overview.periods),
@@ -359,7 +376,7 @@ impl Row {
 
 impl Enforcing {
     fn new(row: &SiteRow, modes: &BTreeMap<String, String>) -> Enforcing {
-        let would_refuse = row.counts.get("would_refuse");
+        let would_refuse = row.counts.get("would_refuse").saturating_sub(row.unlisted_would_refuse);
         let judged = row.counts.judged();
         let share = if judged == 0 { 0.0 } else { 100.0 * would_refuse as f64 / judged as f64 };
         Enforcing {
@@ -371,6 +388,7 @@ impl Enforcing {
             hits: thousands(row.counts.broke()),
             refused: thousands(row.counts.get("refused")),
             would: thousands(would_refuse),
+            unlisted: thousands(row.unlisted_would_refuse),
             share: percent(share),
         }
     }
