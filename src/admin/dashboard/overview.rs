@@ -32,6 +32,8 @@ pub struct Period {
     pub step: Step,
 }
 
+/// Of more days a bar is a week: no screen has so many pixels.
+const BARS_OF_DAYS: i64 = 120;
 /// Days that a page may be about.
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
@@ -56,13 +58,19 @@ impl Period {
         }
     }
 
-    /// How many steps there are.
-    fn steps(&self) -> usize {
-        usize::try_from((self.to.0 - self.from.0) / self.step.seconds() + 1).unwrap_or(1)
+    /// How long a bar is: an hour, a day or a week.
+    fn bar_seconds(&self) -> i64 {
+        let is_long = self.to.0 - self.from.0 > BARS_OF_DAYS * DAY;
+        if is_long { 7 * DAY } else { self.step.seconds() }
+    }
+
+    /// How many bars there are.
+    fn bar_count(&self) -> usize {
+        usize::try_from((self.to.0 - self.from.0) / self.bar_seconds() + 1).unwrap_or(1)
     }
 
     fn place(&self, start: Timestamp) -> Option<usize> {
-        usize::try_from((start.0 - self.from.0) / self.step.seconds()).ok().filter(|place| *place < self.steps())
+        usize::try_from((start.0 - self.from.0) / self.bar_seconds()).ok().filter(|place| *place < self.bar_count())
     }
 
     /// A moment in it, for people.
@@ -85,17 +93,19 @@ impl Period {
         DAYS.map(choice).into()
     }
 
-    /// Requests of each step, with those that have none.
+    /// Requests of each bar, with those that have none.
     pub(super) fn bars(&self, series: &[(Timestamp, Counts)]) -> Vec<Bar> {
-        let mut bars: Vec<Bar> = (0..self.steps())
+        let mut bars: Vec<Bar> = (0..self.bar_count())
             .map(|place| {
-                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
+                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.bar_seconds());
                 Bar { period: self.name(start), ..Bar::default() }
             })
             .collect();
         for (start, counts) in series {
             if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
-                (bar.kept, bar.unproven, bar.broke) = (counts.kept(), counts.get("unproven"), counts.broke());
+                bar.kept += counts.kept();
+                bar.unproven += counts.get("unproven");
+                bar.broke += counts.broke();
             }
         }
         bars
@@ -244,7 +254,7 @@ struct Trend {
 
 impl Trend {
     fn new(period: &Period) -> Trend {
-        Trend { counts: Counts::default(), shares: vec![(0, 0); period.steps()], first: None, last: None }
+        Trend { counts: Counts::default(), shares: vec![(0, 0); period.bar_count()], first: None, last: None }
     }
 
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
