@@ -99,8 +99,11 @@ fn read(file: &str) -> Result<Rules, String> {
     if rules.pause.as_ref().is_some_and(|(_, is_for_all)| *is_for_all) {
         return Err("only a pause for crawlers is compared".into());
     }
-    let is_typed =
-        |tag: &crawlgate::export::TagRule| tag.paths.is_empty() && !tag.types.is_empty() && tag.lines.len() == 1;
+    let is_typed = |tag: &crawlgate::export::TagRule| {
+        let when = &tag.when;
+        let is_by_type = when.paths.is_empty() && when.status.is_empty() && tag.unless.is_none();
+        is_by_type && !when.types.is_empty() && tag.lines.len() == 1
+    };
     if !rules.tags.iter().all(is_typed) {
         return Err("only tag rules by type, with one line, are compared".into());
     }
@@ -112,7 +115,7 @@ fn write(rules: &Rules, directory: &Path, origin: &str, listen: [&str; 4]) -> Re
     // Relative to the directory that the servers are started in.
     let (frontend, mut files) = haproxy_part(rules, Style::Compact, HAPROXY_BUFFER, ".");
     files.insert("haproxy.cfg".into(), haproxy_frame(haproxy, origin, &frontend).into());
-    files.insert("robots.txt".into(), rules.robots_txt.clone());
+    files.insert("robots.txt".into(), rules.files[0].body.clone());
     for (name, listen, style) in [("nginx-usual", usual, Style::Plain), ("nginx-best", best, Style::Compact)] {
         files.insert(format!("{name}.conf"), nginx(rules, name, listen, origin, style).into());
     }
@@ -133,7 +136,7 @@ fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) ->
     let (mut maps, _) = nginx_parts(&Rules { tags: Vec::new(), ..rules.clone() }, style, ".");
     maps.push_str("  map $upstream_http_content_type $robots_tag {\n    default \"\";\n");
     for tag in &rules.tags {
-        for media in &tag.types {
+        for media in &tag.when.types {
             let escaped = media.trim_end_matches('*').replace('.', "\\.").replace('+', "\\+");
             let end = if media.ends_with('*') { "" } else { "(?:;|$)" };
             let _ = writeln!(maps, "    \"~*^{escaped}{end}\" \"{}\";", tag.lines[0]);
@@ -142,7 +145,7 @@ fn nginx(rules: &Rules, name: &str, listen: &str, origin: &str, style: Style) ->
     maps.push_str("  }\n");
     let server = format!(
         "    location = /robots.txt {{\n      root .;\n      charset utf-8;\n      add_header Cache-Control \"{}\";\n    }}\n",
-        rules.robots_cache
+        rules.files[0].cache_control
     );
     let mut text = String::new();
     let refused = rules.answers.iter().map(|answer| ("refused0", answer));

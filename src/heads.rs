@@ -77,14 +77,13 @@ impl<'a> SignatureFields<'a> {
 }
 
 /// The signature of a request (RFC 9421), if it has one. Each field is taken from one line.
-pub fn signature(headers: &HeaderMap) -> Option<SignatureFields<'_>> {
-    let field = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let input = field("signature-input");
-    if input.is_empty() {
-        // So it is with nearly every request.
-        return None;
-    }
-    SignatureFields { input, signature: field("signature"), agent: field("signature-agent") }.if_present()
+pub fn signature<'a>(headers: &'a HeaderMap) -> Option<SignatureFields<'a>> {
+    const INPUT: HeaderName = HeaderName::from_static("signature-input");
+    let text = |value: &'a HeaderValue| value.to_str().unwrap_or_default();
+    // Nearly every request goes without.
+    let input = headers.get(&INPUT)?;
+    let field = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    SignatureFields { input: text(input), signature: field("signature"), agent: field("signature-agent") }.if_present()
 }
 
 /// Lines of X-Robots-Tag as field values, one each. They are never folded into one: a scope would swallow the lines

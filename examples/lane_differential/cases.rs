@@ -17,6 +17,8 @@ pub struct Answer {
     pub pieces: Vec<Vec<u8>>,
     /// Whether the origin closes the connection afterwards.
     pub closes: bool,
+    /// Whether the body ends before it should, or is framed wrongly.
+    pub breaks: bool,
     /// Why the lane may refuse the answer where Pingora passes it on (docs/lane.md).
     pub stricter: Option<&'static str>,
 }
@@ -195,7 +197,7 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
         octets.extend(b"\r\n");
     }
     let has_body = !is_head && !status.starts_with(b"204") && !status.starts_with(b"304");
-    let (framed, mut needs_close, mut stricter) = body(numbers, has_body);
+    let Body { octets: framed, mut needs_close, has_surplus, breaks, mut stricter } = body(numbers, has_body);
     if is_old && framed.to_ascii_lowercase().windows(18).any(|octets| octets == b"transfer-encoding:") {
         stricter = stricter.or(Some("a coding in HTTP/1.0"));
     }
@@ -204,16 +206,31 @@ fn answer(numbers: &mut Numbers, is_head: bool) -> Answer {
         needs_close = true;
     }
     octets.extend(framed);
-    Answer { pieces: split(numbers, octets), closes: needs_close || numbers.is_one_in(5), stricter }
+    // Surplus octets that come late would be taken for the response to the next request, whatever that is.
+    let pieces = if has_surplus { vec![octets] } else { split(numbers, octets) };
+    Answer { pieces, closes: needs_close || numbers.is_one_in(5), breaks, stricter }
 }
 
-/// The fields that frame a body, the end of the head, and the body; whether the connection has to end; and whether the lane
-/// refuses it.
-fn body(numbers: &mut Numbers, has_body: bool) -> (Vec<u8>, bool, Option<&'static str>) {
-    let size = [0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000][numbers.below(8)];
+/// A body with what is around it.
+struct Body {
+    /// The fields that frame it, the end of the head, and the body.
+    octets: Vec<u8>,
+    /// Whether the connection has to end behind it.
+    needs_close: bool,
+    /// Whether octets follow that belong to nothing.
+    has_surplus: bool,
+    breaks: bool,
+    stricter: Option<&'static str>,
+}
+
+fn body(numbers: &mut Numbers, has_body: bool) -> Body {
+    let kind = numbers.below(24);
+    let has_surplus = matches!(kind, 1 | 11);
+    let sizes: &[usize] = &[0, 1, 5, 100, 1_000, 5_000, 20_000, 70_000];
+    let size = sizes[numbers.below(if has_surplus { 5 } else { 8 })];
     let body: Vec<u8> = (0..size).map(|place: usize| b'a' + (place % 23) as u8).collect();
     let length = body.len();
-    let (fields, body, needs_close, stricter) = match numbers.below(24) {
+    let (fields, body, needs_close, stricter) = match kind {
         0 => (format!("content-length: {}", length + 3), body, true, None),
         1 => (format!("Content-Length: {length}"), [body, b"surplus".to_vec()].concat(), true, None),
         2..=4 => (String::from("X-Until: close"), body, true, None),
@@ -247,7 +264,8 @@ fn body(numbers: &mut Numbers, has_body: bool) -> (Vec<u8>, bool, Option<&'stati
         _ => (format!("Content-Length: {length}"), body, false, None),
     };
     let body = if has_body { body } else { Vec::new() };
-    ([fields.as_bytes(), b"\r\n\r\n", &body].concat(), needs_close, stricter)
+    let octets = [fields.as_bytes(), b"\r\n\r\n", &body].concat();
+    Body { octets, needs_close, has_surplus, breaks: has_body && matches!(kind, 0 | 10), stricter }
 }
 
 fn chunked(numbers: &mut Numbers, body: &[u8], is_whole: bool) -> Vec<u8> {
@@ -284,7 +302,7 @@ fn broken_head(numbers: &mut Numbers) -> Answer {
         b"\r\n",
         b"{}",
     ]);
-    Answer { pieces: split(numbers, octets.to_vec()), closes: true, stricter: None }
+    Answer { pieces: split(numbers, octets.to_vec()), closes: true, ..Answer::default() }
 }
 
 fn odd_head(numbers: &mut Numbers) -> Answer {
@@ -296,7 +314,7 @@ fn odd_head(numbers: &mut Numbers) -> Answer {
         (b"HTTP/1.1 200 OK\r\nX-Tab:\ta\tb\r\nContent-Length: 02\r\n\r\nok", None),
     ];
     let (octets, stricter) = answers[numbers.below(answers.len())];
-    Answer { pieces: split(numbers, octets.to_vec()), closes: numbers.is_one_in(2), stricter }
+    Answer { pieces: split(numbers, octets.to_vec()), closes: numbers.is_one_in(2), stricter, ..Answer::default() }
 }
 
 fn split(numbers: &mut Numbers, octets: Vec<u8>) -> Vec<Vec<u8>> {

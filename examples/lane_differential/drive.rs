@@ -8,6 +8,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How often a case is tried that only Pingora fails in.
+const TRIES: u8 = 3;
 /// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -112,12 +114,16 @@ pub struct Seen {
 impl Seen {
     /// Whether both were broken off, and this one has what the other has. Pingora may not send what it has gathered, or
     /// answer 502 if head and break come together.
-    fn is_broken_off_like(&self, other: &Seen) -> bool {
-        if !self.is_whole && other.status().starts_with(b"HTTP/1.1 502 ") {
-            return true;
+    fn is_broken_off_like(&self, other: &Seen, case: &Case) -> bool {
+        if !self.is_whole && other.is_bad_gateway() {
+            return case.answer.breaks;
         }
         let is_broken_off = !self.is_whole && !other.is_whole;
         is_broken_off && self.heads.starts_with(&other.heads) && self.body.starts_with(&other.body)
+    }
+
+    fn is_bad_gateway(&self) -> bool {
+        self.status().starts_with(b"HTTP/1.1 502 ")
     }
 
     fn status(&self) -> &[u8] {
@@ -256,37 +262,64 @@ impl Pair {
         let mut count = Count::default();
         for number in cases {
             let case = Case::new(number);
-            let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|client| {
-                let began = Instant::now();
-                (client.ask(&case), began.elapsed())
-            });
-            if lane_took.max(pingora_took) >= PATIENCE {
-                let [lane, pingora] = [(lane_took, lane), (pingora_took, pingora)];
-                let took = |(took, seen): (Duration, Seen)| format!("after {took:?}: {seen}");
-                return Err(difference(number, &case, &took(lane), &took(pingora)));
-            }
-            let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
-            let was_never_asked =
-                |seen: &Seen, head: &Option<_>| head.is_none() && seen.status().starts_with(b"HTTP/1.1 502 ");
-            if was_never_asked(&pingora, &from_pingora) || !case.fits_lane && was_never_asked(&lane, &from_lane) {
-                // Both of its tries went to kept connections that the origin had closed.
-                count.never_asked += 1;
-                continue;
-            }
-            if from_lane != from_pingora {
-                let [lane, pingora] = [from_lane, from_pingora].map(|lines| all_shown(&lines.unwrap_or_default()));
-                return Err(difference(number, &case, &lane, &pingora));
-            }
-            if lane == pingora || lane.is_broken_off_like(&pingora) || pingora.is_broken_off_like(&lane) {
-                count.alike += 1;
-            } else if case.answer.stricter.is_some() && lane.status().starts_with(b"HTTP/1.1 502 ") && lane.is_whole {
-                count.stricter += 1;
-            } else {
-                return Err(difference(number, &case, &lane.to_string(), &pingora.to_string()));
+            let mut tries = 0;
+            loop {
+                tries += 1;
+                match self.once(&mut clients, number, &case)? {
+                    Outcome::Alike => count.alike += 1,
+                    Outcome::Stricter => count.stricter += 1,
+                    Outcome::NeverAsked => count.never_asked += 1,
+                    Outcome::PingoraFailed(_) if tries < TRIES => continue,
+                    Outcome::PingoraFailed(difference) => return Err(difference),
+                }
+                break;
             }
         }
         Ok(count)
     }
+
+    fn once(&self, clients: &mut [Client; 2], number: u64, case: &Case) -> Result<Outcome, String> {
+        let [(lane, lane_took), (pingora, pingora_took)] = clients.each_mut().map(|client| {
+            let began = Instant::now();
+            (client.ask(case), began.elapsed())
+        });
+        if lane_took.max(pingora_took) >= PATIENCE {
+            let [lane, pingora] = [(lane_took, lane), (pingora_took, pingora)];
+            let took = |(took, seen): (Duration, Seen)| format!("after {took:?}: {seen}");
+            return Err(difference(number, case, &took(lane), &took(pingora)));
+        }
+        let [from_lane, from_pingora] = self.origins.each_ref().map(|origin| origin.take(number));
+        let has_pingora_failed = pingora.is_bad_gateway();
+        // What does not fit the lane went through Pingora twice.
+        let is_pingoras = !case.fits_lane && (lane.is_bad_gateway() || has_pingora_failed);
+        if is_pingoras || from_pingora.is_none() && has_pingora_failed {
+            // Both of its tries went to kept connections that the origin had closed.
+            return Ok(Outcome::NeverAsked);
+        }
+        if from_lane != from_pingora {
+            let shown = |(lines, seen): (Option<Vec<Vec<u8>>>, Seen)| {
+                format!("the origin got {}; the client {seen}", all_shown(&lines.unwrap_or_default()))
+            };
+            return Err(difference(number, case, &shown((from_lane, lane)), &shown((from_pingora, pingora))));
+        }
+        if lane == pingora || lane.is_broken_off_like(&pingora, case) || pingora.is_broken_off_like(&lane, case) {
+            return Ok(Outcome::Alike);
+        }
+        if case.answer.stricter.is_some() && lane.is_bad_gateway() && lane.is_whole {
+            return Ok(Outcome::Stricter);
+        }
+        let difference = difference(number, case, &lane.to_string(), &pingora.to_string());
+        if has_pingora_failed { Ok(Outcome::PingoraFailed(difference)) } else { Err(difference) }
+    }
+}
+
+/// How a case came out.
+enum Outcome {
+    Alike,
+    Stricter,
+    NeverAsked,
+    /// Only Pingora did not pass the response on. It may have taken what an origin had sent too much before.
+    PingoraFailed(String),
 }
 
 fn difference(number: u64, case: &Case, lane: &str, pingora: &str) -> String {

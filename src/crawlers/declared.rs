@@ -215,7 +215,8 @@ pub fn is_called_bot(token: &[u8]) -> bool {
 }
 
 /// What a bot calls itself: the first word that ends in bot, crawler or spider and is no part of an address, else the
-/// word that it begins with, unless that is every browser's, else the word behind `compatible;`. At most 64 octets of it.
+/// word that `compatible;` introduces, else the word that it begins with, unless that is every browser's. At most 64 octets
+/// of it.
 pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
     let words = || user_agent.split(|&byte| !is_token_byte(byte));
     let mut start = 0_usize;
@@ -225,17 +226,16 @@ pub fn calls_itself(user_agent: &[u8]) -> Option<&str> {
         !word.is_empty() && !before.is_some_and(|byte| b"/:@=?&#%.".contains(byte))
     });
     let first = words().next().filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"mozilla"));
-    let word = free.find(|word| is_called_bot(word)).or(first).or_else(|| compatible_name(user_agent))?;
+    let word = free.find(|word| is_called_bot(word)).or_else(|| introduced(user_agent)).or(first)?;
     std::str::from_utf8(&word[..word.len().min(MAX_NAME)]).ok()
 }
 
-/// `Name` of `Mozilla/5.0 (compatible; Name/1.0; ...)`. Internet Explorer stands there, too.
-fn compatible_name(user_agent: &[u8]) -> Option<&[u8]> {
-    const COMPATIBLE: &[u8] = b"(compatible;";
-    let place = user_agent.windows(COMPATIBLE.len()).position(|part| part.eq_ignore_ascii_case(COMPATIBLE))?;
-    let behind = user_agent[place + COMPATIBLE.len()..].trim_ascii_start();
-    let word = behind.split(|&byte| !is_token_byte(byte)).next()?;
-    (!word.is_empty() && !word.eq_ignore_ascii_case(b"msie")).then_some(word)
+/// The name in `(compatible; Name/1.0`, which is how bots introduce themselves; Internet Explorer does, too.
+fn introduced(text: &[u8]) -> Option<&[u8]> {
+    const INTRODUCTION: &[u8] = b"compatible; ";
+    let at = text.windows(INTRODUCTION.len()).position(|part| part.eq_ignore_ascii_case(INTRODUCTION))?;
+    let name = text[at + INTRODUCTION.len()..].split(|&byte| !is_token_byte(byte)).next()?;
+    (!name.is_empty() && !name.eq_ignore_ascii_case(b"msie")).then_some(name)
 }
 
 /// Whether the string says that it is a bot: it names a page the way crawlers do, `+http`, and has not the shape of a

@@ -8,7 +8,7 @@ use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
 use super::declared::{self, names_another_program};
 use super::octets::is_token_byte;
-use super::shape::{Shapes, ends_like_tool, is_plain_browser, tool_names};
+use super::shape::{Shapes, device_of_plain_browser, ends_like_tool, says_only_browser, tool_names};
 use super::words::WordIndex;
 
 /// Longer user agents are read up to here: they are garbage, and must not cost more.
@@ -50,13 +50,15 @@ struct Best {
 }
 
 /// What one pass over a user agent finds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 struct Found {
     best: Option<Best>,
     /// Where the two markers of Apple Messages begin.
     messages: [Option<usize>; 2],
     /// Whether the string may say that it is a bot or a tool.
     is_hinted: bool,
+    /// Whether its beginning and its end are those of a browser that is nothing else.
+    is_plain: bool,
 }
 
 /// All markers of a registry.
@@ -104,10 +106,10 @@ impl Markers {
     /// Whom a user agent claims to be, by the markers and by the tokens of a site.
     pub fn identify(&self, user_agent: &[u8], tokens: Option<&SiteMarkers>) -> Claim {
         let mut text = &user_agent[..user_agent.len().min(MAX_READ)];
-        let mut found = self.scan(text);
+        let mut found = self.found(text);
         if let Some(preview) = preview_of_messages(text, found.messages) {
             text = &text[..preview];
-            found = self.scan(text);
+            found = self.found(text);
         }
         let token = tokens.and_then(|tokens| tokens.find(text));
         match (found.best, token) {
@@ -116,12 +118,20 @@ impl Markers {
             }
             (_, Some((claim, _))) => claim,
             (Some(best), None) => Claim::Known(CrawlerIndex(best.crawler)),
-            (None, None) if !found.is_hinted && is_plain_browser(text) => Claim::Nobody,
+            (None, None) if !found.is_hinted && found.is_plain => Claim::Nobody,
             (None, None) => declared::declared(text, self.shapes.of(text)),
         }
     }
 
-    fn scan(&self, text: &[u8]) -> Found {
+    fn found(&self, text: &[u8]) -> Found {
+        let device = device_of_plain_browser(text);
+        // Most strings differ only in the device: what stands behind it need not be searched.
+        let until = device.filter(|end| says_only_browser(&text[*end..])).unwrap_or(text.len());
+        Found { is_plain: device.is_some(), ..self.scan(text, until) }
+    }
+
+    /// Finds what begins before a place.
+    fn scan(&self, text: &[u8], until: usize) -> Found {
         let mut found = Found::default();
         let mut is_hinted = false;
         let on_marker = |place: u16, start: usize, end: usize| {
@@ -143,10 +153,10 @@ impl Markers {
                 found.best = Some(candidate);
             }
         };
-        self.index.find(text, on_marker, |end| {
+        self.index.find(&text[..until], on_marker, |end| {
             is_hinted |= declared::is_hint(&text[..end]) || ends_like_tool(&text[..end]);
         });
-        found.is_hinted |= is_hinted || declared::may_name_contact(text);
+        found.is_hinted |= is_hinted || declared::may_name_contact(&text[..until]);
         found
     }
 }
@@ -222,5 +232,27 @@ impl SiteMarkers {
         };
         self.index.as_ref()?.find(text, on_marker, |_| {});
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crawlers::Registry;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is not searched holds nothing.
+        #[test]
+        fn a_browsers_own_words_need_no_search(
+            device in "(Windows NT 10.0|X11; Linux x86_64|Linux; Android 10; |iPhone; CPU ){1}[a-zA-Z0-9 ;/.:@+_-]{0,30}(; (GPTBot|CUBOT|SiteChecker|Pixel 9|bingbot/2.0|Spider 8))?",
+            words in proptest::collection::vec(
+                "(Chrome/[0-9.]{1,4}|Safari/5|Mobile|Mobile/15E148|Version/1|Firefox/1|Edg/2|OPR/3|\\(KHTML, like Gecko\\)|9|Headless|bot)", 0..6),
+        ) {
+            let text = format!("Mozilla/5.0 ({device}) AppleWebKit/537.36 (KHTML, like Gecko) {} Safari/537.36", words.join(" "));
+            let markers = Markers::new(Registry::builtin().crawlers());
+            let all = Found { is_plain: true, ..markers.scan(text.as_bytes(), text.len()) };
+            prop_assert_eq!(markers.found(text.as_bytes()), all, "{}", text);
+        }
     }
 }

@@ -340,29 +340,60 @@ pub fn ends_like_tool(until: &[u8]) -> bool {
     bits >> third & 1 == 1 && TOOL_ENDINGS.iter().any(|ending| ends_with(until, ending.as_bytes()))
 }
 
-/// Whether the string is that of a browser and of nothing else, as far as its beginning and its last octet show: a system
-/// that people use, an engine right behind it, and a version at the end.
-pub fn is_plain_browser(text: &[u8]) -> bool {
+/// Where the description of the device ends, if the string is that of a browser and of nothing else, as far as its beginning
+/// and its last octet show: a system that people use, an engine right behind it, and a version at the end.
+pub fn device_of_plain_browser(text: &[u8]) -> Option<usize> {
     if !text.last().is_some_and(u8::is_ascii_digit) {
-        return false;
+        return None;
     }
+    const FIRST: &[u8] = b"Mozilla/5.0 (";
     const BEGINS: [&[u8]; 6] = [b"Windows NT ", b"Macintosh;", b"X11;", b"Linux; ", b"iPhone; CPU ", b"iPad; CPU "];
-    let Some(rest) = text.strip_prefix(b"Mozilla/5.0 (") else { return false };
-    let Some(close) = memchr::memchr(b')', rest) else { return false };
+    let rest = text.strip_prefix(FIRST)?;
+    let close = memchr::memchr(b')', rest)?;
     let (device, after) = (&rest[..close], &rest[close + 1..]);
     if !BEGINS.iter().any(|begin| device.starts_with(begin)) {
-        return false;
+        return None;
     }
+    let end = FIRST.len() + close + 1;
     if after.starts_with(b" Gecko/") || after.starts_with(b" like Gecko") {
-        return true;
+        return Some(end);
     }
-    let Some(version) = after.strip_prefix(b" AppleWebKit/") else { return false };
+    let version = after.strip_prefix(b" AppleWebKit/")?;
     // The number at which Chromium stands still.
     if version.starts_with(b"537.36 (KHTML, like Gecko) ") {
-        return true;
+        return Some(end);
     }
-    let end = version.iter().position(|byte| *byte == b' ').unwrap_or(version.len());
-    version[end..].starts_with(b" (KHTML, like Gecko) ")
+    let version_end = version.iter().position(|byte| *byte == b' ').unwrap_or(version.len());
+    version[version_end..].starts_with(b" (KHTML, like Gecko) ").then_some(end)
+}
+
+/// What engines and browsers say of themselves behind the device, before a version. A longer one stands before its beginning.
+const BROWSER_WORDS: [&[u8]; 12] = [
+    // The number at which Chromium stands still.
+    b" AppleWebKit/537.36 (KHTML, like Gecko) Chrome/",
+    b" Safari/",
+    b" AppleWebKit/",
+    b" (KHTML, like Gecko)",
+    b" Version/",
+    // The number at which Safari stands still.
+    b" Mobile/15E148",
+    b" Mobile",
+    b" Chrome/",
+    b" Edg/",
+    b" OPR/",
+    b" Gecko/",
+    b" Firefox/",
+];
+
+/// Whether a text is nothing but the words of engines and browsers and their versions. It holds no marker, no tool and no
+/// bot.
+pub fn says_only_browser(mut text: &[u8]) -> bool {
+    while !text.is_empty() {
+        let Some(rest) = BROWSER_WORDS.iter().find_map(|word| text.strip_prefix(*word)) else { return false };
+        let version = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'.').count();
+        text = &rest[version..];
+    }
+    true
 }
 
 /// Whether a word outside the description of the device ends as the names of tools do. The apps of a phone that show

@@ -436,8 +436,8 @@ fn a_bot_is_called_what_it_calls_itself() {
             Some("a-spider"),
         ),
         ("Fetcher/2 (+http://a.example/bot)", Some("Fetcher")),
-        ("Mozilla/5.0 (compatible; SuperScraper/1.0; +http://a.example)", Some("SuperScraper")),
-        ("Mozilla/4.0 (compatible; MSIE 6.0; +http://a.example)", None),
+        ("Mozilla/5.0 (compatible; PriceScraper/1.0; +http://a.example)", Some("PriceScraper")),
+        ("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1) info@a.example", None),
         ("Mozilla/5.0 (+http://a.example)", None),
         ("", None),
     ] {

@@ -10,17 +10,11 @@ use crate::answers::{
 };
 use crate::judge::{Judge, Judgement, Outcome};
 use crate::time::Timestamp;
-use crate::verdict::{Action, Scratch};
+use crate::verdict::Action;
 use http::HeaderValue;
 use ipnet::IpNet;
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-thread_local! {
-    /// One per worker; `decide` runs to its end on one thread.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
 
 /// The service.
 pub struct Decisions {
@@ -100,10 +94,10 @@ impl Respond for Decisions {
             }
         };
         let facts = question.facts(request);
-        let judgement = SCRATCH.with_borrow_mut(|scratch| match question.protocol {
-            Protocol::Answer => self.judge.look(&facts, scratch),
-            _ => self.judge.judge(&facts, scratch),
-        });
+        let judgement = match question.protocol {
+            Protocol::Answer => self.judge.look(&facts),
+            _ => self.judge.judge(&facts),
+        };
         let answer = self.answer(&question, &judgement, request);
         Responded { answer, judgement: Some(judgement) }
     }
@@ -127,7 +121,7 @@ impl Respond for Decisions {
             answered_whole: is_whole && has_answered,
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_whole { answer.body().len() as u64 } else { 0 },
-            elapsed: request.started.elapsed(),
+            elapsed: self.judge.elapsed(request.started),
             http: request.http,
             referer: request.headers.get(http::header::REFERER).map(HeaderValue::as_bytes),
             ..Outcome::default()

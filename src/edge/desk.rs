@@ -12,20 +12,14 @@ use crate::forwarding::{Arrival, ClientConnection, client_address};
 use crate::judge::{Judge, Judgement, Outcome, Unjudged};
 use crate::settings::Limits;
 use crate::time::Timestamp;
-use crate::verdict::{Action, Scratch};
+use crate::verdict::Action;
 use http::{HeaderMap, HeaderValue, Method};
 use ipnet::IpNet;
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Fields that most heads have room with.
 const USUAL_FIELDS: usize = 32;
-
-thread_local! {
-    /// One per worker; `decide` runs to its end on one thread.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
 
 /// What all requests share.
 pub struct Desk {
@@ -141,7 +135,7 @@ impl Desk {
                 return Way::Answer(Box::new(answer), Reason::Redirected);
             }
         }
-        let judgement = SCRATCH.with_borrow_mut(|scratch| self.judge.judge(&visit.facts(), scratch));
+        let judgement = self.judge.judge(&visit.facts());
         let Some(judged) = judgement.judged().filter(|judged| judged.decision.action != Action::Pass) else {
             return self.forward(visit, fields, connection, judgement);
         };
@@ -184,7 +178,7 @@ impl Desk {
             answered_whole: is_sent,
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
-            elapsed: visit.arrival.started.elapsed(),
+            elapsed: self.judge.elapsed(visit.arrival.started),
             tls: visit.tls,
             http: if request.is_http10 { "1.0" } else { "1.1" },
             referer: request.referer,

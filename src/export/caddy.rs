@@ -1,7 +1,7 @@
 //! The configuration of Caddy: a snippet to import into a site.
 
 use super::regex::{marker, path, regex};
-use super::rules::{ExportedAnswer, Rules, TagRule};
+use super::rules::{ExportedAnswer, Rules, SignalRule, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
 
@@ -20,9 +20,8 @@ const EXTENSIONS: [(&str, &[&str]); 9] = [
 
 pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
     let mut text = heading(rules, "a snippet: write `import crawlgate` into the site, within a `route`");
-    let typed = rules.tags.iter().flat_map(|tag| &tag.types);
-    for media in typed.filter(|media| extensions(media).is_none()) {
-        let _ = writeln!(text, "# - X-Robots-Tag for {media}: Caddy knows no type before the response");
+    for left_out in left_out(rules) {
+        let _ = writeln!(text, "# - {left_out}");
     }
     text.push_str("(crawlgate) {\n\tmap {header.User-Agent} {crawlgate_class} {\n");
     for (class, agent) in rules.markers() {
@@ -40,13 +39,18 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
     for (place, tag) in rules.tags.iter().enumerate() {
         text.push_str(&tags(place, tag));
     }
-    let _ = write!(
-        text,
-        "\thandle /robots.txt {{\n\t\theader Cache-Control \"{}\"\n\t\theader Content-Type \"text/plain; \
-         charset=utf-8\"\n\t\troot * {}\n\t\tfile_server\n\t}}\n",
-        rules.robots_cache,
-        quoted(directory)
-    );
+    for file in &rules.files {
+        let _ = write!(
+            text,
+            "\thandle {} {{\n\t\theader Cache-Control \"{}\"\n\t\theader Content-Type \"{}\"\n\t\troot * {}\n\t\t\
+             rewrite * /{}\n\t\tfile_server\n\t}}\n",
+            file.path,
+            file.cache_control,
+            file.media,
+            quoted(directory),
+            file.name()
+        );
+    }
     pause(rules, &mut text);
     for (place, class) in rules.classes.iter().enumerate() {
         let Some(list) = class.list else { continue };
@@ -57,6 +61,10 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
         // Two `vars` would be alternatives.
         let condition = format!("\t\tvars {{crawlgate_class}} c{place}\n{closed}");
         text.push_str(&responded(&format!("crawlgate_c{place}"), &rules.answers[class.answer], &condition));
+    }
+    // Below the answers in place of pages, which have none of them.
+    for (place, signal) in rules.signals.iter().enumerate() {
+        text.push_str(&self::signal(place, signal));
     }
     text.push_str("}\n");
     files.insert("crawlgate.caddy".into(), text.into());
@@ -86,18 +94,26 @@ fn responded(name: &str, answer: &ExportedAnswer, condition: &str) -> String {
     )
 }
 
-fn tags(place: usize, tag: &TagRule) -> String {
-    let mut conditions = String::new();
-    if !tag.paths.is_empty() {
-        let patterns: Vec<_> = tag.paths.iter().map(|pattern| path(pattern)).collect();
-        let _ = writeln!(conditions, "\t\tvars_regexp {{uri}} {}", quoted(&regex(&patterns)));
+/// What Caddy cannot say, beyond what no server can: it knows neither type nor status before the response.
+fn left_out(rules: &Rules) -> Vec<String> {
+    let conditions = || rules.tags.iter().flat_map(|tag| [Some(&tag.when), tag.unless.as_ref()]).flatten();
+    let types = conditions().flat_map(|condition| &condition.types).filter(|media| extensions(media).is_none());
+    let mut left_out: Vec<String> =
+        types.map(|media| format!("X-Robots-Tag for {media}, whose paths have no extension")).collect();
+    if conditions().any(|condition| !condition.status.is_empty()) {
+        left_out.push("a rule of `indexing` with `status`: its X-Robots-Tag is missing".to_owned());
     }
-    if !tag.types.is_empty() {
-        let known: Vec<&str> = tag.types.iter().filter_map(|media| extensions(media)).flatten().copied().collect();
-        if known.is_empty() {
-            return String::new();
-        }
-        let _ = writeln!(conditions, "\t\tpath_regexp {}", quoted(&format!("(?i)\\.(?:{})$", known.join("|"))));
+    if rules.strips_tags {
+        left_out.push("`origin_tags: strip`: the application's X-Robots-Tag stays".to_owned());
+    }
+    left_out
+}
+
+fn tags(place: usize, tag: &TagRule) -> String {
+    let Some(mut conditions) = condition(&tag.when) else { return String::new() };
+    if let Some(unless) = &tag.unless {
+        let Some(unless) = condition(unless) else { return String::new() };
+        let _ = write!(conditions, "\t\tnot {{\n{unless}\t\t}}\n");
     }
     let mut text = String::new();
     let matcher = match conditions.is_empty() {
@@ -109,6 +125,48 @@ fn tags(place: usize, tag: &TagRule) -> String {
     };
     for line in &tag.lines {
         let _ = writeln!(text, "\theader {matcher}+X-Robots-Tag {}", quoted(line));
+    }
+    text
+}
+
+/// The lines of a matcher; none where Caddy has none for the condition.
+fn condition(condition: &TagCondition) -> Option<String> {
+    let mut lines = String::new();
+    if !condition.status.is_empty() {
+        return None;
+    }
+    if !condition.paths.is_empty() {
+        let patterns: Vec<_> = condition.paths.iter().map(|pattern| path(pattern)).collect();
+        let _ = writeln!(lines, "\t\tvars_regexp {{uri}} {}", quoted(&regex(&patterns)));
+    }
+    if !condition.types.is_empty() {
+        let known: Vec<&str> =
+            condition.types.iter().filter_map(|media| extensions(media)).flatten().copied().collect();
+        if known.is_empty() {
+            return None;
+        }
+        let _ = writeln!(lines, "\t\tpath_regexp {}", quoted(&format!("(?i)\\.(?:{})$", known.join("|"))));
+    }
+    Some(lines)
+}
+
+/// A field that the application sends itself stands.
+fn signal(place: usize, signal: &SignalRule) -> String {
+    let operation = if signal.unless.is_empty() { '+' } else { '?' };
+    let value_of = |value: &String| format!("{operation}{} {}", signal.name, quoted(value));
+    if let (true, Some(value)) = (signal.paths.is_empty(), signal.otherwise) {
+        return format!("\theader {}\n", value_of(&signal.values[value]));
+    }
+    let mut text = format!("\tmap {{uri}} {{crawlgate_signal{place}}} {{\n");
+    for (pattern, value) in &signal.paths {
+        let _ = writeln!(text, "\t\t{} v{value}", quoted(&format!("~{}", regex(&[path(pattern)]))));
+    }
+    let otherwise = signal.otherwise.map_or_else(|| "none".to_owned(), |value| format!("v{value}"));
+    let _ = writeln!(text, "\t\tdefault {otherwise}\n\t}}");
+    for (number, value) in signal.values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
+        let name = format!("@crawlgate_signal{place}_v{number}");
+        let _ =
+            writeln!(text, "\t{name} vars {{crawlgate_signal{place}}} v{number}\n\theader {name} {}", value_of(value));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! The configuration of HAProxy: lines for a frontend, and the files that they read.
 
 use super::regex::{literal, marker, path, regex, regexes};
-use super::rules::{ExportedAnswer, PathRule, Rules, Style, TagRule};
+use super::rules::{ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
 
@@ -18,22 +18,32 @@ pub(super) fn write(rules: &Rules, directory: &str, files: &mut Files) {
 /// The lines for a frontend of a HAProxy with this size of a buffer, and the files that they read.
 pub(super) fn part(rules: &Rules, (style, buffer): (Style, usize), directory: &str, files: &mut Files) -> String {
     let mut text = String::new();
+    if rules.strips_tags {
+        text.push_str("http-response del-header X-Robots-Tag\n");
+    }
     for (place, tag) in rules.tags.iter().enumerate() {
         text.push_str(&tags(place, tag));
     }
+    for (place, signal) in rules.signals.iter().enumerate() {
+        text.push_str(&self::signal(place, signal));
+    }
     // Conditions with one name are alternatives.
     text.push_str("acl crawlgate_open path_beg /.well-known/acme-challenge/\n");
-    if rules.robots_txt.len() + HEAD <= buffer {
+    for file in &rules.files {
+        let ExportedFile { path, media, cache_control, body } = file;
+        if body.len() + HEAD > buffer {
+            let name = file.name();
+            let _ =
+                writeln!(text, "# {name} does not fit into a buffer: the application has to serve the exported file.");
+            let _ = writeln!(text, "acl crawlgate_open path {path}");
+            continue;
+        }
         let _ = writeln!(
             text,
-            "http-request return status 200 content-type \"text/plain; charset=utf-8\" file {} hdr cache-control \"{}\" \
-             if {{ path /robots.txt }}",
-            quoted(&format!("{directory}/robots.txt")),
-            rules.robots_cache
+            "http-request return status 200 content-type \"{media}\" file {} hdr cache-control \"{cache_control}\" if \
+             {{ path {path} }}",
+            quoted(&format!("{directory}/{}", file.name()))
         );
-    } else {
-        text.push_str("# robots.txt does not fit into a buffer: the application has to serve the exported file.\n");
-        text.push_str("acl crawlgate_open path /robots.txt\n");
     }
     text.push_str(&classes(rules, style, directory, files));
     for (place, list) in rules.lists.iter().enumerate() {
@@ -129,34 +139,68 @@ fn returned(name: &str, answer: &ExportedAnswer, directory: &str, condition: &st
     line
 }
 
-/// Variables of the request are gone when the response comes: what the path says is kept in one.
 fn tags(place: usize, tag: &TagRule) -> String {
     let mut text = String::new();
-    let mut condition = String::new();
-    if !tag.paths.is_empty() {
-        for pattern in &tag.paths {
-            let _ = writeln!(
-                text,
-                "http-request set-var(txn.crawlgate_tag{place}) bool(true) if {{ pathq -m reg {} }}",
-                quoted(&regex(&[path(pattern)]))
-            );
-        }
-        let _ = write!(condition, " {{ var(txn.crawlgate_tag{place}) -m bool }}");
-    }
-    if !tag.types.is_empty() {
-        let each: Vec<String> = tag
-            .types
-            .iter()
-            .map(|media| match media.strip_suffix('*') {
-                Some(class) => format!("^{}", literal(class)),
-                None => format!("^{}(?:;|$)", literal(media)),
-            })
-            .collect();
-        let _ = write!(condition, " {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
+    let mut tests = condition(&format!("tag{place}"), &tag.when, &mut text);
+    if let Some(unless) = &tag.unless {
+        // A line can ask for all of several conditions, and not for the opposite of that.
+        let variable = format!("txn.crawlgate_out{place}");
+        let unless = condition(&format!("not{place}"), unless, &mut text);
+        let _ = writeln!(text, "http-after-response set-var({variable}) bool(true) if{unless}");
+        let _ = write!(tests, " !{{ var({variable}) -m bool }}");
     }
     for line in &tag.lines {
-        let condition = if condition.is_empty() { String::new() } else { format!(" if{condition}") };
-        let _ = writeln!(text, "http-after-response add-header X-Robots-Tag {}{condition}", quoted(line));
+        let tests = if tests.is_empty() { String::new() } else { format!(" if{tests}") };
+        let _ = writeln!(text, "http-after-response add-header X-Robots-Tag {}{tests}", quoted(line));
+    }
+    text
+}
+
+/// The tests of a condition. The path is gone when the response comes: what it says is kept in a variable.
+fn condition(name: &str, condition: &TagCondition, text: &mut String) -> String {
+    let mut tests = String::new();
+    if !condition.paths.is_empty() {
+        for pattern in &condition.paths {
+            let pattern = quoted(&regex(&[path(pattern)]));
+            let _ =
+                writeln!(text, "http-request set-var(txn.crawlgate_{name}) bool(true) if {{ pathq -m reg {pattern} }}");
+        }
+        let _ = write!(tests, " {{ var(txn.crawlgate_{name}) -m bool }}");
+    }
+    if !condition.types.is_empty() {
+        let media = |media: &String| match media.strip_suffix('*') {
+            Some(class) => format!("^{}", literal(class)),
+            None => format!("^{}(?:;|$)", literal(media)),
+        };
+        let each: Vec<String> = condition.types.iter().map(media).collect();
+        let _ = write!(tests, " {{ res.fhdr(content-type) -i -m reg {} }}", quoted(&each.join("|")));
+    }
+    if !condition.status.is_empty() {
+        let each: Vec<String> = condition.status.iter().map(|(first, last)| format!("{first}:{last}")).collect();
+        let _ = write!(tests, " {{ status -m int {} }}", each.join(" "));
+    }
+    tests
+}
+
+/// The place of the value goes into a variable, the one that counts last. The application's own field stands.
+fn signal(place: usize, signal: &SignalRule) -> String {
+    let variable = format!("txn.crawlgate_signal{place}");
+    let mut text = String::new();
+    if let Some(value) = signal.otherwise {
+        let _ = writeln!(text, "http-request set-var({variable}) int({value})");
+    }
+    for (pattern, value) in signal.paths.iter().rev() {
+        let pattern = quoted(&regex(&[path(pattern)]));
+        let _ = writeln!(text, "http-request set-var({variable}) int({value}) if {{ pathq -m reg {pattern} }}");
+    }
+    let theirs: String = signal.unless.iter().map(|name| format!(" !{{ res.hdr({name}) -m found }}")).collect();
+    for (value, text_of) in signal.values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
+        let _ = writeln!(
+            text,
+            "http-response add-header {} {} if {{ var({variable}) -m int {value} }}{theirs}",
+            signal.name,
+            quoted(&text_of.replace('%', "%%"))
+        );
     }
     text
 }

@@ -10,7 +10,9 @@ mod nginx;
 mod regex;
 mod rules;
 
-pub use rules::{CrawlerClass, ExportedAnswer, PathRule, Rules, Style, TagRule};
+pub use rules::{
+    CrawlerClass, ExportedAnswer, ExportedFile, PathRule, Rules, SignalRule, Style, TagCondition, TagRule,
+};
 
 use std::collections::BTreeMap;
 
@@ -30,7 +32,7 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// The files of a configuration. They name each other by `directory`, where they will be.
 pub fn export(rules: &Rules, server: Server, directory: &str) -> Files {
-    let mut files = Files::from([("robots.txt".to_owned(), rules.robots_txt.clone())]);
+    let mut files: Files = rules.files.iter().map(|file| (file.name().to_owned(), file.body.clone())).collect();
     match server {
         Server::Nginx => nginx::write(rules, Style::Plain, directory, &mut files),
         Server::Haproxy => haproxy::write(rules, directory, &mut files),

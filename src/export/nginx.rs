@@ -1,9 +1,12 @@
 //! The configuration of nginx: maps for `http`, conditions and locations for `server`.
 
 use super::regex::{literal, marker, path, regex, regexes};
-use super::rules::{CrawlerClass, ExportedAnswer, Rules, Style, TagRule};
+use super::rules::{CrawlerClass, ExportedAnswer, Rules, SignalRule, Style, TagCondition, TagRule};
 use super::{Files, heading};
 use std::fmt::Write as _;
+
+/// A dollar sign. One of its own would begin the name of a variable.
+const DOLLAR: &str = "${crawlgate_dollar}";
 
 pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Files) {
     let (http, server) = parts(rules, style, directory);
@@ -15,9 +18,6 @@ pub(super) fn write(rules: &Rules, style: Style, directory: &str, files: &mut Fi
 
 pub(super) fn parts(rules: &Rules, style: Style, directory: &str) -> (String, String) {
     let mut http = String::new();
-    if rules.named_answers().iter().any(|(_, answer)| answer.body.contains('$')) {
-        http.push_str("geo $crawlgate_dollar {\n    default \"$\";\n}\n\n");
-    }
     http.push_str("# The class of the crawler.\nmap $http_user_agent $crawlgate_class {\n    default \"\";\n");
     for (class, regex) in agents(rules, style) {
         let _ = writeln!(http, "    \"~*{regex}\" c{class};");
@@ -45,7 +45,14 @@ pub(super) fn parts(rules: &Rules, style: Style, directory: &str) -> (String, St
     for (place, tag) in rules.tags.iter().enumerate() {
         http.push_str(&tag_maps(place, tag));
     }
-    (http, server(rules, directory))
+    for (place, signal) in rules.signals.iter().enumerate() {
+        http.push_str(&signal_maps(place, signal));
+    }
+    let server = server(rules, directory);
+    if http.contains(DOLLAR) || server.contains(DOLLAR) {
+        http.insert_str(0, "geo $crawlgate_dollar {\n    default \"$\";\n}\n\n");
+    }
+    (http, server)
 }
 
 /// Regular expressions for user agents, each with its class, in the order in which they count.
@@ -87,47 +94,81 @@ fn answer_map(rules: &Rules) -> String {
         };
         let _ = writeln!(text, "    c{place} {answer};");
     }
-    text.push_str(
-        "}\n\n# These are never refused.\nmap $uri $crawlgate_answer {\n    default $crawlgate_of_class;\n    \
-         /robots.txt \"\";\n    \"~^/\\.well-known/acme-challenge/\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n",
-    );
+    text.push_str("}\n\n# These are never refused.\nmap $uri $crawlgate_answer {\n    default $crawlgate_of_class;\n");
+    for file in &rules.files {
+        let _ = writeln!(text, "    {} \"\";", file.path);
+    }
+    text.push_str("    \"~^/\\.well-known/acme-challenge/\" \"\";\n    \"~^/_crawlgate/\" \"\";\n}\n\n");
     text
 }
 
 /// The maps of a line of X-Robots-Tag, where it has conditions.
 fn tag_maps(place: usize, tag: &TagRule) -> String {
     let mut text = String::new();
-    let mut conditions = String::new();
-    if !tag.paths.is_empty() {
-        let _ = writeln!(text, "map $request_uri $crawlgate_tag{place}_path {{\n    default 0;");
-        for pattern in &tag.paths {
-            let _ = writeln!(text, "    \"~{}\" 1;", regex(&[path(pattern)]));
-        }
-        text.push_str("}\n");
-        let _ = write!(conditions, "${{crawlgate_tag{place}_path}}");
+    let (mut variables, mut wanted) = condition(&format!("tag{place}"), &tag.when, &mut text);
+    if let Some(unless) = &tag.unless {
+        let name = format!("$crawlgate_tag{place}_not");
+        let (variables_of, wanted_of) = condition(&format!("not{place}"), unless, &mut text);
+        let _ = writeln!(text, "map \"{variables_of}\" {name} {{\n    default 0;\n    \"{wanted_of}\" 1;\n}}");
+        (variables, wanted) = (variables + &name, wanted + "0");
     }
-    if !tag.types.is_empty() {
-        let _ = writeln!(text, "map $sent_http_content_type $crawlgate_tag{place}_type {{\n    default 0;");
-        for media in &tag.types {
-            let _ = match media.strip_suffix('*') {
-                Some(class) => writeln!(text, "    \"~*^{}\" 1;", literal(class)),
-                None => writeln!(text, "    \"~*^{}(?:;|$)\" 1;", literal(media)),
-            };
-        }
-        text.push_str("}\n");
-        let _ = write!(conditions, "${{crawlgate_tag{place}_type}}");
-    }
-    if conditions.is_empty() {
+    if variables.is_empty() {
         return text;
     }
-    let wanted = "1".repeat(conditions.matches('$').count());
     for (number, line) in tag.lines.iter().enumerate() {
         let _ = writeln!(
             text,
-            "map \"{conditions}\" $crawlgate_tag{place}_{number} {{\n    default \"\";\n    {wanted} {};\n}}\n",
+            "map \"{variables}\" $crawlgate_tag{place}_{number} {{\n    default \"\";\n    {wanted} {};\n}}\n",
             quoted(line)
         );
     }
+    text
+}
+
+/// Maps of what a condition asks; gives their variables, and the value that these have together where it holds.
+fn condition(name: &str, condition: &TagCondition, text: &mut String) -> (String, String) {
+    let media = |media: &String| match media.strip_suffix('*') {
+        Some(class) => format!("\"~*^{}\"", literal(class)),
+        None => format!("\"~*^{}(?:;|$)\"", literal(media)),
+    };
+    let status = |(first, last): &(u16, u16)| match first == last {
+        true => first.to_string(),
+        false => format!("\"~^{}\"", first / 100),
+    };
+    let paths = condition.paths.iter().map(|pattern| format!("\"~{}\"", regex(&[path(pattern)]))).collect();
+    let types = condition.types.iter().map(media).collect();
+    let status = condition.status.iter().map(status).collect();
+    let asked: [(&str, &str, Vec<String>); 3] =
+        [("path", "$request_uri", paths), ("type", "$sent_http_content_type", types), ("status", "$status", status)];
+    let mut variables = String::new();
+    for (kind, source, tests) in asked.iter().filter(|(_, _, tests)| !tests.is_empty()) {
+        let variable = format!("$crawlgate_{name}_{kind}");
+        let _ = writeln!(text, "map {source} {variable} {{\n    default 0;");
+        for test in tests {
+            let _ = writeln!(text, "    {test} 1;");
+        }
+        text.push_str("}\n");
+        variables.push_str(&variable);
+    }
+    let wanted = "1".repeat(variables.matches('$').count());
+    (variables, wanted)
+}
+
+/// The maps of a field about the use of pages: what the path says, and nothing where the application says it.
+fn signal_maps(place: usize, signal: &SignalRule) -> String {
+    let value = |place: usize| literal_value(&signal.values[place]);
+    let otherwise = signal.otherwise.map_or_else(|| "\"\"".to_owned(), value);
+    let mut text = format!("map $request_uri $crawlgate_signal{place}_path {{\n    default {otherwise};\n");
+    for (pattern, place) in &signal.paths {
+        let _ = writeln!(text, "    \"~{}\" {};", regex(&[path(pattern)]), value(*place));
+    }
+    let theirs: String =
+        signal.unless.iter().map(|name| format!("$upstream_http_{}", name.replace('-', "_"))).collect();
+    let _ = writeln!(
+        text,
+        "}}\nmap \"{theirs}\" $crawlgate_signal{place} {{\n    default \"\";\n    \"\" \
+         $crawlgate_signal{place}_path;\n}}\n"
+    );
     text
 }
 
@@ -136,7 +177,7 @@ fn server(rules: &Rules, directory: &str) -> String {
     let mut tags = String::new();
     for (place, tag) in rules.tags.iter().enumerate() {
         for (number, line) in tag.lines.iter().enumerate() {
-            let value = match tag.paths.is_empty() && tag.types.is_empty() {
+            let value = match tag.when.is_empty() && tag.unless.is_none() {
                 true => quoted(line),
                 false => format!("$crawlgate_tag{place}_{number}"),
             };
@@ -144,18 +185,29 @@ fn server(rules: &Rules, directory: &str) -> String {
         }
     }
     text.push_str(&tags);
+    if rules.strips_tags {
+        text.push_str("# The application's own; a location with a `proxy_hide_header` of its own has to repeat it.\n");
+        text.push_str("proxy_hide_header X-Robots-Tag;\nfastcgi_hide_header X-Robots-Tag;\n");
+    }
+    for (place, signal) in rules.signals.iter().enumerate() {
+        let _ = writeln!(text, "add_header {} $crawlgate_signal{place} always;", signal.name);
+    }
     let tags: String = tags.lines().map(|line| format!("    {line}\n")).collect();
     text.push_str("\nif ($crawlgate_answer) {\n    rewrite ^ /_crawlgate/$crawlgate_answer last;\n}\n\n");
     for (name, answer) in rules.named_answers() {
         text.push_str(&location(&name, answer, &tags));
     }
-    let _ = write!(
-        text,
-        "location = /robots.txt {{\n    types {{ }}\n    default_type \"text/plain; charset=utf-8\";\n    \
-         alias {};\n    add_header Cache-Control \"{}\";\n{tags}}}\n",
-        quoted(&format!("{directory}/robots.txt")),
-        rules.robots_cache
-    );
+    for file in &rules.files {
+        let _ = write!(
+            text,
+            "location = {} {{\n    types {{ }}\n    default_type \"{}\";\n    alias {};\n    add_header Cache-Control \
+             \"{}\";\n{tags}}}\n",
+            file.path,
+            file.media,
+            quoted(&format!("{directory}/{}", file.name())),
+            file.cache_control
+        );
+    }
     text
 }
 
@@ -167,9 +219,14 @@ fn location(name: &str, answer: &ExportedAnswer, tags: &str) -> String {
     if let Some(seconds) = answer.retry_after {
         let _ = writeln!(text, "    add_header Retry-After {seconds} always;");
     }
-    let body = quoted(&answer.body).replace('$', "${crawlgate_dollar}");
+    let body = literal_value(&answer.body);
     let _ = writeln!(text, "    return {} {body};\n}}\n", answer.status);
     text
+}
+
+/// A string that is no template.
+fn literal_value(text: &str) -> String {
+    quoted(text).replace('$', DOLLAR)
 }
 
 /// A string in an nginx configuration.

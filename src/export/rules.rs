@@ -2,8 +2,9 @@
 
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::Site;
-use crate::policy::model::{Audience, IndexingRule, Mode, OriginTags, Unverified};
-use crate::policy::site::{Binding, CrawlerRules};
+use crate::policy::model::{Audience, Conditions, IndexingRule, Mode, OriginTags, StatusCondition, Unverified};
+use crate::policy::site::{Binding, CrawlerRules, SignalField};
+use crate::yaml::Located;
 use std::collections::BTreeSet;
 
 /// The body of a refusal where the policy has none.
@@ -29,10 +30,8 @@ pub enum Style {
 pub struct Rules {
     /// The name of the policy.
     pub site: String,
-    /// The bytes of robots.txt.
-    pub robots_txt: Vec<u8>,
-    /// Its Cache-Control.
-    pub robots_cache: String,
+    /// Files that are open to all, robots.txt first.
+    pub files: Vec<ExportedFile>,
     /// Crawlers that are treated alike, each class with at least one marker.
     pub classes: Vec<CrawlerClass>,
     /// Lists of path rules. Of several that match, the first one counts.
@@ -43,6 +42,10 @@ pub struct Rules {
     pub pause: Option<(ExportedAnswer, bool)>,
     /// X-Robots-Tag.
     pub tags: Vec<TagRule>,
+    /// Fields about the use of pages. A field that the application sends itself stands.
+    pub signals: Vec<SignalRule>,
+    /// Whether the application's own X-Robots-Tag is taken away.
+    pub strips_tags: bool,
     /// What cannot be said, for a person.
     pub left_out: Vec<String>,
 }
@@ -83,12 +86,65 @@ pub struct ExportedAnswer {
 /// A line of X-Robots-Tag, and the responses that get it.
 #[derive(Clone, Debug)]
 pub struct TagRule {
-    /// Patterns, of which one matches; all paths if there is none.
-    pub paths: Vec<String>,
-    /// Types like `application/pdf` or `image/*`; all if there is none.
-    pub types: Vec<String>,
+    /// What must hold.
+    pub when: TagCondition,
+    /// What must not hold.
+    pub unless: Option<TagCondition>,
     /// The lines.
     pub lines: Vec<String>,
+}
+
+/// What is asked of a request and its response: one of each list, unless the list is empty.
+#[derive(Clone, Debug)]
+pub struct TagCondition {
+    /// Patterns.
+    pub paths: Vec<String>,
+    /// Types like `application/pdf` or `image/*`.
+    pub types: Vec<String>,
+    /// First and last status.
+    pub status: Vec<(u16, u16)>,
+}
+
+impl TagCondition {
+    /// Whether it holds for every response.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.types.is_empty() && self.status.is_empty()
+    }
+}
+
+/// A file that is served in place of the application's.
+#[derive(Clone, Debug)]
+pub struct ExportedFile {
+    /// Its path.
+    pub path: &'static str,
+    /// The type.
+    pub media: &'static str,
+    /// The value of Cache-Control.
+    pub cache_control: String,
+    /// The bytes.
+    pub body: Vec<u8>,
+}
+
+/// A field of pages, by path.
+#[derive(Clone, Debug)]
+pub struct SignalRule {
+    /// Its name.
+    pub name: &'static str,
+    /// Fields of the application that keep it away.
+    pub unless: &'static [&'static str],
+    /// The values. An empty one is no field.
+    pub values: Vec<String>,
+    /// Patterns, each with the place of its value. Of several that match the first counts.
+    pub paths: Vec<(String, usize)>,
+    /// The place of the value of every other path.
+    pub otherwise: Option<usize>,
+}
+
+impl ExportedFile {
+    /// What it is called in the directory of the configuration.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('/').next().unwrap_or(self.path)
+    }
 }
 
 impl CrawlerClass {
@@ -106,13 +162,14 @@ impl Rules {
     pub fn of(site: &Site, registry: &Registry) -> Rules {
         let mut rules = Rules {
             site: site.name.clone(),
-            robots_txt: site.robots_txt.body.to_vec(),
-            robots_cache: site.robots_txt.cache_control.clone(),
+            files: files(site),
             classes: Vec::new(),
             lists: Vec::new(),
             answers: Vec::new(),
             pause: None,
             tags: Vec::new(),
+            signals: site.signals.by_path().iter().map(signal_rule).collect(),
+            strips_tags: site.origin_tags == OriginTags::Strip,
             left_out: Vec::new(),
         };
         rules.pause = pause(site, &mut rules.left_out);
@@ -129,9 +186,9 @@ impl Rules {
         for rule in &site.policy.indexing {
             match tag_rule(rule) {
                 Some(tag) => rules.tags.push(tag),
-                None => rules.left_out.push(
-                    "a rule of `indexing` with `not`, `status` or `path_regex`: its X-Robots-Tag is missing".to_owned(),
-                ),
+                None => rules
+                    .left_out
+                    .push("a rule of `indexing` with `path_regex`: its X-Robots-Tag is missing".to_owned()),
             }
         }
         rules.left_out.extend(left_out(site).into_iter().map(str::to_owned));
@@ -227,6 +284,53 @@ impl Rules {
     }
 }
 
+fn files(site: &Site) -> Vec<ExportedFile> {
+    let robots = &site.robots_txt;
+    let robots = ExportedFile {
+        path: "/robots.txt",
+        media: "text/plain; charset=utf-8",
+        cache_control: robots.cache_control.clone(),
+        body: robots.body.to_vec(),
+    };
+    let tdmrep = site.signals.tdmrep().map(|file| ExportedFile {
+        path: "/.well-known/tdmrep.json",
+        media: "application/json",
+        cache_control: file.cache_control.clone(),
+        body: file.body.to_vec(),
+    });
+    std::iter::once(robots).chain(tdmrep).collect()
+}
+
+fn signal_rule(field: &SignalField<'_>) -> SignalRule {
+    let mut values: Vec<String> = Vec::new();
+    let mut place = |value: &str| {
+        values.iter().position(|known| known == value).unwrap_or_else(|| {
+            values.push(value.to_owned());
+            values.len() - 1
+        })
+    };
+    let mut paths = Vec::new();
+    let mut otherwise = None;
+    for (pattern, value) in &field.values {
+        match pattern {
+            Some(pattern) => paths.push((pattern.as_str().to_owned(), place(value))),
+            None => {
+                otherwise = Some(place(value));
+                break;
+            }
+        }
+    }
+    let unless: &[&str] = match field.name {
+        // Links stand beside each other.
+        "Link" => &[],
+        "tdm-policy" => &["tdm-policy", "tdm-reservation"],
+        "tdm-reservation" => &["tdm-reservation"],
+        "Content-Signal" => &["content-signal"],
+        _ => &["content-usage"],
+    };
+    SignalRule { name: field.name, unless, values, paths, otherwise }
+}
+
 fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, bool)> {
     let pause = site.policy.pause.as_ref()?;
     if pause.pause_robots_txt || pause.from.is_some_and(|from| from > site.at) {
@@ -240,11 +344,25 @@ fn pause(site: &Site, left_out: &mut Vec<String>) -> Option<(ExportedAnswer, boo
 }
 
 fn tag_rule(rule: &IndexingRule) -> Option<TagRule> {
-    let is_plain = rule.when.path_regex.is_none() && rule.when.status.is_empty() && rule.unless.is_none();
-    is_plain.then(|| TagRule {
-        paths: rule.when.paths.iter().map(|path| path.value.clone()).collect(),
-        types: rule.when.types.iter().map(|media| media.value.clone()).collect(),
-        lines: rule.tags.lines(),
+    let unless = match &rule.unless {
+        Some(unless) => Some(tag_condition(unless)?),
+        None => None,
+    };
+    Some(TagRule { when: tag_condition(&rule.when)?, unless, lines: rule.tags.lines() })
+}
+
+/// None where a regular expression is part of it: servers read other dialects.
+fn tag_condition(conditions: &Conditions) -> Option<TagCondition> {
+    let status = |status: &Located<StatusCondition>| match status.value {
+        // A part of a page is tagged as the page.
+        StatusCondition::Code(200) => vec![(200, 200), (206, 206)],
+        StatusCondition::Code(code) => vec![(code, code)],
+        StatusCondition::Class(class) => vec![(u16::from(class) * 100, u16::from(class) * 100 + 99)],
+    };
+    conditions.path_regex.is_none().then(|| TagCondition {
+        paths: conditions.paths.iter().map(|path| path.value.clone()).collect(),
+        types: conditions.types.iter().map(|media| media.value.clone()).collect(),
+        status: conditions.status.iter().flat_map(status).collect(),
     })
 }
 
@@ -253,6 +371,8 @@ fn left_out(site: &Site) -> Vec<&'static str> {
     let (policy, fields) = (&site.policy, &site.policy.enforcement.site);
     let asks_for_delay = site.document.groups.iter().any(|group| group.crawl_delay.is_some());
     let refuses = fields.unverified.as_ref().is_some_and(|(said, _)| *said == Unverified::Refuse);
+    let replaces = site.origin_tags == OriginTags::Replace
+        || policy.indexing.iter().any(|rule| rule.origin_tags.is_some_and(|said| said >= OriginTags::Replace));
     let listed = [
         (true, "cached versions: a new rule is enforced at once, also on crawlers that cannot know it yet"),
         (true, "bots that the registry does not know, and the resolved form of paths: they pass"),
@@ -261,9 +381,8 @@ fn left_out(site: &Site) -> Vec<&'static str> {
         (site.lists_addresses() || refuses, "addresses and proof of crawlers: a user agent is believed"),
         (policy.asks_for_license().next().is_some(), "licences: no crawler is asked for one"),
         (site.html.is_some(), "`html`: pages are not rewritten"),
-        (site.signals.tdmrep().is_some(), "/.well-known/tdmrep.json and the fields of TDMRep"),
         (!policy.retire.is_empty(), "`retire`: what it says now stays until the next export"),
-        (site.origin_tags == OriginTags::Strip, "`origin_tags`: the origin's X-Robots-Tag stays"),
+        (replaces, "`origin_tags: replace`, and `origin_tags` of a rule: the application's X-Robots-Tag stays"),
     ];
     listed.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, what)| what).collect()
 }

@@ -11,7 +11,8 @@ const FORWARDING: [&str; 7] =
 
 /// Whether the request says that its peer speaks for another client.
 pub fn names_another_client(headers: &HeaderMap) -> bool {
-    FORWARDING.iter().any(|name| headers.contains_key(*name))
+    // Names are in lower case there, and comparing lengths is cheaper than seven look-ups.
+    headers.keys().any(|name| FORWARDING.contains(&name.as_str()))
 }
 
 /// Whether a field with this name says that its peer speaks for another client.

@@ -11,8 +11,10 @@ const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");
 /// Adds the site's lines to a response of the origin. A field that the origin sends itself stands: the origin knows the
 /// document, and of two Content-Usage lines the last would win (RFC 9651 section 4.2).
 pub(super) fn attach(head: &mut impl Head, entry: &SiteEntry, decision: &Decision) {
-    let origin_reserves = head.has(TDM_RESERVATION);
-    for (name, value) in entry.site.signals.fields(decision.signals) {
+    let mut fields = entry.site.signals.fields(decision.signals).peekable();
+    // Looked up before ours is there, and not for sites that say nothing.
+    let origin_reserves = fields.peek().is_some() && head.has(TDM_RESERVATION);
+    for (name, value) in fields {
         if name == "Link" {
             add_link(head, value.as_bytes());
         } else if !(origin_sends(head, name) || origin_reserves && name == "tdm-policy") {

@@ -6,16 +6,9 @@ use super::early::with_hsts;
 use super::heads::{asked, facts};
 use super::send::send;
 use crate::answers::{Answer, Ruling, rejection};
-use crate::verdict::Scratch;
 use pingora_core::Result;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
-use std::cell::RefCell;
-
-thread_local! {
-    /// One per worker; `decide` runs to its end on one thread.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
 
 /// Whether the request was answered.
 pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut RequestContext) -> Result<bool> {
@@ -26,7 +19,7 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
     }
     if ctx.judgement.is_none() {
         let facts = facts(session.req_header(), ctx);
-        ctx.judgement = Some(SCRATCH.with_borrow_mut(|scratch| gateway.judge.judge(&facts, scratch)));
+        ctx.judgement = Some(gateway.judge.judge(&facts));
     }
     match answer(gateway, session.req_header(), ctx) {
         Some(answer) => {

@@ -8,8 +8,8 @@ mod judgement;
 mod outcome;
 mod record;
 mod request;
+mod workspace;
 
-use claims::Claims;
 pub use judgement::{Judged, Judgement, Unclaimed};
 pub use outcome::{Outcome, Unjudged};
 pub use request::RequestFacts;
@@ -27,14 +27,9 @@ use crate::verdict::{
     Behaviour, CachedVersions, Case, Claimant, Decision, Explanation, Facts, Identity, Proof, ResponseFacts, Scratch,
     decide_for, identity_by_policy, report, report_unclaimed,
 };
-use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Instant;
-
-thread_local! {
-    /// One for each worker: no lock.
-    static CLAIMS: RefCell<Claims> = RefCell::default();
-}
+use std::time::{Duration, Instant};
+use workspace::Workspace;
 
 /// Everything that judging and recording need. All doors share one.
 pub struct Judge {
@@ -73,30 +68,39 @@ enum Traces {
 
 impl Judge {
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
-    pub fn judge(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
-        let began = Instant::now();
-        let judgement = self.judgement(request, scratch, Traces::Left);
-        self.metrics.decision(began.elapsed().as_secs_f64());
-        judgement
+    pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
+        workspace::with(|workspace| {
+            // Two looks at the clock take as long as half of the sequence.
+            let began = workspace.is_timed().then(Instant::now);
+            let judgement = self.judgement(request, workspace, Traces::Left);
+            if let Some(began) = began {
+                self.metrics.decision(began.elapsed().as_secs_f64());
+            }
+            judgement
+        })
     }
 
     /// What [`Judge::judge`] would find now. Changes nothing: for a request that was judged already, and that a proxy
     /// asks about a second time.
-    pub fn look(&self, request: &RequestFacts<'_>, scratch: &mut Scratch) -> Judgement {
-        self.judgement(request, scratch, Traces::None)
+    pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
+        workspace::with(|workspace| self.judgement(request, workspace, Traces::None))
     }
 
-    fn judgement(&self, request: &RequestFacts<'_>, scratch: &mut Scratch, traces: Traces) -> Judgement {
+    /// How long a request has taken that began then; zero where no log says it.
+    pub fn elapsed(&self, began: Instant) -> Duration {
+        if self.access.enabled() { began.elapsed() } else { Duration::ZERO }
+    }
+
+    fn judgement(&self, request: &RequestFacts<'_>, workspace: &mut Workspace, traces: Traces) -> Judgement {
         let snapshot = self.sites.snapshot();
         let target = origin_form(request.target);
         let facts = request.facts(&target);
-        let claimed = CLAIMS.with_borrow_mut(|claims| self.claimed(&snapshot, &facts, claims));
-        let claimant = match claimed {
+        let claimant = match self.claimed(&snapshot, &facts, &mut workspace.claims) {
             Ok(claimant) => claimant,
             Err(claim) => return Judgement::Unclaimed(Unclaimed { claim, snapshot }),
         };
         let (case, Finding { proof, signature, .. }) = self.case(request, claimant, facts, traces);
-        let decision = self.decision(request, &case, traces, scratch);
+        let decision = self.decision(request, &case, traces, &mut workspace.scratch);
         let (identity, CachedVersions { cached, has_version_in_force, basis, .. }) =
             (case.facts.identity, case.cached_versions);
         let may_confirm_by_date = has_version_in_force && claimant.is_told_by_its_date();
@@ -108,7 +112,7 @@ impl Judge {
         &self,
         snapshot: &'a Arc<Snapshot>,
         facts: &Facts<'_>,
-        claims: &mut Claims,
+        claims: &mut claims::Claims,
     ) -> Result<Claimant<'a>, Claim> {
         let agent = facts.user_agent;
         let identified = Claimant::identified(snapshot, facts, |site, tokens| {

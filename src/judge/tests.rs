@@ -122,7 +122,7 @@ proptest! {
     fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(step(), 1..40)) {
         let (asked, plain) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         let (asked, plain) = (judge(asked.path(), POLICIES[policy]), judge(plain.path(), POLICIES[policy]));
-        let (starts, mut scratch) = ([asked.clock.moment(), plain.clock.moment()], Scratch::default());
+        let starts = [asked.clock.moment(), plain.clock.moment()];
         let mut seconds = 0;
         for step in steps {
             seconds += step.after;
@@ -130,7 +130,7 @@ proptest! {
             let response = ResponseFacts::default();
             let (first, second) = (asked.explain(&one, &response), asked.explain(&one, &response));
             prop_assert_eq!(&first, &second);
-            let (judgement, unasked) = (asked.judge(&one, &mut scratch), plain.judge(&other, &mut scratch));
+            let (judgement, unasked) = (asked.judge(&one), plain.judge(&other));
             prop_assert_eq!(explained(&first), judged(&judgement), "{:?} after {} s", step, seconds);
             prop_assert_eq!(judged(&judgement), judged(&unasked), "{:?} after {} s", step, seconds);
             record(&asked, &one, &judgement);
@@ -163,15 +163,15 @@ fn explaining_alone_leaves_no_trace() {
 fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");
     let judge = judge(directory.path(), POLICIES[0]);
-    let (start, scratch) = (judge.clock.moment(), &mut Scratch::default());
+    let start = judge.clock.moment();
     let at = |target| request(Step { host: 0, agent: 0, target, address: 0, after: 0 }, start, 0);
     let fetch = at(4);
-    let judgement = judge.judge(&fetch, scratch);
+    let judgement = judge.judge(&fetch);
     record(&judge, &fetch, &judgement);
     assert_eq!(judge.ledger.visits("shop").len(), 1);
-    assert_eq!(judged(&judge.judge(&at(3), scratch)).1, Kind::Trapped);
+    assert_eq!(judged(&judge.judge(&at(3))).1, Kind::Trapped);
     assert_eq!(judge.behaviours.traps.len(), 1);
-    assert_eq!(judged(&judge.judge(&at(0), scratch)).1, Kind::Trapped);
+    assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
     let record = judge.metrics.by_crawler();
     assert_eq!((record[0].requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
     assert!(start.now > Timestamp(0));

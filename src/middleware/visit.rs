@@ -1,32 +1,27 @@
 //! [`Visit`]: one request from its arrival until its response is at its end, when it is recorded. It owns what the record
 //! needs, because the request itself belongs to the application.
 
+use super::fields::RequestFields;
 use super::pages::{AskedPage, PageState};
 use super::shared::Shared;
 use crate::answers::{Answer, Asked, Ruling};
 use crate::forwarding::{
-    ForwardedResponse, client_address, has_condition, is_trusted, names_another_client, remove_conditions,
-    write_response,
+    ForwardedResponse, client_address, has_condition, is_trusted, remove_conditions, write_response,
 };
 use crate::heads::{self, X_ROBOTS_TAG};
 use crate::judge::{Judgement, Outcome, RequestFacts};
 use crate::telemetry::InFlight;
 use crate::time::Timestamp;
-use crate::verdict::Scratch;
 use bytes::Bytes;
 use http::request::Parts;
 use http::response::Parts as ResponseParts;
-use http::{HeaderName, HeaderValue, Method, Response, Uri, Version, header};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode, Uri, Version};
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-thread_local! {
-    /// One per thread; `decide` runs to its end on one thread.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 /// One request.
 pub struct Visit {
@@ -37,6 +32,7 @@ pub struct Visit {
     host: Option<HeaderValue>,
     user_agent: Option<HeaderValue>,
     referer: Option<HeaderValue>,
+    is_grpc: bool,
     client: Option<IpAddr>,
     address_may_accuse: bool,
     arrived: SystemTime,
@@ -58,19 +54,19 @@ impl Visit {
         let judge = &shared.judge;
         let started = Instant::now();
         let (arrived, lived) = judge.clock.read(started);
-        let field = |name: HeaderName| head.headers.get(name).cloned();
+        let fields = RequestFields::of(&head.headers);
         let peer = shared.peer.and_then(|peer| peer(&head.extensions));
-        let forwarded_for = || head.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes);
         let is_trusted = peer.is_some_and(|peer| is_trusted(peer.to_canonical(), &shared.trusted_proxies));
         let mut visit = Box::new(Visit {
             method: head.method.clone(),
             uri: head.uri.clone(),
             version: head.version,
-            host: field(header::HOST),
-            user_agent: field(header::USER_AGENT),
-            referer: field(header::REFERER),
-            client: peer.map(|peer| client_address(peer, forwarded_for(), &shared.trusted_proxies)),
-            address_may_accuse: is_trusted || !names_another_client(&head.headers),
+            host: fields.host.cloned(),
+            user_agent: fields.user_agent.cloned(),
+            referer: fields.referer.cloned(),
+            is_grpc: fields.is_grpc,
+            client: peer.map(|peer| client_address(peer, fields.forwarded_for(), &shared.trusted_proxies)),
+            address_may_accuse: is_trusted || !fields.names_another_client,
             arrived,
             started,
             lived,
@@ -84,11 +80,11 @@ impl Visit {
             shared: shared.clone(),
         });
         let facts = RequestFacts {
-            signature: heads::signature(&head.headers),
-            has_license_token: heads::has_license_token(&head.headers),
+            signature: fields.signature(),
+            has_license_token: fields.has_license_token(),
             ..visit.facts()
         };
-        let judgement = SCRATCH.with_borrow_mut(|scratch| judge.judge(&facts, scratch));
+        let judgement = judge.judge(&facts);
         visit.judgement = Some(judgement);
         visit
     }
@@ -143,7 +139,10 @@ impl Visit {
 
     /// Takes note of the answer that crawlgate makes itself.
     pub fn answered(&mut self, answer: Answer) -> (ResponseParts, Bytes) {
-        let (head, body) = Response::<Bytes>::from(answer).into_parts();
+        let (mut head, body) = Response::<Bytes>::from(answer).into_parts();
+        if self.is_grpc {
+            head.headers.insert(GRPC_STATUS, grpc_status(head.status));
+        }
         self.note(&head);
         self.is_answered_whole = body.is_empty();
         (head, body)
@@ -212,13 +211,24 @@ impl Drop for Visit {
             answered_whole: self.is_answered_whole,
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),
             body_octets: self.octets,
-            elapsed: self.started.elapsed(),
+            elapsed: self.shared.judge.elapsed(self.started),
             http: heads::http_version(self.version),
             referer: self.referer.as_ref().map(HeaderValue::as_bytes),
             error: (self.status == 0).then_some("no_response"),
         };
         self.shared.judge.record(&self.facts(), judgement, &outcome);
     }
+}
+
+/// What gRPC makes of a status (grpc/doc/http-grpc-status-mapping.md), for clients that would read the body first.
+fn grpc_status(status: StatusCode) -> HeaderValue {
+    HeaderValue::from_static(match status.as_u16() {
+        401 => "16",
+        403 => "7",
+        404 => "12",
+        429 | 502..=504 => "14",
+        _ => "2",
+    })
 }
 
 /// Path and query; `*` stays what it is.

@@ -4,7 +4,6 @@
 mod caddy;
 mod haproxy;
 mod nginx;
-pub mod proxy;
 mod suite;
 
 use crate::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Http2, Origin, Response, Setup};

@@ -1,6 +1,8 @@
 //! The tower layer in an axum application (`examples/axum.rs`), as crawlers, browsers and the author of the application
 //! see it.
 
+mod grpc;
+
 use crate::examples::example;
 use crate::support::{BINGBOT, BROWSER, Connection, GPTBOT, HOST, Response, eventually};
 use std::fs;

@@ -44,6 +44,9 @@ impl HostIndex {
     }
 
     fn claimed(&self, host: &[u8]) -> Option<usize> {
+        if self.exact.is_empty() && self.below.is_empty() {
+            return None;
+        }
         let (name, port) = name_and_port(host);
         let mut buffer = [0u8; MAX_NAME];
         let lower = buffer.get_mut(..name.len())?;
@@ -53,8 +56,12 @@ impl HostIndex {
         if let Some(site) = self.exact.get(name).and_then(|ports| choose(ports, port)) {
             return Some(site);
         }
+        if self.below.is_empty() {
+            return None;
+        }
         let mut rest = name;
-        while let Some((_, parent)) = rest.split_once('.') {
+        while let Some(dot) = memchr::memchr(b'.', rest.as_bytes()) {
+            let parent = &rest[dot + 1..];
             if let Some(site) = self.below.get(parent).and_then(|ports| choose(ports, port)) {
                 return Some(site);
             }

@@ -36,7 +36,7 @@ pub use html::HtmlRules;
 pub use networks::Networks;
 pub use pages::{PagePart, PageTemplate, SitePages};
 pub use robots_txt::{DeclaredPrevious, LeftOut, RobotsTxt, RuleSource};
-pub use signals::{License, PathSignals, ServedFile, SignalPlan};
+pub use signals::{License, PathSignals, ServedFile, SignalField, SignalPlan};
 pub use snapshot::Snapshot;
 pub use tags::{PathRule, PathRules, TagLines, TagPlan};
 pub use version::Version;

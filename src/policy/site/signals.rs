@@ -48,6 +48,16 @@ pub struct SignalPlan {
     pub(in crate::policy) terms: Vec<Box<[u8]>>,
 }
 
+/// A field of pages, with its values by path. Of several patterns that match a path the first counts; `None` is every
+/// path.
+#[derive(Debug)]
+pub struct SignalField<'a> {
+    /// Its name.
+    pub name: &'static str,
+    /// An empty value says that the field is missing.
+    pub values: Vec<(Option<&'a Pattern>, &'a str)>,
+}
+
 /// An RSL licence, ready to be named.
 #[derive(Debug)]
 pub struct License {
@@ -122,6 +132,37 @@ impl SignalPlan {
         .flatten()
     }
 
+    /// The fields of pages by path as it is sent, for servers that know paths alone.
+    pub fn by_path(&self) -> Vec<SignalField<'_>> {
+        let mut usage: Vec<_> = self
+            .usage_paths
+            .rules()
+            .iter()
+            .zip(&self.usage)
+            .map(|(rule, usage)| (Some(&rule.pattern), usage.value.as_str()))
+            .collect();
+        usage.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.map_or(0, |pattern| pattern.as_str().len())));
+        usage.extend(self.usage_of_all.iter().map(|usage| (None, usage.value.as_str())));
+        let signal = self.content_signal.iter().map(|value| (None, value.as_str())).collect();
+        let license = self.licenses.iter().flat_map(|license| each(&license.paths, &license.link)).collect();
+        let reservation = |rule: &Tdm| if rule.reserved { "1" } else { "0" };
+        let tdm = self.tdm.iter().flat_map(|rule| each(&rule.paths, reservation(rule))).collect();
+        let tdm_policy = match self.tdm.iter().any(|rule| rule.policy.is_some()) {
+            true => {
+                self.tdm.iter().flat_map(|rule| each(&rule.paths, rule.policy.as_deref().unwrap_or_default())).collect()
+            }
+            false => Vec::new(),
+        };
+        let fields = [
+            SignalField { name: "Content-Signal", values: signal },
+            SignalField { name: "Content-Usage", values: usage },
+            SignalField { name: "Link", values: license },
+            SignalField { name: "tdm-policy", values: tdm_policy },
+            SignalField { name: "tdm-reservation", values: tdm },
+        ];
+        fields.into_iter().filter(|field| !field.values.is_empty()).collect()
+    }
+
     /// The licence that a crawler of a group of the document is asked for: the one that its group is told, whatever the
     /// path, else the policy's that covers the path, else the one that the origin has for the whole site. An answer for
     /// one crawler need not be the same for all, as a page is.
@@ -154,6 +195,14 @@ impl SignalPlan {
     /// Whether a request is for the terms themselves.
     pub fn is_terms(&self, target: Target<'_>) -> bool {
         self.terms.iter().any(|path| **path == *path_of(target.sent))
+    }
+}
+
+/// A value for each of these paths, or for all.
+fn each<'a>(paths: &'a [Pattern], value: &'a str) -> Vec<(Option<&'a Pattern>, &'a str)> {
+    match paths {
+        [] => vec![(None, value)],
+        paths => paths.iter().map(|path| (Some(path), value)).collect(),
     }
 }
 

@@ -19,7 +19,7 @@ const OVERFLOW: &str = "overflow";
 /// One counter by label values.
 pub(super) struct Counters {
     vector: IntCounterVec,
-    known: RwLock<HashMap<u64, Series>>,
+    known: RwLock<HashMap<u64, Series, RandomState>>,
     hasher: RandomState,
     /// The position of the `crawler` label.
     crawler: usize,

@@ -1,29 +1,20 @@
 //! The real Caddy with the Caddyfile of `deploy/caddy`.
 
 use super::POLICY;
-use super::proxy::{Proxy, deployed, free_address};
+use crate::support::program::{Program, caddy, deployed, free_address};
 use crate::support::{BINGBOT, BROWSER, GPTBOT, HOST, Origin, Setup};
 use std::net::SocketAddr;
-use std::process::Command;
 
 /// Caddy in front of an origin, beside a decision service.
-pub fn start(service: SocketAddr, origin: SocketAddr) -> Proxy {
-    Proxy::start(|prepared| {
+pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
+    Program::start(|prepared| {
         let words = [
             ("127.0.0.1:9180", service.to_string()),
             ("127.0.0.1:9181", free_address().to_string()),
             ("127.0.0.1:3000", origin.to_string()),
             ("http://shop.example", format!("http://{HOST}:{}", prepared.address.port())),
         ];
-        let text = deployed("caddy/Caddyfile", &words);
-        prepared.write("Caddyfile", &format!("{{\n\tadmin off\n\tdefault_bind 127.0.0.1\n}}\n{text}"));
-        let mut command = Command::new("caddy");
-        command
-            .args(["run", "--adapter", "caddyfile", "--config", &prepared.path("Caddyfile")])
-            .env("HOME", prepared.directory.path())
-            .env("XDG_DATA_HOME", prepared.path("data"))
-            .env("XDG_CONFIG_HOME", prepared.path("config"));
-        command
+        caddy(prepared, &deployed("caddy/Caddyfile", &words))
     })
 }
 

@@ -1,28 +1,22 @@
 //! The real HAProxy with the files of `deploy/haproxy`.
 
 use super::POLICY;
-use super::proxy::{Proxy, deployed};
+use crate::support::program::{Program, deployed, haproxy};
 use crate::support::{BINGBOT, BROWSER, GPTBOT, HOST, Origin, Setup};
 use std::net::SocketAddr;
-use std::process::Command;
 
 /// HAProxy in front of an origin, beside a decision service.
-pub fn start(service: SocketAddr, origin: SocketAddr) -> Proxy {
-    Proxy::start(|prepared| {
-        prepared.write("crawlgate.lua", &deployed("haproxy/crawlgate.lua", &[]));
+pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
+    Program::start(|prepared| {
+        prepared.write("crawlgate.lua", deployed("haproxy/crawlgate.lua", &[]));
         let words = [
             ("/etc/haproxy/crawlgate.lua", prepared.path("crawlgate.lua")),
             ("bind :80", format!("bind {}", prepared.address)),
             ("127.0.0.1:9180", service.to_string()),
             ("127.0.0.1:3000", origin.to_string()),
         ];
-        prepared.write("haproxy.cfg", &deployed("haproxy/haproxy.cfg", &words));
-        let mut command = Command::new(if std::path::Path::new("/usr/sbin/haproxy").exists() {
-            "/usr/sbin/haproxy"
-        } else {
-            "haproxy"
-        });
-        command.args(["-db", "-f", &prepared.path("haproxy.cfg")]).env("CRAWLGATE", service.to_string());
+        let mut command = haproxy(prepared, &deployed("haproxy/haproxy.cfg", &words));
+        command.env("CRAWLGATE", service.to_string());
         command
     })
 }

@@ -1,45 +1,28 @@
 //! The real nginx with the files of `deploy/nginx`.
 
-use super::proxy::{Proxy, deployed};
 use super::{POLICY, deciding};
+use crate::support::program::{Program, deployed, nginx};
 use crate::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Origin, Setup};
 use std::net::SocketAddr;
-use std::process::Command;
 
 /// nginx in front of an origin, beside a decision service.
-pub fn start(service: SocketAddr, origin: SocketAddr) -> Proxy {
-    Proxy::start(|prepared| {
-        let root = prepared.directory.path().display().to_string();
-        prepared.write(
-            "crawlgate-http.conf",
-            &deployed("nginx/crawlgate-http.conf", &[("127.0.0.1:9180", service.to_string())]),
-        );
-        prepared.write("crawlgate-server.conf", &deployed("nginx/crawlgate-server.conf", &[]));
+pub fn start(service: SocketAddr, origin: SocketAddr) -> Program {
+    Program::start(|prepared| {
+        let http = deployed("nginx/crawlgate-http.conf", &[("127.0.0.1:9180", service.to_string())]);
+        prepared.write("crawlgate-http.conf", http);
+        prepared.write("crawlgate-server.conf", deployed("nginx/crawlgate-server.conf", &[]));
         let site = [
             ("listen 80", format!("listen {}", prepared.address)),
             ("shop.example", HOST.to_owned()),
             ("127.0.0.1:3000", origin.to_string()),
         ];
-        prepared.write("site.conf", &deployed("nginx/site.conf", &site));
-        prepared.write(
-            "nginx.conf",
-            &format!(
-                "daemon off;\nmaster_process off;\nworker_processes 1;\npid {root}/nginx.pid;\nerror_log stderr warn;\n\
-                 events {{ worker_connections 256; }}\n\
-                 http {{\n  access_log off;\n  client_body_temp_path {root}/body;\n  proxy_temp_path {root}/proxy;\n  \
-                 fastcgi_temp_path {root}/fastcgi;\n  uwsgi_temp_path {root}/uwsgi;\n  scgi_temp_path {root}/scgi;\n  \
-                 include crawlgate-http.conf;\n  include site.conf;\n}}\n"
-            ),
-        );
-        let mut command =
-            Command::new(if std::path::Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" });
-        command.args(["-p", &root, "-e", "stderr", "-c", &prepared.path("nginx.conf")]);
-        command
+        prepared.write("site.conf", deployed("nginx/site.conf", &site));
+        nginx(prepared, "  include crawlgate-http.conf;\n  include site.conf;")
     })
 }
 
 /// nginx beside a decision service with this policy.
-fn with_policy(policy: &str) -> (Gate, Origin, Proxy) {
+fn with_policy(policy: &str) -> (Gate, Origin, Program) {
     let (gate, origin) = (Setup::deciding().policy("site", policy).start(), Origin::plain());
     let proxy = start(gate.address, origin.address);
     (gate, origin, proxy)

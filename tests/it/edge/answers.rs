@@ -92,7 +92,6 @@ fn each_request_is_judged_once_whichever_way_it_goes() {
         "crawlgate_requests_total{action=\"slow\",crawler=\"bingbot\",kind=\"unproven\",site=\"site\"}",
         2.0,
     );
-    assert!(gate.metrics().contains("crawlgate_decision_seconds_count 4\n"), "{}", gate.metrics());
 }
 
 #[test]

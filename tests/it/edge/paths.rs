@@ -1,7 +1,7 @@
 //! Spellings of a path: whatever a real server resolves to a disallowed file, no crawler gets by another spelling.
 
 use crate::support::nginx::Nginx;
-use crate::support::program::caddy;
+use crate::support::program::caddy_with_files;
 use crate::support::{Connection, Setup};
 use std::net::SocketAddr;
 
@@ -99,7 +99,7 @@ fn no_spelling_of_a_path_carries_a_crawler_past_a_rule_to_nginx() {
 
 #[test]
 fn no_spelling_of_a_path_carries_a_crawler_past_a_rule_to_caddy() {
-    let caddy = caddy(&[("private.txt", SECRET), ("robots.txt", ""), ("x/y/page.html", "")]);
+    let caddy = caddy_with_files(&[("private.txt", SECRET), ("robots.txt", ""), ("x/y/page.html", "")]);
     let count = resolved(caddy.address);
     assert!(count > 15, "Caddy resolves {count} of the spellings");
 }

@@ -1,7 +1,7 @@
 //! The PROXY protocol as HAProxy sends it: both versions, health checks, and TLS that HAProxy passes on.
 
 use super::https::{BOTH, get};
-use crate::support::program::haproxy;
+use crate::support::program::haproxy_passing_on;
 use crate::support::{Authority, BROWSER, Origin, Setup, TlsConnection, eventually};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ fn haproxy_names_the_client_in_both_versions_and_itself_in_health_checks() {
             .listeners("{ address: 127.0.0.1:0, proxy_protocol: yes }")
             .settings("trusted_proxies: 127.0.0.1")
             .start();
-        let proxy = haproxy(gate.address, &format!("{version} check inter 100ms check-send-proxy"));
+        let proxy = haproxy_passing_on(gate.address, &format!("{version} check inter 100ms check-send-proxy"));
         let mut client = connect(proxy.address);
         client.write_all(b"GET /page HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n\r\n").expect("sent");
         let mut page = String::new();
@@ -54,7 +54,7 @@ fn client_behind_haproxy_that_passes_tls_on_is_named() {
         .settings("trusted_proxies: 127.0.0.1")
         .start();
     for version in ["send-proxy", "send-proxy-v2"] {
-        let proxy = haproxy(gate.address, version);
+        let proxy = haproxy_passing_on(gate.address, version);
         let config = authority.client(&["http/1.1"], &BOTH);
         let mut connection =
             TlsConnection::over(connect(proxy.address), "shop.example", &config).expect("a connection");

@@ -1,17 +1,15 @@
 //! A real nginx as an origin: its own directory, its own port on loopback, gone when dropped.
 
 use super::eventually;
+use super::program::{Program, nginx};
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// A running nginx.
 pub struct Nginx {
-    child: Child,
-    directory: tempfile::TempDir,
+    program: Program,
     /// Where it listens.
     pub address: SocketAddr,
 }
@@ -29,54 +27,29 @@ impl Nginx {
     }
 
     fn start_with(upgrade_backend: Option<SocketAddr>, certificate: Option<(&str, &str)>) -> Nginx {
-        // nginx cannot report a port that the kernel chose, so one is picked and tried; another test may take it in
-        // between.
-        for _ in 0..10 {
-            if let Some(nginx) = Nginx::try_start(upgrade_backend, certificate) {
-                return nginx;
-            }
-        }
-        panic!("nginx did not start; is it installed?");
-    }
-
-    fn try_start(upgrade_backend: Option<SocketAddr>, certificate: Option<(&str, &str)>) -> Option<Nginx> {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let address = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its address");
-        write_site(&directory.path().join("site"));
-        let upgrade = upgrade_backend.map_or(String::new(), |backend| {
-            format!(
-                "location /socket {{ proxy_pass http://{backend}; proxy_http_version 1.1; \
-                 proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}"
-            )
-        });
-        let root = directory.path().display();
-        let tls = certificate.map_or(String::new(), |(certificate, key)| {
-            for (name, pem) in [("certificate.pem", certificate), ("key.pem", key)] {
-                fs::write(directory.path().join(name), pem).expect("a file of the certificate");
-            }
-            format!("ssl_certificate {root}/certificate.pem; ssl_certificate_key {root}/key.pem;")
-        });
-        let ssl = if certificate.is_some() { "ssl" } else { "" };
-        let configuration = format!(
-            r#"
-daemon off;
-master_process off;
-worker_processes 1;
-pid {root}/nginx.pid;
-error_log stderr error;
-events {{ worker_connections 1024; }}
-http {{
-  access_log {root}/access.log;
-  client_body_temp_path {root}/body;
-  proxy_temp_path {root}/proxy;
-  fastcgi_temp_path {root}/fastcgi;
-  uwsgi_temp_path {root}/uwsgi;
-  scgi_temp_path {root}/scgi;
+        let program = Program::start(|prepared| {
+            let (root, address) = (prepared.root(), prepared.address);
+            write_site(&prepared.directory.path().join("site"));
+            let upgrade = upgrade_backend.map_or(String::new(), |backend| {
+                format!(
+                    "location /socket {{ proxy_pass http://{backend}; proxy_http_version 1.1; \
+                     proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; }}"
+                )
+            });
+            let tls = certificate.map_or(String::new(), |(certificate, key)| {
+                prepared.write("certificate.pem", certificate);
+                prepared.write("key.pem", key);
+                format!("ssl_certificate {root}/certificate.pem; ssl_certificate_key {root}/key.pem;")
+            });
+            let ssl = if certificate.is_some() { "ssl" } else { "" };
+            let http = format!(
+                r#"
   client_max_body_size 64m;
   types {{ text/html html; application/pdf pdf; image/png png; text/plain txt; application/octet-stream bin; }}
   server {{
     listen {address} {ssl};
     {tls}
+    access_log {root}/access.log;
     root {root}/site;
     location = /old {{ return 301 /index.html; }}
     location = /tagged.html {{ add_header X-Robots-Tag "googlebot: nofollow"; add_header X-Robots-Tag "noarchive"; }}
@@ -85,45 +58,16 @@ http {{
     location = /sink {{ return 200 "$content_length"; }}
     {upgrade}
   }}
-}}
 "#
-        );
-        let file = directory.path().join("nginx.conf");
-        fs::write(&file, configuration).expect("the configuration is written");
-        let mut child = Command::new(nginx_program())
-            .arg("-p")
-            .arg(directory.path())
-            .arg("-e")
-            .arg("stderr")
-            .arg("-c")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("nginx is installed");
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            if TcpStream::connect(address).is_ok() {
-                return Some(Nginx { child, directory, address });
-            }
-            if child.try_wait().expect("nginx can be waited for").is_some() || Instant::now() > deadline {
-                let mut said = String::new();
-                let _ = child.kill();
-                let _ = child.wait();
-                if let Some(mut stderr) = child.stderr.take() {
-                    let _ = stderr.read_to_string(&mut said);
-                }
-                let _ = writeln!(std::io::stderr(), "nginx: {said}");
-                return None;
-            }
-            std::thread::yield_now();
-        }
+            );
+            nginx(prepared, &http)
+        });
+        Nginx { address: program.address, program }
     }
 
     /// Puts a file of the site in its place.
     pub fn write(&self, name: &str, text: &str) {
-        fs::write(self.directory.path().join("site").join(name), text).expect("a file of the site");
+        fs::write(self.program.file("site").join(name), text).expect("a file of the site");
     }
 
     /// The paths of nginx's access log: which requests reached the origin.
@@ -145,24 +89,13 @@ http {{
     }
 
     fn logged(&self) -> Vec<String> {
-        let log = fs::read_to_string(self.directory.path().join("access.log")).unwrap_or_default();
+        let log = fs::read_to_string(self.program.file("access.log")).unwrap_or_default();
         log.lines().filter_map(|line| line.split('"').nth(1)?.split(' ').nth(1).map(str::to_owned)).collect()
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
 /// Size of `/large.bin`.
 pub const LARGE: usize = 8 * 1024 * 1024;
-
-fn nginx_program() -> &'static str {
-    if Path::new("/usr/sbin/nginx").exists() { "/usr/sbin/nginx" } else { "nginx" }
-}
 
 fn write_site(root: &Path) {
     let page = |title: &str, links: &[&str]| {

@@ -1,7 +1,8 @@
-//! A real server of another make: its own directory, its own port on loopback, gone when dropped.
+//! A real server of another make: its own directory, its own port on loopback, gone when dropped. [`Program::start`] starts
+//! any, [`nginx`], [`caddy`] and [`haproxy`] write the frame of a configuration, [`deployed`] reads one of `deploy/`.
 
-use super::eventually;
-use std::io::Read;
+use super::{Connection, HOST, PATIENCE, Response, eventually};
+use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,35 +11,87 @@ use tempfile::TempDir;
 /// A running server.
 pub struct Program {
     child: Child,
-    _directory: TempDir,
+    directory: TempDir,
     /// Where it listens.
     pub address: SocketAddr,
 }
 
-impl Program {
-    /// Starts it. `prepare` writes its files into a directory and says how it is started on this address.
-    pub fn start(prepare: impl Fn(&Path, SocketAddr) -> Command) -> Program {
-        // No port can be had but by picking one, and another test may take it in between.
-        (0..10).find_map(|_| Program::try_start(&prepare)).expect("the program starts")
+/// A server before it is started: its address, and the files that it reads.
+pub struct Prepared {
+    pub directory: TempDir,
+    pub address: SocketAddr,
+}
+
+impl Prepared {
+    /// Writes a file into the directory of the server.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let file = self.directory.path().join(name);
+        fs::create_dir_all(file.parent().expect("inside the directory")).expect("a directory");
+        fs::write(file, text).expect("a file of the server");
     }
 
-    fn try_start(prepare: &impl Fn(&Path, SocketAddr) -> Command) -> Option<Program> {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let address = TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its address");
-        let mut command = prepare(directory.path(), address);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        let mut program = Program { child, _directory: directory, address };
-        let listens = eventually("the program listens or ends", || {
-            let has_ended = program.child.try_wait().expect("the state of the process").is_some();
-            (has_ended || TcpStream::connect(address).is_ok()).then_some(!has_ended)
-        });
-        if !listens {
-            let mut said = String::new();
-            let _ = program.child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
-            eprintln!("{command:?}: {said}");
+    pub fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).display().to_string()
+    }
+
+    /// The directory.
+    pub fn root(&self) -> String {
+        self.directory.path().display().to_string()
+    }
+}
+
+/// An address that is free at the moment.
+pub fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+impl Program {
+    /// Starts a program. No server reports a port that the system chose, so one is picked; another test may take it in
+    /// between, and then another one is tried.
+    pub fn start(prepare: impl Fn(&Prepared) -> Command) -> Program {
+        let mut said = String::new();
+        for _ in 0..10 {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let prepared = Prepared { directory, address: free_address() };
+            let log = prepared.directory.path().join("program.log");
+            let output = File::create(&log).and_then(|file| Ok((file.try_clone()?, file))).expect("a log");
+            let mut command = prepare(&prepared);
+            command.stdin(Stdio::null()).stdout(output.0).stderr(output.1);
+            let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+            let mut program = Program { child, address: prepared.address, directory: prepared.directory };
+            let is_up = eventually("the program listens or ends", || {
+                let is_up = TcpStream::connect(program.address).is_ok();
+                let has_ended = program.child.try_wait().expect("the state of the program").is_some();
+                (is_up || has_ended).then_some(is_up && !has_ended)
+            });
+            if is_up {
+                return program;
+            }
+            said = program.log();
         }
-        listens.then_some(program)
+        panic!("the program did not start in {PATIENCE:?}:\n{said}");
+    }
+
+    /// One request on a connection of its own.
+    pub fn ask(&self, method: &str, host: &str, target: &str, headers: &str) -> Response {
+        let mut connection = Connection::open(self.address);
+        connection.send(&format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"));
+        connection.response(method)
+    }
+
+    /// A page as a user agent gets it.
+    pub fn fetch_as(&self, agent: &str, target: &str) -> Response {
+        self.ask("GET", HOST, target, &format!("User-Agent: {agent}\r\n"))
+    }
+
+    /// A file in its directory.
+    pub fn file(&self, name: &str) -> std::path::PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// What it said so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.file("program.log")).unwrap_or_default()
     }
 }
 
@@ -50,46 +103,78 @@ impl Drop for Program {
 }
 
 /// A program of the system, which may be where ordinary users do not search.
-pub fn program(name: &str) -> Command {
+fn command(name: &str) -> Command {
     let sbin = Path::new("/usr/sbin").join(name);
     Command::new(if sbin.exists() { sbin } else { name.into() })
 }
 
+/// A file of `deploy/`, with other words in the place of some. Each of them has to be there.
+pub fn deployed(name: &str, words: &[(&str, String)]) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name);
+    let mut text = fs::read_to_string(file).expect("a file of deploy/");
+    for (word, other) in words {
+        assert!(text.contains(word), "deploy/{name} has no `{word}`");
+        text = text.replace(word, other);
+    }
+    text
+}
+
+/// nginx with these lines for `http`.
+pub fn nginx(prepared: &Prepared, http: &str) -> Command {
+    let root = prepared.root();
+    prepared.write(
+        "nginx.conf",
+        format!(
+            "daemon off;\nmaster_process off;\nworker_processes 1;\npid {root}/nginx.pid;\nerror_log stderr warn;\n\
+             events {{ worker_connections 1024; }}\nhttp {{\n  access_log off;\n  client_body_temp_path {root}/body;\n  \
+             proxy_temp_path {root}/proxy;\n  fastcgi_temp_path {root}/fastcgi;\n  uwsgi_temp_path {root}/uwsgi;\n  \
+             scgi_temp_path {root}/scgi;\n{http}\n}}\n"
+        ),
+    );
+    let mut nginx = command("nginx");
+    nginx.args(["-p", &root, "-e", "stderr", "-c", &prepared.path("nginx.conf")]);
+    nginx
+}
+
+/// Caddy with these sites, without HTTPS.
+pub fn caddy(prepared: &Prepared, sites: &str) -> Command {
+    let options = "{\n\tadmin off\n\tauto_https off\n\tdefault_bind 127.0.0.1\n}\n";
+    prepared.write("Caddyfile", format!("{options}{sites}"));
+    let mut caddy = command("caddy");
+    caddy.args(["run", "--adapter", "caddyfile", "--config", &prepared.path("Caddyfile")]);
+    for (variable, directory) in [("HOME", "home"), ("XDG_DATA_HOME", "data"), ("XDG_CONFIG_HOME", "config")] {
+        caddy.env(variable, prepared.path(directory));
+    }
+    caddy
+}
+
+/// HAProxy with this configuration.
+pub fn haproxy(prepared: &Prepared, configuration: &str) -> Command {
+    prepared.write("haproxy.cfg", configuration);
+    let mut haproxy = command("haproxy");
+    haproxy.args(["-db", "-f", &prepared.path("haproxy.cfg")]);
+    haproxy
+}
+
 /// Caddy, serving the files of a directory as its file server does by default.
-pub fn caddy(files: &[(&str, &str)]) -> Program {
-    Program::start(|directory, address| {
-        let site = directory.join("site");
+pub fn caddy_with_files(files: &[(&str, &str)]) -> Program {
+    Program::start(|prepared| {
         for (name, text) in files {
-            let file = site.join(name);
-            std::fs::create_dir_all(file.parent().expect("inside the site")).expect("a directory");
-            std::fs::write(file, text).expect("a file of the site");
+            prepared.write(&format!("site/{name}"), text);
         }
-        let configuration = format!(
-            "{{\n\tadmin off\n\tauto_https off\n}}\nhttp://:{} {{\n\tbind {}\n\troot * {}\n\tfile_server\n}}\n",
-            address.port(),
-            address.ip(),
-            site.display()
-        );
-        let file = directory.join("Caddyfile");
-        std::fs::write(&file, configuration).expect("the configuration");
-        let mut caddy = program("caddy");
-        caddy.args(["run", "--adapter", "caddyfile", "--config"]).arg(file);
-        caddy.env("HOME", directory).env("XDG_DATA_HOME", directory).env("XDG_CONFIG_HOME", directory);
-        caddy
+        let port = prepared.address.port();
+        caddy(prepared, &format!("http://:{port} {{\n\troot * {}\n\tfile_server\n}}\n", prepared.path("site")))
     })
 }
 
 /// HAProxy, passing connections on as they are to an address; `server` is the rest of the server's line.
-pub fn haproxy(to: SocketAddr, server: &str) -> Program {
-    Program::start(|directory, address| {
+pub fn haproxy_passing_on(to: SocketAddr, server: &str) -> Program {
+    Program::start(|prepared| {
         let configuration = format!(
             "global\n  maxconn 200\ndefaults\n  mode tcp\n  timeout connect 10s\n  timeout client 30s\n  timeout server 30s\n\
-             listen all\n  bind {address}\n  option httpchk GET /health\n  http-check expect status 200\n  server one {to} {server}\n"
+             listen all\n  bind {}\n  option httpchk GET /health\n  http-check expect status 200\n  server one {to} {server}\n",
+            prepared.address
         );
-        let file = directory.join("haproxy.cfg");
-        std::fs::write(&file, configuration).expect("the configuration");
-        let mut haproxy = program("haproxy");
-        haproxy.arg("-db").arg("-f").arg(file);
-        haproxy
+        haproxy(prepared, &configuration)
     })
 }
