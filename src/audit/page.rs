@@ -96,7 +96,7 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
     writeln!(
         out,
         "<h2>Disallowed fetches by crawler</h2>\n<p class=\"soft\">Coloured: certain. Grey: the others. The table below \
-         has the numbers.</p>\n<svg viewBox=\"0 0 800 {height}\" role=\"img\" aria-label=\"Disallowed fetches by crawler\">"
+         has the numbers.</p>\n<div class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 800 {height}\" role=\"img\" aria-label=\"Disallowed fetches by crawler\">"
     )?;
     for (place, crawler) in shown.iter().enumerate() {
         let y = place * 26;
@@ -117,7 +117,7 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
             thousands(crawler.counts.disallowed)
         )?;
     }
-    writeln!(out, "</svg>")
+    writeln!(out, "</svg></div>")
 }
 
 /// Disallowed fetches over time: a bar for each day, or for each week where there are many days.
@@ -140,7 +140,7 @@ fn days(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(
         out,
         "<h2>Disallowed fetches by {name}</h2>\n<p class=\"soft\">Coloured: certain. At most {} in a {name}.</p>\n\
-         <svg viewBox=\"0 0 800 170\" role=\"img\" aria-label=\"Disallowed fetches by {name}\">",
+         <div class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 800 170\" role=\"img\" aria-label=\"Disallowed fetches by {name}\">",
         thousands(most)
     )?;
     for (place, (day, disallowed, certain)) in bars.iter().enumerate() {
@@ -161,7 +161,7 @@ fn days(out: &mut String, report: &Report) -> fmt::Result {
     }
     writeln!(
         out,
-        "<text x=\"0\" y=\"165\">{first}</text><text x=\"800\" y=\"165\" text-anchor=\"end\">{}</text>\n</svg>",
+        "<text x=\"0\" y=\"165\">{first}</text><text x=\"800\" y=\"165\" text-anchor=\"end\">{}</text>\n</svg></div>",
         last.day
     )
 }
