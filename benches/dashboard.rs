@@ -1,4 +1,5 @@
-//! The overview of a full history: 50 sites and 300 crawlers, as many days as are kept of so many, and the page.
+//! The overview of a full history, and the page: 50 sites and 300 crawlers with as many days as are kept of so many, and
+//! 400 days of 5 sites.
 
 use crawlgate::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::clock::Moment;
@@ -11,12 +12,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SITES: usize = 50;
 const CRAWLERS: usize = 300;
-const DAYS: i64 = 35;
 const NOW: Timestamp = Timestamp(1_795_305_600);
 
-fn filled(directory: &std::path::Path) -> HistoryReader {
+fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader {
     let now = Arc::new(|| Moment { now: NOW, lived: Duration::ZERO });
     let (store, _) = StateStore::open(Some(directory), now).expect("a store");
     store.begin(Vec::new()).expect("begun");
@@ -24,9 +23,9 @@ fn filled(directory: &std::path::Path) -> HistoryReader {
     counts.add("allowed", "pass", 90);
     counts.add("violation", "would_block", 7);
     counts.add("allowed", "robots_txt", 3);
-    for day in (0..DAYS).rev() {
+    for day in (0..days).rev() {
         let mut batch = HistoryBatch::default();
-        for site in 0..SITES {
+        for site in 0..sites {
             for crawler in 0..CRAWLERS {
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
                 batch.requests(Timestamp(NOW.0 - day * 86_400), (&site, &crawler), &counts);
@@ -40,16 +39,21 @@ fn filled(directory: &std::path::Path) -> HistoryReader {
 }
 
 fn overview(criterion: &mut Criterion) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let history = filled(directory.path());
-    let period = Period::days(30, NOW);
     let registry = Registry::builtin();
-    criterion.bench_function("overview of 30 days, 50 sites, 300 crawlers", |bencher| {
-        bencher.iter(|| {
-            let overview = Overview::read(&history, period, registry).expect("an overview");
-            black_box(report_page(&overview).expect("a page"))
-        });
-    });
+    for (sites, days, shown) in [(50, 35, [30, 400]), (5, 400, [30, 400])] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let history = filled(directory.path(), sites, days);
+        for period in shown {
+            let name = format!("overview of {period} days, {sites} sites, 300 crawlers, {days} days kept");
+            let period = Period::days(period, NOW);
+            criterion.bench_function(&name, |bencher| {
+                bencher.iter(|| {
+                    let overview = Overview::read(&history, period, registry).expect("an overview");
+                    black_box(report_page(&overview).expect("a page"))
+                });
+            });
+        }
+    }
 }
 
 criterion_group!(benches, overview);

@@ -24,6 +24,7 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         strict: false,
         may_be_missing: false,
         origins: Default::default(),
+        published_proof: false,
     };
     let live =
         SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");

@@ -1,11 +1,11 @@
 //! A report as one HTML page that needs nothing else: tables, and bars as inline SVG, dark and light, without script. The
 //! log is hostile input: every text of it is escaped, and a Content-Security-Policy allows nothing but the page's style.
 
-use super::report::{Crawler, NO_LISTS, Report};
+use super::report::{Crawler, Day, NO_LISTS, Report};
 use super::table::{size, thousands};
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Crawlers and days that are shown.
+/// Crawlers that are shown, and days that have a bar each.
 const CRAWLERS: usize = 100;
 const BARS: usize = 15;
 const DAYS: usize = 120;
@@ -81,8 +81,7 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     list(out, "Rules", "Rules that disallowed what was fetched", rules)?;
     let urls = report.urls.iter().map(|top| (top.name.clone(), top.count, top.error));
     list(out, "URLs", "Disallowed URLs that were fetched most, without their query", urls)?;
-    let unlisted = report.unlisted.iter().map(|top| (top.name.clone(), top.count, top.error));
-    list(out, "Unlisted bots", "Bots that crawlgate does not know, by what they call themselves", unlisted)?;
+    unlisted(out, report)?;
     notes(out, report)?;
     writeln!(out, "</body></html>")
 }
@@ -97,7 +96,7 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
     writeln!(
         out,
         "<h2>Disallowed fetches by crawler</h2>\n<p class=\"soft\">Coloured: certain. Grey: the others. The table below \
-         has the numbers.</p>\n<svg viewBox=\"0 0 800 {height}\" role=\"img\" aria-label=\"Disallowed fetches by crawler\">"
+         has the numbers.</p>\n<div class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 800 {height}\" role=\"img\" aria-label=\"Disallowed fetches by crawler\">"
     )?;
     for (place, crawler) in shown.iter().enumerate() {
         let y = place * 26;
@@ -118,44 +117,52 @@ fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
             thousands(crawler.counts.disallowed)
         )?;
     }
-    writeln!(out, "</svg>")
+    writeln!(out, "</svg></div>")
 }
 
-/// The last days, disallowed fetches each.
+/// Disallowed fetches over time: a bar for each day, or for each week where there are many days.
 fn days(out: &mut String, report: &Report) -> fmt::Result {
-    let shown = &report.days[report.days.len().saturating_sub(DAYS)..];
-    let most = shown.iter().map(|day| day.disallowed).max().unwrap_or(0);
-    let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return Ok(()) };
-    if most == 0 || shown.len() < 2 {
+    let (step, name) = if report.days.len() > DAYS { (7, "week") } else { (1, "day") };
+    let bars: Vec<(&str, u64, u64)> = report
+        .days
+        .chunks(step)
+        .filter_map(|days| {
+            let sum = |number: fn(&Day) -> u64| days.iter().map(number).sum();
+            Some((days.first()?.day.as_str(), sum(|day| day.disallowed), sum(|day| day.certain)))
+        })
+        .collect();
+    let most = bars.iter().map(|(_, disallowed, _)| *disallowed).max().unwrap_or(0);
+    let (Some((first, ..)), Some(last)) = (bars.first(), report.days.last()) else { return Ok(()) };
+    if most == 0 || bars.len() < 2 {
         return Ok(());
     }
-    let step = 800.0 / shown.len() as f64;
+    let width = 800.0 / bars.len() as f64;
     writeln!(
         out,
-        "<h2>Disallowed fetches by day</h2>\n<svg viewBox=\"0 0 800 170\" role=\"img\" aria-label=\"Disallowed fetches \
-         by day, at most {most}\">"
+        "<h2>Disallowed fetches by {name}</h2>\n<p class=\"soft\">Coloured: certain. At most {} in a {name}.</p>\n\
+         <div class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 800 170\" role=\"img\" aria-label=\"Disallowed fetches by {name}\">",
+        thousands(most)
     )?;
-    for (place, day) in shown.iter().enumerate() {
+    for (place, (day, disallowed, certain)) in bars.iter().enumerate() {
         let height = |number: u64| number as f64 / most as f64 * 140.0;
-        for (class, number) in [("some", day.disallowed), ("bad", day.certain)] {
+        for (class, number) in [("some", *disallowed), ("bad", *certain)] {
             writeln!(
                 out,
-                "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{}: {} \
+                "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{day}: {} \
                  disallowed, {} certain</title></rect>",
-                place as f64 * step,
+                place as f64 * width,
                 145.0 - height(number),
-                (step * 0.85).min(40.0),
+                (width * 0.85).min(40.0),
                 height(number),
-                day.day,
-                thousands(day.disallowed),
-                thousands(day.certain)
+                thousands(*disallowed),
+                thousands(*certain)
             )?;
         }
     }
     writeln!(
         out,
-        "<text x=\"0\" y=\"165\">{}</text><text x=\"800\" y=\"165\" text-anchor=\"end\">{}</text>\n</svg>",
-        first.day, last.day
+        "<text x=\"0\" y=\"165\">{first}</text><text x=\"800\" y=\"165\" text-anchor=\"end\">{}</text>\n</svg></div>",
+        last.day
     )
 }
 
@@ -256,6 +263,27 @@ fn list(
     for (text, count, error) in entries {
         let error = if error > 0 { format!(" (at most {} too high)", thousands(error)) } else { String::new() };
         writeln!(out, "<tr><td class=\"text\">{}</td><td>{}{error}</td></tr>", Text(&text), thousands(count))?;
+    }
+    writeln!(out, "</tbody></table></div>")
+}
+
+fn unlisted(out: &mut String, report: &Report) -> fmt::Result {
+    if report.unlisted.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<h2>Unlisted bots</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><caption>Bots that crawlgate does not know, \
+         by what they call themselves</caption><thead><tr><th scope=\"col\" class=\"text\">Name</th>\
+         <th scope=\"col\">Requests</th><th scope=\"col\">Disallowed</th></tr></thead><tbody>"
+    )?;
+    for bot in &report.unlisted {
+        let (requests, disallowed) = (thousands(bot.top.count), thousands(bot.disallowed));
+        writeln!(
+            out,
+            "<tr><td class=\"text\">{}</td><td>{requests}</td><td>{disallowed}</td></tr>",
+            Text(&bot.top.name)
+        )?;
     }
     writeln!(out, "</tbody></table></div>")
 }

@@ -9,10 +9,13 @@ use crate::policy::Site;
 use crate::policy::site::RuleSource;
 use crate::time::{Timestamp, rfc3339};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries of the lists of URLs, rules and unlisted bots.
 const TOP: usize = 20;
+
+/// Places of one rule that are named.
+const PLACES: usize = 4;
 
 /// What an audit found.
 #[derive(Debug, Serialize)]
@@ -41,13 +44,15 @@ pub struct Report {
     pub suspected: u64,
     /// The published networks that were at hand.
     pub lists: Option<ListsUsed>,
+    /// Whether the rules are those of policies that need not have been published at that time.
+    pub by_policies: bool,
     pub people: People,
     /// Those that fetched most of what is disallowed first.
     pub crawlers: Vec<Crawler>,
     pub rules: Vec<RuleCount>,
     pub urls: Vec<Top>,
     /// Unlisted bots by what they call themselves.
-    pub unlisted: Vec<Top>,
+    pub unlisted: Vec<Unlisted>,
     pub days: Vec<Day>,
 }
 
@@ -111,6 +116,16 @@ pub struct Top {
     pub error: u64,
 }
 
+/// An unlisted bot.
+#[derive(Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Unlisted {
+    #[serde(flatten)]
+    pub top: Top,
+    /// Those of its requests that are disallowed.
+    pub disallowed: u64,
+}
+
 #[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Day {
@@ -167,6 +182,7 @@ impl Report {
             other_hosts: tally.other_hosts,
             from: tally.from,
             to: tally.to,
+            by_policies: rules.are_policies(),
             disallowed: crawlers.iter().map(|crawler| crawler.counts.disallowed).sum(),
             certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
             suspected: crawlers.iter().filter_map(|crawler| crawler.identity).map(|counts| counts.suspected).sum(),
@@ -175,7 +191,7 @@ impl Report {
             crawlers,
             rules: all.into_iter().take(TOP).collect(),
             urls: top(tally.urls),
-            unlisted: top(tally.unlisted),
+            unlisted: unlisted(tally.unlisted, tally.unlisted_disallowed),
             days: days.collect(),
         }
     }
@@ -250,18 +266,19 @@ fn crawler(
     }
 }
 
-/// Rules with the same pattern together, the most frequent first. The place is that of the latest one.
+/// Rules with the same pattern together, the most frequent first, with all their places.
 fn rule_counts<'a>(rules: impl IntoIterator<Item = (&'a RuleKey, &'a u64)>, sites: &[&Site]) -> Vec<RuleCount> {
-    let mut by_pattern: BTreeMap<&str, (u64, RuleKey)> = BTreeMap::new();
+    let mut by_pattern: BTreeMap<&str, (u64, BTreeSet<RuleKey>)> = BTreeMap::new();
     for (key, count) in rules {
         let Some(pattern) = pattern(sites, *key) else { continue };
-        let entry = by_pattern.entry(pattern).or_insert((0, *key));
-        *entry = (entry.0 + count, entry.1.max(*key));
+        let entry = by_pattern.entry(pattern).or_default();
+        entry.0 += count;
+        entry.1.insert(*key);
     }
-    let count = |(pattern, (count, key)): (&str, (u64, RuleKey))| RuleCount {
+    let count = |(pattern, (count, keys)): (&str, (u64, BTreeSet<RuleKey>))| RuleCount {
         pattern: pattern.to_owned(),
         count,
-        place: place(sites, key).unwrap_or_default(),
+        place: places(sites, &keys),
     };
     let mut counts: Vec<RuleCount> = by_pattern.into_iter().map(count).collect();
     // Stable: equal counts stay in the order of their patterns.
@@ -274,6 +291,19 @@ fn pattern<'a>(sites: &[&'a Site], (site, group, rule): RuleKey) -> Option<&'a s
     Some(group.rules.get(rule as usize)?.pattern.as_str())
 }
 
+/// The places of a rule, the first ones where there are many.
+fn places(sites: &[&Site], keys: &BTreeSet<RuleKey>) -> String {
+    let mut places: Vec<String> = keys.iter().filter_map(|key| place(sites, *key)).collect();
+    // One rule of a policy may stand in several groups.
+    places.dedup();
+    if places.len() > PLACES {
+        let more = places.len() - PLACES;
+        places.truncate(PLACES);
+        places.push(format!("and {more} more"));
+    }
+    places.join(", ")
+}
+
 fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
     let site = sites.get(site)?;
     Some(match site.rule_sources.get(usize::from(group))?.get(rule as usize)? {
@@ -283,6 +313,18 @@ fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
         RuleSource::Staging => format!("{} (environment: staging)", site.policy.source.name),
         RuleSource::Origin(line) => site.origin.as_ref()?.place(*line),
     })
+}
+
+/// Those with the most disallowed requests first.
+fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
+    let disallowed: Vec<Counted> = disallowed.top(usize::MAX);
+    let of = |name: &str| disallowed.iter().find(|counted| *counted.key == *name.as_bytes());
+    let mut named: Vec<Unlisted> = top(all)
+        .into_iter()
+        .map(|top| Unlisted { disallowed: of(&top.name).map_or(0, |counted| counted.count), top })
+        .collect();
+    named.sort_by_key(|unlisted| std::cmp::Reverse(unlisted.disallowed));
+    named
 }
 
 fn top(sketch: Sketch) -> Vec<Top> {

@@ -100,6 +100,11 @@ impl Rules {
         Rules { entries: snapshot.sites().iter().map(entry).collect(), snapshot: Some(snapshot), grace: Duration::ZERO }
     }
 
+    /// Whether these are policies, which need not have been published at the time of the log.
+    pub fn are_policies(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
     /// The entries, by index.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &SiteEntry> {
         self.entries.iter().map(|in_force| &in_force.entry)

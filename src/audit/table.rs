@@ -1,6 +1,6 @@
 //! A report as text for a terminal.
 
-use super::report::{NO_LISTS, Report, RuleCount, Top};
+use super::report::{NO_LISTS, Report, RuleCount, Top, Unlisted};
 use std::io::{self, Write};
 
 /// Crawlers and other entries that are shown; JSON has all.
@@ -17,7 +17,8 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     identities(out, report)?;
     list(out, "Rules that disallowed most of it", report.rules.iter().map(rule))?;
     list(out, "Disallowed URLs that were requested most, without their query", report.urls.iter().map(top))?;
-    list(out, "Unlisted bots by what they call themselves", report.unlisted.iter().map(top))?;
+    let title = "Unlisted bots by what they call themselves, with their disallowed requests";
+    list(out, title, report.unlisted.iter().map(unlisted))?;
     for damaged in &report.damaged {
         writeln!(out, "\n{} breaks off: {}; it was read up to there.", damaged.file, damaged.error)?;
     }
@@ -50,10 +51,16 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "{} {text}", plural(number, word))?;
         }
     }
+    let requests = plural(report.disallowed, "request");
+    if report.by_policies {
+        return writeln!(
+            out,
+            "{requests} that the policies would have disallowed, had they been in force all the time"
+        );
+    }
     writeln!(
         out,
-        "{} of disallowed URLs, {} certain: no robots.txt that the crawler may have used allows them",
-        plural(report.disallowed, "request"),
+        "{requests} of disallowed URLs, {} certain: no robots.txt that the crawler may have used allows them",
         thousands(report.certain)
     )
 }
@@ -89,6 +96,9 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         if judged.len() > SHOWN {
             writeln!(out, "and {} crawlers more; --json has all", judged.len() - SHOWN)?;
         }
+        if judged.iter().any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0) {
+            writeln!(out, "other: unlisted bots, which are refused only with `purposes: {{ other: enforce }}`")?;
+        }
     }
     if !others.is_empty() {
         let requests = others.iter().map(|crawler| crawler.counts.requests).sum();
@@ -122,13 +132,13 @@ fn identities(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let width = rows.iter().map(|(crawler, _)| crawler.id.len()).max().unwrap_or(0).max("crawler".len());
     writeln!(
         out,
-        "{:<width$}  {:>11}  {:>11}  {:>11}  {:>11}",
-        "crawler", "verified", "suspected", "disallowed", "unverified"
+        "{:<width$}  {:>14}  {:>14}  {:>14}  {:>14}",
+        "crawler", "verified", "suspected", "and disallowed", "unverified"
     )?;
     for (crawler, counts) in rows {
         write!(out, "{:<width$}", crawler.id)?;
         for number in [counts.verified, counts.suspected, counts.suspected_disallowed, counts.unverified] {
-            write!(out, "  {:>11}", thousands(number))?;
+            write!(out, "  {:>14}", thousands(number))?;
         }
         writeln!(out)?;
     }
@@ -142,6 +152,11 @@ fn rule(rule: &RuleCount) -> (u64, String) {
 fn top(top: &Top) -> (u64, String) {
     let error = if top.error > 0 { format!("  (at most {} too high)", thousands(top.error)) } else { String::new() };
     (top.count, format!("{}{error}", top.name))
+}
+
+fn unlisted(unlisted: &Unlisted) -> (u64, String) {
+    let (_, text) = top(&unlisted.top);
+    (unlisted.disallowed, format!("{text}, of {}", plural(unlisted.top.count, "request")))
 }
 
 fn list(out: &mut impl Write, title: &str, entries: impl Iterator<Item = (u64, String)>) -> io::Result<()> {

@@ -121,6 +121,8 @@ pub struct Tally {
     pub urls: Sketch,
     /// Unlisted bots by what they call themselves.
     pub unlisted: Sketch,
+    /// Of those, the requests that are disallowed.
+    pub unlisted_disallowed: Sketch,
 }
 
 impl Row {
@@ -237,5 +239,6 @@ impl Tally {
         }
         self.urls.merge(other.urls);
         self.unlisted.merge(other.unlisted);
+        self.unlisted_disallowed.merge(other.unlisted_disallowed);
     }
 }

@@ -173,7 +173,11 @@ impl<'a> Worker<'a> {
             self.url(record);
         }
         if claim == Claim::Other {
-            self.tally.unlisted.add(calls_itself(user_agent).unwrap_or("(no name)").as_bytes());
+            let name = calls_itself(user_agent).unwrap_or("(no name)").as_bytes();
+            self.tally.unlisted.add(name);
+            if is_disallowed {
+                self.tally.unlisted_disallowed.add(name);
+            }
         }
     }
 

@@ -107,7 +107,12 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
         Some(FailOn::Violation) => report.certain,
         Some(FailOn::Disallowed) => report.disallowed,
     };
-    if found > 0 { Err(Failure::Findings) } else { Ok(()) }
+    let Some(kind) = fail_on.filter(|_| found > 0) else { return Ok(()) };
+    let found = thousands(found);
+    Err(Failure::Found(match kind {
+        FailOn::Violation => format!("{found} disallowed requests are certain, and --fail-on violation is set"),
+        FailOn::Disallowed => format!("{found} requests are disallowed, and --fail-on disallowed is set"),
+    }))
 }
 
 pub(super) fn input(log: &std::path::Path) -> Input {

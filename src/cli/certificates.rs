@@ -1,23 +1,21 @@
 //! The certificates of a settings file, as `check` looks at them.
 
-use super::{Failure, server_flags};
 use crate::edge::{CertificateProblem, Certificates};
+use crate::settings::SettingsFile;
 use crate::time::Timestamp;
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::SystemTime;
 
-/// What is wrong with the certificates that this settings file names.
-pub(super) fn problems(settings: &Path) -> Result<Vec<CertificateProblem>, Failure> {
-    let file = server_flags::settings_file(settings)?;
-    Ok(match Certificates::open(&file.listen) {
+/// What is wrong with the certificates that a settings file names.
+pub(super) fn problems(file: &SettingsFile) -> Vec<CertificateProblem> {
+    match Certificates::open(&file.listen) {
         Ok((certificates, _)) => {
             let mut problems = certificates.problems(Timestamp::from(SystemTime::now()));
             problems.extend(certificates.uncovered(file.origins.iter().flat_map(|origin| &origin.hosts)));
             problems
         }
         Err(error) => vec![CertificateProblem { is_error: true, text: error.to_string() }],
-    })
+    }
 }
 
 /// One line each.

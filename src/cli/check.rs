@@ -3,12 +3,13 @@
 use super::origin_copy::{self, OriginCopies};
 use super::policies::{self, Loaded};
 use super::tester::{self, read};
-use super::{Failure, certificates, import, print_json};
+use super::{Failure, certificates, import, print_json, server_flags};
 use crate::crawlers::{Claim, Registry};
 use crate::policy::Site;
-use crate::policy::lint::{FileLints, lint_file};
+use crate::policy::lint::{FileLints, allow_published_proof, lint_file};
 use crate::policy::model::{EnforcementFields, Mode};
 use crate::robots::File;
+use crate::settings::IdentitySettings;
 use crate::sites::RetireStatus;
 use crate::verdict::LINE_FOR_ALL;
 use crate::yaml::{Diagnostic, Diagnostics, Severity, Source};
@@ -29,7 +30,7 @@ pub struct Arguments {
     /// Show notes, too: findings that need nothing to be done
     #[arg(long)]
     notes: bool,
-    /// The settings file: check it and its certificates, too
+    /// The settings file: check it and its certificates, too, and what its `identity` means for the policies
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -45,8 +46,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.paths.iter().cloned().partition(|path| is_robots_txt(path));
     let found = found.iter().map(|path| lint(path)).collect::<Result<Vec<_>, Failure>>()?;
     let origins = arguments.origin.read()?;
-    let loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
-    let certificates = arguments.config.as_deref().map(certificates::problems).transpose()?.unwrap_or_default();
+    let mut loaded = if policies.is_empty() { Vec::new() } else { policies::load(&policies, &origins)? };
+    let settings = arguments.config.as_deref().map(server_flags::settings_file).transpose()?.unwrap_or_default();
+    if settings.identity.as_ref().is_some_and(IdentitySettings::proves) {
+        for Loaded { site, diagnostics, .. } in &mut loaded {
+            site.iter().for_each(|site| allow_published_proof(site, Registry::builtin(), diagnostics));
+        }
+    }
+    let certificates = certificates::problems(&settings);
     let unusable = certificates.iter().filter(|problem| problem.is_error).count();
     let mut counts = Counts::of(files(&found, &loaded).flat_map(|(_, diagnostics)| &diagnostics.items));
     counts.errors += unusable;

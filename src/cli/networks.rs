@@ -58,7 +58,8 @@ fn take(from: &ListSettings, registry: &Registry) -> Result<PublishedNetworks, F
         ));
     }
     PublishedNetworks::new(means, lists, now()).ok_or_else(|| {
-        let absent = updates.iter().find(|update| update.result == UpdateResult::Absent);
+        let absent = updates.iter().filter(|update| update.result == UpdateResult::Absent);
+        let absent = absent.min_by_key(|update| update.url.len());
         Failure::CouldNot(match (from, absent) {
             (ListSettings::Directory(directory), Some(absent)) => format!(
                 "{} has none of the lists. A list is below the directory under its URL, like {}",

@@ -175,7 +175,7 @@ mod tests {
             load(std::slice::from_ref(&policies), &OriginCopies::default()).unwrap_or_else(|_| panic!("a good policy"));
         let offline = snapshot(&loaded, now);
         let origins = KnownOrigins::default();
-        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins };
+        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins, published_proof: false };
         let (store, remembered) = StateStore::in_memory_only();
         let server = SiteManager::start(options, (&store, &remembered), Registry::builtin(), now)
             .unwrap_or_else(|error| panic!("{error}"));

@@ -65,7 +65,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         return print_json(&overview);
     }
-    Ok(table(&mut std::io::stdout().lock(), &overview)?)
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "history in {}", directory.display())?;
+    Ok(table(&mut out, &overview)?)
 }
 
 fn table(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
@@ -75,14 +77,22 @@ fn table(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     writeln!(
         out,
         "{} requests of crawlers: {} broke the rules, {} kept to them; {} would be refused if enforced, {} were \
-         refused; {} requests of people\n",
+         refused; {} requests of people",
         totals.requests(),
         totals.broke(),
         percent(totals.compliance()),
-        totals.get("would_refuse"),
+        overview.would_refuse(),
         totals.get("refused"),
         overview.people
     )?;
+    if overview.unlisted_would_refuse > 0 {
+        writeln!(
+            out,
+            "{} requests of unlisted bots would be refused with `purposes: {{ other: enforce }}`, too",
+            overview.unlisted_would_refuse
+        )?;
+    }
+    writeln!(out)?;
     if overview.crawlers.is_empty() {
         return writeln!(out, "The history has no crawlers in this time.");
     }
@@ -90,7 +100,7 @@ fn table(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     let [crawler, rest @ ..] = head;
     write!(out, "{crawler:<28}")?;
     rest.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
-    writeln!(out, "  broke the rules")?;
+    writeln!(out, "  first and last")?;
     for row in overview.crawlers.iter().take(ROWS) {
         let counts = &row.counts;
         write!(out, "{:<28}{:>13}{:>13}", row.id, counts.requests(), counts.get("robots_txt"))?;

@@ -151,10 +151,16 @@ impl<'a> Comparison<'a> {
     }
 
     fn site_of(&self, host: &[u8]) -> Option<usize> {
-        if self.sites.len() == 1 && self.old.is_one_file && self.new.is_one_file {
-            return Some(0);
-        }
         let host = name_and_port(host).0;
+        if self.sites.len() == 1 && self.old.is_one_file && self.new.is_one_file {
+            let has_hosts =
+                |side: &&&Side| side.snapshot.sites().iter().any(|entry| !entry.site.policy.hosts.is_empty());
+            let sides = [self.old, self.new];
+            let mut with_hosts = sides.iter().filter(has_hosts).peekable();
+            let is_meant =
+                with_hosts.peek().is_none() || with_hosts.any(|side| side.snapshot.site_for_host(host).is_some());
+            return is_meant.then_some(0);
+        }
         let place = (self.old.snapshot.site_for_host(host), self.new.snapshot.site_for_host(host));
         self.by_host.get(&place).copied()
     }
@@ -279,8 +285,11 @@ impl ComparedSite {
         let identify = |compared: &Compared| registry.identify_with(user_agent, &compared.site().tokens);
         let claims = BothClaims { old: identify(&self.old), new: identify(&self.new) };
         let decisions = self.decide(target, claims, registry, scratch);
-        let path = memchr::memchr(b'?', target).map_or(target, |query| &target[..query]);
-        let url = String::from_utf8_lossy(path);
+        // Queries of searches are all different.
+        let url = match memchr::memchr(b'?', target) {
+            Some(query) => format!("{}?...", String::from_utf8_lossy(&target[..query])),
+            None => String::from_utf8_lossy(target).into_owned(),
+        };
         self.response(&url, &decisions);
         let label = claim_label(claims.new, registry, Some(self.new.site()));
         let label = label.or_else(|| claim_label(claims.old, registry, Some(self.old.site())));

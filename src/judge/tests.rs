@@ -40,6 +40,7 @@ fn judge(directory: &Path, policy: &str) -> Judge {
         strict: true,
         may_be_missing: false,
         origins: Default::default(),
+        published_proof: false,
     };
     let registry = Registry::builtin();
     let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");

@@ -90,7 +90,8 @@ impl FormatString {
             found.put(*variable, &rest[..end])?;
             rest = &rest[end + literal.needle().len()..];
         }
-        found.line()
+        // What is left over belongs to another format.
+        if rest.is_empty() { found.line() } else { None }
     }
 }
 

@@ -102,6 +102,14 @@ fn a_format_string_names_the_fields() {
         read("$msec ${request_method} $uri?$args $http_user_agent", "1795341600.9 GET /a?- GPTBot/1.2 (x)"),
         "none GET /a 0 0 GPTBot/1.2 (x)"
     );
+    // The format has a host in front, and the line has none.
+    assert_eq!(
+        read(
+            r#"$host $remote_addr [$time_local] "$request" $status $body_bytes_sent "$http_user_agent""#,
+            r#"192.0.2.7 - - [22/Nov/2026:10:00:00 +0000] "GET /a HTTP/1.1" 200 5 "-" "GPTBot/1.2""#,
+        ),
+        "None"
+    );
     assert_eq!(FormatString::parse("$msec$status x").err(), Some(FormatError::NoSeparator("msec".into())));
     for format in ["$request $http_user_agent", "$msec $http_user_agent", "$msec $request"] {
         assert!(matches!(FormatString::parse(format), Err(FormatError::Missing(_))), "{format}");

@@ -47,6 +47,7 @@ impl Rooms {
                 default_sites: DefaultSite::of(&settings.origins),
                 ..origin_robots::known(&copies)
             },
+            published_proof: settings.identity.proves(),
         };
         let (proofs, threads) = identity::open(&settings.identity, Registry::builtin(), &remembered.facts, &store);
         let parts = JudgeParts {

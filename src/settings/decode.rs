@@ -36,7 +36,8 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
     let mut fields = decoder.fields(root, "a map of settings, like `listen: 0.0.0.0:80`")?;
     later(&mut fields, &["store"], decoder);
     let threads = fields.take("threads").and_then(|node| decoder.integer(node, 1..=1_024, "a number of threads"));
-    let (access, events, addresses) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
+    let (access, events) = fields.take("logs").map(|node| logs(node, decoder)).unwrap_or_default();
+    let (addresses, history_addresses) = fields.take("privacy").map(|node| privacy(node, decoder)).unwrap_or_default();
     let said = SettingsFile {
         listen: fields.take("listen").map(|node| listen::listen(node, decoder)).unwrap_or_default(),
         decisions: fields.take("decisions").and_then(|node| decisions::decisions(node, decoder)),
@@ -53,7 +54,7 @@ fn settings(root: &Node, decoder: &mut Decoder<'_>) -> Option<SettingsFile> {
         events,
         addresses,
         lane: fields.take("lane").and_then(|node| decoder.boolean(node)),
-        history_addresses: fields.take("privacy").and_then(|node| privacy(node, decoder)),
+        history_addresses,
         threads: threads.and_then(|threads| usize::try_from(threads).ok()),
         strict: fields.take("strict").and_then(|node| decoder.boolean(node)),
     };
@@ -207,10 +208,10 @@ fn duration(node: &Node, bounds: RangeInclusive<Duration>, into: &mut Duration, 
     }
 }
 
-type Logged = (Option<AccessDestination>, Option<EventSettings>, Option<AddressDetail>);
+type Logged = (Option<AccessDestination>, Option<EventSettings>);
 
 fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
-    let Some(mut fields) = decoder.fields(node, "a map: access, events, addresses") else { return (None, None, None) };
+    let Some(mut fields) = decoder.fields(node, "a map: access, events") else { return (None, None) };
     let access = fields.take("access").and_then(|node| {
         Some(match or_off(node, decoder, path)? {
             None => AccessDestination::Off,
@@ -219,20 +220,23 @@ fn logs(node: &Node, decoder: &mut Decoder<'_>) -> Logged {
         })
     });
     let events = fields.take("events").and_then(|node| events(node, decoder));
-    let details =
-        [("full", AddressDetail::Full), ("truncated", AddressDetail::Truncated), ("none", AddressDetail::None)];
-    let addresses = fields.take("addresses").and_then(|node| decoder.word(node, &details, "a way to write addresses"));
+    if let Some((key, _)) = fields.take_foreign("addresses") {
+        let message = "there is no field `addresses` here: it is `privacy.logs`";
+        decoder.error("unknown-field", key.span, message).help =
+            Some("write `privacy: { logs: network }` beside `logs`; the values are full, network and none".into());
+    }
     fields.finish(decoder);
-    (access, events, addresses)
+    (access, events)
 }
 
-/// How much of a client's address the history keeps.
-fn privacy(node: &Node, decoder: &mut Decoder<'_>) -> Option<AddressDetail> {
-    let mut fields = decoder.fields(node, "a map: history")?;
-    let details = [("network", AddressDetail::Truncated), ("full", AddressDetail::Full), ("none", AddressDetail::None)];
-    let history = fields.take("history").and_then(|node| decoder.word(node, &details, "a way to keep addresses"));
+/// How much of a client's address the logs get, and how much the history keeps.
+fn privacy(node: &Node, decoder: &mut Decoder<'_>) -> (Option<AddressDetail>, Option<AddressDetail>) {
+    let Some(mut fields) = decoder.fields(node, "a map: logs, history") else { return (None, None) };
+    let details = [("full", AddressDetail::Full), ("network", AddressDetail::Network), ("none", AddressDetail::None)];
+    let [logs, history] = ["logs", "history"]
+        .map(|name| fields.take(name).and_then(|node| decoder.word(node, &details, "a way to keep addresses")));
     fields.finish(decoder);
-    history
+    (logs, history)
 }
 
 fn is_stdout(path: &Path) -> bool {

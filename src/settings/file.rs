@@ -138,7 +138,7 @@ impl SettingsFile {
                 addresses: self.addresses.unwrap_or(AddressDetail::Full),
             },
             lane: self.lane.unwrap_or(true),
-            history_addresses: self.history_addresses.unwrap_or(AddressDetail::Truncated),
+            history_addresses: self.history_addresses.unwrap_or(AddressDetail::Network),
             threads: self.threads,
             strict: self.strict.unwrap_or(false),
             new_hosts: Vec::new(),

@@ -64,6 +64,11 @@ impl FromStr for ListSettings {
 }
 
 impl IdentitySettings {
+    /// Whether crawlers can be proven by what their operators publish.
+    pub fn proves(&self) -> bool {
+        self.outgoing || matches!(self.lists, ListSettings::Directory(_))
+    }
+
     /// Makes the directory of lists relative to that of the file.
     pub(super) fn relative_to(&mut self, directory: &Path) {
         if let ListSettings::Directory(path) = &mut self.lists {

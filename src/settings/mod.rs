@@ -174,8 +174,8 @@ pub enum AccessDestination {
 pub enum AddressDetail {
     /// All of it.
     Full,
-    /// IPv4 to /24, IPv6 to /48.
-    Truncated,
+    /// Its network: IPv4 to /24, IPv6 to /48.
+    Network,
     /// None of it.
     None,
 }
@@ -186,10 +186,10 @@ impl AddressDetail {
         match (self, address) {
             (AddressDetail::None, _) => None,
             (AddressDetail::Full, address) => Some(address),
-            (AddressDetail::Truncated, IpAddr::V4(address)) => {
+            (AddressDetail::Network, IpAddr::V4(address)) => {
                 Some(IpAddr::V4((u32::from(address) & 0xffff_ff00).into()))
             }
-            (AddressDetail::Truncated, IpAddr::V6(address)) => {
+            (AddressDetail::Network, IpAddr::V6(address)) => {
                 Some(IpAddr::V6((u128::from(address) & !((1 << 80) - 1)).into()))
             }
         }

@@ -25,7 +25,7 @@ fn a_whole_file_is_read() {
          \x20 - servers: http://127.0.0.1:3000\n\
          policies: policies\nadmin: off\ncontrol: /run/crawlgate.sock\nstate: state\n\
          trusted_proxies: [10.0.0.0/8, 192.0.2.7]\n\
-         limits: { target: 8KiB, drain: 5s }\nlogs: { access: '-', addresses: truncated }\nthreads: 4\nstrict: yes\n",
+         limits: { target: 8KiB, drain: 5s }\nlogs: { access: '-' }\nprivacy: { logs: network, history: none }\nthreads: 4\nstrict: yes\n",
     );
     assert_eq!(findings, Vec::<String>::new());
     let settings = file.expect("a file").relative_to(Path::new("/etc/crawlgate")).settle(defaults()).expect("settings");
@@ -43,9 +43,18 @@ fn a_whole_file_is_read() {
     assert_eq!((settings.limits.target, settings.limits.drain), (8192, Duration::from_secs(5)));
     assert_eq!(
         settings.logs,
-        Logs { access: AccessDestination::Stdout, addresses: AddressDetail::Truncated, ..Logs::default() }
+        Logs { access: AccessDestination::Stdout, addresses: AddressDetail::Network, ..Logs::default() }
     );
+    assert_eq!(settings.history_addresses, AddressDetail::None);
     assert_eq!((settings.threads, settings.strict), (Some(4), true));
+}
+
+#[test]
+fn logs_addresses_is_refused_with_its_new_place() {
+    let source = Source { name: "crawlgate.yaml".into(), text: "logs: { addresses: none }\n".into() };
+    let (file, diagnostics) = read(&source);
+    assert_eq!((file, diagnostics.items[0].id), (None, "unknown-field"));
+    assert!(diagnostics.items[0].message.contains("`privacy.logs`"));
 }
 
 #[test]

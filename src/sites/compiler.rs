@@ -5,6 +5,7 @@ use super::host_owners::HostConflict;
 use super::policy_directory::PolicyText;
 use super::policy_file::FileReport;
 use crate::crawlers::Registry;
+use crate::policy::lint::allow_published_proof;
 use crate::policy::origin::Origin;
 use crate::policy::{IncludedFiles, Site};
 use crate::time::Timestamp;
@@ -24,6 +25,8 @@ pub struct SiteCompiler {
     pub registry: &'static Registry,
     /// The files beside the policies.
     pub files: IncludedFiles,
+    /// Whether the settings allow proof by what the operators of crawlers publish.
+    pub published_proof: bool,
 }
 
 impl SiteCompiler {
@@ -43,11 +46,14 @@ impl SiteCompiler {
         };
         let surroundings = Surroundings { origin, files: &self.files };
         let read = AssertUnwindSafe(|| (self.read)(name, source, surroundings, self.registry, now));
-        let (site, findings) = catch_unwind(read).unwrap_or_else(|_| {
+        let (site, mut findings) = catch_unwind(read).unwrap_or_else(|_| {
             let finding = Diagnostic::whole_file("internal-error", "crawlgate itself fails on this file")
                 .help("this is a mistake in crawlgate: please report it, with the file");
             (None, Diagnostics { items: vec![finding] })
         });
+        if let Some(site) = site.as_ref().filter(|_| self.published_proof) {
+            allow_published_proof(site, self.registry, &mut findings);
+        }
         Candidate { source: source.clone(), site, findings }
     }
 }

@@ -27,6 +27,7 @@ fn start(policies: &Path, origins: &[OriginSettings]) -> Arc<SiteManager> {
         strict: false,
         may_be_missing: false,
         origins: KnownOrigins { default_sites: DefaultSite::of(origins), ..KnownOrigins::default() },
+        published_proof: false,
     };
     super::tests::start_with(options, None, 0).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -37,6 +37,7 @@ impl World {
             strict: false,
             may_be_missing: false,
             origins: KnownOrigins::default(),
+            published_proof: false,
         };
         let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(START));
         store.begin(Vec::new()).expect("begun");

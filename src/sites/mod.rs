@@ -65,6 +65,8 @@ pub struct SiteOptions {
     pub may_be_missing: bool,
     /// What is known of the origins' own robots.txt files, and the sites in force without a policy.
     pub origins: KnownOrigins,
+    /// Whether the settings allow proof by what the operators of crawlers publish.
+    pub published_proof: bool,
 }
 
 /// Called after a change that is one for requests.
@@ -131,7 +133,9 @@ impl SiteManager {
         registry: &'static Registry,
         now: Timestamp,
     ) -> Result<Arc<SiteManager>, StartError> {
-        let compiler = SiteCompiler { read: verdict::load_with, registry, files: IncludedFiles::default() };
+        let published_proof = options.published_proof;
+        let compiler =
+            SiteCompiler { read: verdict::load_with, registry, files: IncludedFiles::default(), published_proof };
         SiteManager::start_reading(options, state, compiler, now)
     }
 

@@ -44,6 +44,7 @@ impl World {
             strict: false,
             may_be_missing: false,
             origins: KnownOrigins::default(),
+            published_proof: false,
         };
         let live = super::tests::start_with(options, Some(&self.path("state")), now);
         let live = live.unwrap_or_else(|error| panic!("{error}"));

@@ -73,7 +73,13 @@ impl World {
 }
 
 fn start(directory: &Path, origins: KnownOrigins, now: i64) -> Arc<SiteManager> {
-    let options = SiteOptions { policies: directory.join("policies"), strict: false, may_be_missing: false, origins };
+    let options = SiteOptions {
+        policies: directory.join("policies"),
+        strict: false,
+        may_be_missing: false,
+        origins,
+        published_proof: false,
+    };
     super::tests::start_with(options, Some(&directory.join("state")), now).unwrap_or_else(|error| panic!("{error}"))
 }
 

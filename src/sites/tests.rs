@@ -18,7 +18,13 @@ fn write(directory: &Path, file: &str, text: &str) {
 }
 
 fn options(policies: &Path) -> SiteOptions {
-    SiteOptions { policies: policies.to_owned(), strict: false, may_be_missing: false, origins: Default::default() }
+    SiteOptions {
+        policies: policies.to_owned(),
+        strict: false,
+        may_be_missing: false,
+        origins: Default::default(),
+        published_proof: false,
+    }
 }
 
 /// A store whose clock stands still.
@@ -44,7 +50,8 @@ pub(super) fn start(policies: &Path, state: Option<&Path>, now: i64) -> Arc<Site
 
 fn start_reading(policies: &Path, read: compiler::Read) -> Result<Arc<SiteManager>, StartError> {
     let (store, remembered) = open_state(None, 0);
-    let compiler = SiteCompiler { read, registry: Registry::builtin(), files: Default::default() };
+    let compiler =
+        SiteCompiler { read, registry: Registry::builtin(), files: Default::default(), published_proof: false };
     SiteManager::start_reading(options(policies), (&store, &remembered), compiler, Timestamp(0))
 }
 

@@ -1,5 +1,6 @@
 //! `audit` on logs of several servers, as a process.
 
+use crawlgate::time::Timestamp;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -103,7 +104,7 @@ fn a_combined_log_shows_who_fetched_what_is_disallowed() {
     assert_eq!(numbers(&report, "bingbot"), [2, 1, 1, 0, 0]);
     assert_eq!(numbers(&report, "other"), [1, 1, 1, 0, 0]);
     assert_eq!(crawler(&report, "curl")["judged"], false);
-    assert_eq!(report["unlisted"], json!([{"name": "FooBot", "count": 1, "error": 0}]));
+    assert_eq!(report["unlisted"], json!([{"name": "FooBot", "count": 1, "error": 0, "disallowed": 1}]));
     assert_eq!(report["urls"][0], json!({"name": "/a?...", "count": 2, "error": 0}));
 }
 
@@ -130,6 +131,32 @@ fn every_request_is_judged_by_the_files_of_its_time() {
     // Before the first known file, and as long as crawlers may have used an unknown one, nothing is proven.
     let late = ["--robots", "robots.txt@2026-11-03T12:00:00Z", "access.log"];
     assert_eq!(numbers(&case.json(&late), "bingbot"), [4, 4, 1, 0, 3]);
+}
+
+#[test]
+fn a_rule_of_two_files_is_one_row_with_both_places() {
+    let lines =
+        [line("01/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT), line("09/Nov/2026:12:00:00 +0000", "/cart/", BINGBOT)];
+    let new = "# moved\n\nUser-agent: *\nDisallow: /cart/\n";
+    let case = Case::new(&[
+        ("access.log", lines.concat().as_bytes()),
+        ("old.txt", b"User-agent: *\nDisallow: /cart/\n"),
+        ("new.txt", new.as_bytes()),
+    ]);
+    let report = case.json(&["--robots", "old.txt", "--robots", "new.txt@2026-11-03", "access.log"]);
+    assert_eq!(report["rules"], json!([{"pattern": "/cart/", "count": 2, "place": "old.txt:2, new.txt:4"}]));
+}
+
+#[test]
+fn many_days_are_shown_by_week() {
+    let day = |day: i64| Timestamp(1_767_225_600 + day * 86_400).to_string();
+    let request =
+        |number: i64| format!("{}\n", json!({"time": day(number), "target": "/cart/", "user_agent": BINGBOT}));
+    let log: String = (0..150).map(request).collect();
+    let case = Case::new(&[("access.log", log.as_bytes())]);
+    assert_eq!(case.run(&["--robots", "robots.txt", "--html", "out.html", "access.log"]).status.code(), Some(0));
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    assert!(page.contains("by week") && page.contains("2026-01-01: 7 disallowed, 7 certain"), "{page}");
 }
 
 #[test]

@@ -98,6 +98,27 @@ fn warnings_fail_the_check_only_when_they_are_denied() {
 }
 
 #[test]
+fn settings_that_prove_crawlers_answer_the_warning_about_unverified_ones() {
+    let policy =
+        format!("{GOOD}enforcement:\n  unverified: refuse\n  agents: {{ OurOwnBot: {{ unverified: refuse }} }}\n");
+    let policies = directory(&[("shop.yaml", &policy)]);
+    let lines = |settings: &str| {
+        let settings = directory(&[("crawlgate.yaml", settings)]);
+        let file = settings.path().join("crawlgate.yaml");
+        let findings = json(&crawlgate(&["check", "--json", "--config", &file.display().to_string(), path(&policies)]));
+        let findings = findings["findings"].as_array().expect("findings").clone();
+        let found = findings.iter().filter(|finding| finding["id"] == "unverified-refused");
+        found.map(|finding| finding["line"].as_u64().expect("a line")).collect::<Vec<_>>()
+    };
+    let site_and_agent = lines("identity: { outgoing: no }\n");
+    assert_eq!(site_and_agent.len(), 2);
+    // The registry has no facts about OurOwnBot.
+    for settings in ["identity: { outgoing: yes }\n", "identity: { lists: lists }\n"] {
+        assert_eq!(lines(settings), site_and_agent[1..], "{settings}");
+    }
+}
+
+#[test]
 fn two_policies_for_one_host_are_a_conflict() {
     let policies = directory(&[("a.yaml", GOOD), ("b.yaml", GOOD)]);
     let output = crawlgate(&["check", "--json", path(&policies)]);

@@ -52,11 +52,13 @@ fn visited(setup: Setup) -> Gate {
     for number in 0..24 {
         visit(&gate, GPTBOT, &format!("/cart/{number}"));
     }
-    visit(&gate, "SomeNewBot/1.0 (+https://new.example/bot)", "/");
+    for path in ["/robots.txt", "/cart/1", "/"] {
+        visit(&gate, "SomeNewBot/1.0 (+https://new.example/bot)", path);
+    }
     eventually("the history has all of it", || {
         let report = report(&gate);
-        let of_gptbot = crawler(&report, "gptbot")?;
-        (of_gptbot["counts"]["violation"] == 25 && crawler(&report, "other").is_some()).then_some(())
+        let (of_gptbot, of_others) = (crawler(&report, "gptbot")?, crawler(&report, "other")?);
+        (of_gptbot["counts"]["violation"] == 25 && of_others["counts"]["requests"] == 3).then_some(())
     });
     gate
 }
@@ -82,7 +84,11 @@ fn history_outlasts_a_crash_and_leads_from_counts_to_samples_to_the_policy() {
     let of_bing = crawler(&report(&gate), "bingbot").expect("bingbot");
     assert_eq!((of_bing["compliance"].as_f64(), &of_bing["broke"]), (Some(100.0), &Value::Null));
 
+    // `mode: enforce` alone refuses no unlisted bot.
+    let report = report(&gate);
+    assert_eq!((&report["totals"]["would_refuse"], &report["unlisted_would_refuse"]), (&26.into(), &1.into()));
     let overview = page(&gate, "/");
+    assert!(overview.contains("<b>25</b>would be refused if enforced"), "{overview}");
     assert!(overview.contains("/crawler?id=gptbot") && overview.contains("SomeNewBot"), "{overview}");
     let samples = page(&gate, "/violations?crawler=gptbot");
     assert_eq!(samples.matches("<li><p><strong>").count(), 20, "the first 20 of a day");

@@ -148,6 +148,7 @@ fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
         line("/search?q=2", "Mozilla/5.0 (compatible; bingbot/2.0)"),
         line("/cart/1", "GPTBot/1.2"),
         line("/search", "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36"),
+        format!("other.example {}", line("/search?q=3", "Mozilla/5.0 (compatible; bingbot/2.0)")),
         "rubbish\n".to_owned(),
     ];
     let case = Case::new(&[
@@ -167,7 +168,8 @@ fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
     let (code, by_log) = case.json(&["robots.txt", "shop.yaml", "--log", "access.log"]);
     let change = &list(&by_log["sites"][0], "access")[0];
     assert_eq!((code, &by_log["compared"], &change["count"]), (Some(1), &json!(4), &json!(2)));
-    assert_eq!((&change["crawlers"], &change["url"]), (&json!(["bingbot"]), &json!("/search")));
+    assert_eq!((&change["crawlers"], &change["url"]), (&json!(["bingbot"]), &json!("/search?...")));
+    assert_eq!(by_log["other_hosts"], 1, "the policy is for another host");
 
     for arguments in [&["robots.txt", "shop.yaml", "--urls", "wrong"][..], &["robots.txt", "missing.yaml"]] {
         assert_eq!(case.run(arguments).status.code(), Some(3), "{arguments:?}");

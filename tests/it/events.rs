@@ -104,10 +104,10 @@ fn addresses_are_written_as_much_as_the_settings_say() {
     let origin = Origin::plain();
     for (detail, v4, v6) in [
         ("full", Value::from("203.0.113.77"), Value::from("2001:db8:1:2::3")),
-        ("truncated", Value::from("203.0.113.0"), Value::from("2001:db8:1::")),
+        ("network", Value::from("203.0.113.0"), Value::from("2001:db8:1::")),
         ("none", Value::Null, Value::Null),
     ] {
-        let gate = shop(&origin, &format!("{{ events: events.log, addresses: {detail} }}"));
+        let gate = shop(&origin, &format!("{{ events: events.log }}\nprivacy: {{ logs: {detail} }}"));
         for client in ["203.0.113.77", "2001:db8:1:2::3"] {
             gate.get("shop.example", "/cart/", &format!("{GPTBOT}X-Forwarded-For: {client}\r\n"));
         }

@@ -101,7 +101,13 @@ impl World {
         let (store, remembered) = StateStore::open(Some(&state), Arc::new(move || at(now))).expect("opened");
         store.begin(Vec::new()).expect("begun");
         let copies = StoredCopies::read(&remembered.facts.origin_copies, Timestamp(now));
-        let options = SiteOptions { policies, strict: false, may_be_missing: false, origins: known_origins(&copies) };
+        let options = SiteOptions {
+            policies,
+            strict: false,
+            may_be_missing: false,
+            origins: known_origins(&copies),
+            published_proof: false,
+        };
         let live = SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(now))
             .unwrap_or_else(|error| panic!("{error}"));
         let server = ServerAddress::parse(&format!("http://{}", origin.address)).expect("an address");

@@ -47,7 +47,7 @@ pub fn bars(shown: &[Bar]) -> String {
         thousands(most)
     );
     for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
-        let (x, width) = (place as f64 * step, (step * 0.85).min(60.0));
+        let (x, width) = (place as f64 * step, (step * 0.85).min(100.0));
         let Bar { period, kept, unproven, broke } = bar;
         let _ = write!(out, "<g><title>{period}: {kept} kept, {unproven} unproven, {broke} broke the rules</title>");
         let mut top = HEIGHT;

@@ -8,6 +8,7 @@ use crate::admin::status::Problem;
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::origin::OriginStatus;
 use crate::sites::SiteStatus;
+use crate::telemetry::CertificateStatus;
 use crate::time::Timestamp;
 use askama::Template;
 
@@ -19,6 +20,7 @@ struct HealthPage {
     problems: Vec<Problem>,
     sites: Vec<SiteHealth>,
     origins: Vec<OriginHealth>,
+    certificates: Vec<CertificateHealth>,
     lists: Vec<PublishedList>,
     proofs: Vec<ProofHealth>,
 }
@@ -40,6 +42,14 @@ struct OriginHealth {
     failures: u64,
     server_errors: u64,
     last: String,
+}
+
+struct CertificateHealth {
+    names: String,
+    file: String,
+    until: String,
+    renewed: String,
+    problems: Vec<String>,
 }
 
 struct PublishedList {
@@ -74,6 +84,7 @@ impl Dashboard {
             facts,
             sites: status.policies.sites.iter().map(SiteHealth::new).collect(),
             origins: status.origins.iter().map(OriginHealth::new).collect(),
+            certificates: status.certificates.iter().map(CertificateHealth::new).collect(),
             problems: status.problems,
             lists: self.lists(),
             proofs: self.proofs(),
@@ -141,6 +152,22 @@ impl OriginHealth {
             failures: origin.failures,
             server_errors: origin.server_errors,
             last: last.map_or_else(|| "none".to_owned(), |last| format!("{} UTC, {}", minute(last.at), last.reason)),
+        }
+    }
+}
+
+impl CertificateHealth {
+    fn new(certificate: &CertificateStatus) -> CertificateHealth {
+        let until = minute(certificate.not_after);
+        CertificateHealth {
+            names: if certificate.names.is_empty() { "no host".to_owned() } else { certificate.names.join(", ") },
+            file: certificate.file.display().to_string(),
+            until: match certificate.days_left {
+                days @ 0.. => format!("{until} UTC, {} days", thousands(days.unsigned_abs())),
+                _ => format!("expired on {until} UTC"),
+            },
+            renewed: certificate.renewed.map_or_else(|| "not since the start".to_owned(), minute),
+            problems: certificate.problems.clone(),
         }
     }
 }

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Crawlers that the page shows unless it is asked for all.
 const SHOWN: usize = 40;
+/// The label of unlisted bots, which `mode: enforce` alone does not refuse.
+const UNLISTED: &str = "other";
 /// Names of unlisted bots that are shown.
 const NAMES: usize = 20;
 
@@ -30,6 +32,8 @@ pub struct Period {
     pub step: Step,
 }
 
+/// Of more days a bar is a week: no screen has so many pixels.
+const BARS_OF_DAYS: i64 = 120;
 /// Days that a page may be about.
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
@@ -54,13 +58,19 @@ impl Period {
         }
     }
 
-    /// How many steps there are.
-    fn steps(&self) -> usize {
-        usize::try_from((self.to.0 - self.from.0) / self.step.seconds() + 1).unwrap_or(1)
+    /// How long a bar is: an hour, a day or a week.
+    fn bar_seconds(&self) -> i64 {
+        let is_long = self.to.0 - self.from.0 > BARS_OF_DAYS * DAY;
+        if is_long { 7 * DAY } else { self.step.seconds() }
+    }
+
+    /// How many bars there are.
+    fn bar_count(&self) -> usize {
+        usize::try_from((self.to.0 - self.from.0) / self.bar_seconds() + 1).unwrap_or(1)
     }
 
     fn place(&self, start: Timestamp) -> Option<usize> {
-        usize::try_from((start.0 - self.from.0) / self.step.seconds()).ok().filter(|place| *place < self.steps())
+        usize::try_from((start.0 - self.from.0) / self.bar_seconds()).ok().filter(|place| *place < self.bar_count())
     }
 
     /// A moment in it, for people.
@@ -83,17 +93,19 @@ impl Period {
         DAYS.map(choice).into()
     }
 
-    /// Requests of each step, with those that have none.
+    /// Requests of each bar, with those that have none.
     pub(super) fn bars(&self, series: &[(Timestamp, Counts)]) -> Vec<Bar> {
-        let mut bars: Vec<Bar> = (0..self.steps())
+        let mut bars: Vec<Bar> = (0..self.bar_count())
             .map(|place| {
-                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
+                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.bar_seconds());
                 Bar { period: self.name(start), ..Bar::default() }
             })
             .collect();
         for (start, counts) in series {
             if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
-                (bar.kept, bar.unproven, bar.broke) = (counts.kept(), counts.get("unproven"), counts.broke());
+                bar.kept += counts.kept();
+                bar.unproven += counts.get("unproven");
+                bar.broke += counts.broke();
             }
         }
         bars
@@ -118,6 +130,8 @@ pub struct Overview {
     pub to: Timestamp,
     /// Requests of all crawlers.
     pub totals: Counts,
+    /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too.
+    pub unlisted_would_refuse: u64,
     /// Requests of people.
     pub people: u64,
     /// Requests of crawlers for hosts without a policy, and requests that were refused before they were judged.
@@ -158,6 +172,8 @@ pub struct SiteRow {
     pub site: String,
     /// What crawlers did.
     pub counts: Counts,
+    /// As of all sites.
+    pub unlisted_would_refuse: u64,
 }
 
 impl Overview {
@@ -193,6 +209,10 @@ impl Overview {
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
             history.sites("", from, step)?.into_iter().partition(|(site, _)| site == crate::telemetry::UNCLAIMED);
         sites.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.broke()));
+        let of_unlisted: HashMap<String, Counts> = history.sites(UNLISTED, from, step)?.into_iter().collect();
+        let unlisted_on = |site: &str| of_unlisted.get(site).map_or(0, |counts| counts.get("would_refuse"));
+        let site_row =
+            |(site, counts): (String, Counts)| SiteRow { unlisted_would_refuse: unlisted_on(&site), site, counts };
         Ok(Overview {
             from,
             to,
@@ -201,9 +221,15 @@ impl Overview {
             unclaimed: unclaimed.iter().map(|(_, counts)| counts.requests()).sum(),
             periods: period.bars(&series),
             crawlers,
-            sites: sites.into_iter().map(|(site, counts)| SiteRow { site, counts }).collect(),
+            unlisted_would_refuse: of_unlisted.values().map(|counts| counts.get("would_refuse")).sum(),
+            sites: sites.into_iter().map(site_row).collect(),
             unlisted: history.unlisted(from, NAMES)?,
         })
+    }
+
+    /// Requests that `mode: enforce` alone would refuse.
+    pub fn would_refuse(&self) -> u64 {
+        self.totals.get("would_refuse").saturating_sub(self.unlisted_would_refuse)
     }
 }
 
@@ -228,7 +254,7 @@ struct Trend {
 
 impl Trend {
     fn new(period: &Period) -> Trend {
-        Trend { counts: Counts::default(), shares: vec![(0, 0); period.steps()], first: None, last: None }
+        Trend { counts: Counts::default(), shares: vec![(0, 0); period.bar_count()], first: None, last: None }
     }
 
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
@@ -299,6 +325,7 @@ pub struct Enforcing {
     pub hits: String,
     pub refused: String,
     pub would: String,
+    pub unlisted: String,
     pub share: String,
 }
 
@@ -317,7 +344,7 @@ impl View {
                 number(totals.broke(), "broke the rules"),
                 number(breaking as u64, "crawlers broke rules"),
                 number(totals.get("refused"), "were refused"),
-                number(totals.get("would_refuse"), "would be refused if enforced"),
+                number(overview.would_refuse(), "would be refused if enforced"),
                 number(overview.people, "requests of people"),
             ],
             chart: bars(&overview.periods),
@@ -359,7 +386,7 @@ impl Row {
 
 impl Enforcing {
     fn new(row: &SiteRow, modes: &BTreeMap<String, String>) -> Enforcing {
-        let would_refuse = row.counts.get("would_refuse");
+        let would_refuse = row.counts.get("would_refuse").saturating_sub(row.unlisted_would_refuse);
         let judged = row.counts.judged();
         let share = if judged == 0 { 0.0 } else { 100.0 * would_refuse as f64 / judged as f64 };
         Enforcing {
@@ -371,6 +398,7 @@ impl Enforcing {
             hits: thousands(row.counts.broke()),
             refused: thousands(row.counts.get("refused")),
             would: thousands(would_refuse),
+            unlisted: thousands(row.unlisted_would_refuse),
             share: percent(share),
         }
     }

@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         limits: Limits::default(),
         logs: Logs { access: AccessDestination::File(access_log.clone()), ..Logs::default() },
         lane: true,
-        history_addresses: AddressDetail::Truncated,
+        history_addresses: AddressDetail::Network,
         threads: None,
         strict: true,
         // The site is new with the demo: no crawler can have a copy of another robots.txt.

@@ -152,7 +152,7 @@ impl GateBuilder {
     /// Cuts client addresses in logs to /24 (IPv6: /48).
     #[must_use]
     pub fn truncate_addresses(self) -> GateBuilder {
-        GateBuilder { addresses: AddressDetail::Truncated, ..self }
+        GateBuilder { addresses: AddressDetail::Network, ..self }
     }
 
     /// Loads the policies and starts the threads that follow their changes. Blocking: it compiles policies.
@@ -173,6 +173,7 @@ impl GateBuilder {
                 strict: false,
                 may_be_missing: false,
                 origins: KnownOrigins { for_every_site: Some(file), ..KnownOrigins::default() },
+                published_proof: false,
             },
             new_hosts: Vec::new(),
             proofs: Arc::new(Proofs::none(Registry::builtin())),
@@ -214,7 +215,7 @@ impl GateBuilder {
             EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
             EventDestination::Off | EventDestination::Stdout => Events::off(),
         };
-        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Truncated })
+        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Network })
     }
 }
 

@@ -33,6 +33,7 @@ mod tests;
 
 pub use catalogue::{LINTS, Lint};
 pub use file::{FileLints, lint_file};
+pub use site::allow_published_proof;
 
 use super::site::Site;
 use crate::crawlers::Registry;

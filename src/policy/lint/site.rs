@@ -239,7 +239,8 @@ fn unknown_agents(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Only the owner's own lists of addresses prove anything so far.
+/// Without settings only the owner's own lists of addresses prove anything. [`allow_published_proof`] takes these findings
+/// back.
 fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
     let policy = &site.policy;
     let enforcement = &policy.enforcement;
@@ -256,4 +257,17 @@ fn refusing_the_unverified(site: &Site, diagnostics: &mut Diagnostics) {
             );
         }
     }
+}
+
+/// For a server whose settings allow proof by what operators publish: crawlers with such facts are not refused for want
+/// of a proof, and neither are search engines. Named crawlers without such facts still are.
+pub fn allow_published_proof(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
+    let is_provable = |name: &str| {
+        let crawler = registry.find(name).map(|index| registry.get(index));
+        crawler.is_some_and(|crawler| !crawler.ips.is_empty() || !crawler.rdns.is_empty() || crawler.signs.is_some())
+    };
+    let agents = site.policy.enforcement.agents.iter().filter(|(agent, _)| !is_provable(&agent.value));
+    let refused: Vec<Span> = agents.filter_map(|(_, fields)| Some(fields.unverified.as_ref()?.1)).collect();
+    let is_of_refused = |found: &Diagnostic| found.span.is_some_and(|span| refused.contains(&span));
+    diagnostics.items.retain(|found| found.id != lints::UNVERIFIED_REFUSED.id || is_of_refused(found));
 }

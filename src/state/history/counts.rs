@@ -90,9 +90,10 @@ impl Counts {
         self.get("violation") + self.get("too_fast") + self.get("trapped")
     }
 
-    /// Judged requests that certainly kept to the rules: neither broke them nor are unproven.
+    /// Requests that kept to the rules: allowed ones, those by an older robots.txt included. Others say nothing of that: of
+    /// tools, exempt crawlers and impostors, and for hosts without a policy.
     pub fn kept(&self) -> u64 {
-        self.judged().saturating_sub(self.broke() + self.get("unproven"))
+        self.get("allowed") + self.get("stale_copy")
     }
 
     /// Requests that kept to the rules, of a hundred of which it is known. `None` where it is known of none.

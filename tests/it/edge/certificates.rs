@@ -1,7 +1,7 @@
 //! Certificates of a running crawlgate: renewal while it serves, and what an operator reads of them.
 
 use super::https::{Https, get, https, listeners};
-use crate::support::{Authority, BROWSER, Origin, Setup, TlsConnection, eventually};
+use crate::support::{Authority, BROWSER, Connection, Origin, Setup, TlsConnection, eventually};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -167,6 +167,12 @@ fn status_shows_certificates_and_the_refused_renewal() {
         assert!(text.contains(line), "{line}: {text}");
     }
     https.gate.wait_for_metric("crawlgate_problems{problem=\"certificate\"}", 1.0);
+    let mut admin = Connection::open(https.gate.admin);
+    admin.send("GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let page = admin.response("GET").text().to_owned();
+    for part in [">shop.example</th>", "shop.pem", "2090-01-01", " days</td>", "the former certificate stays in use"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
 
     // The start takes an expired certificate, and says so.
     https.authority.certify(https.directory.path(), "shop", &["shop.example"], 2001);
