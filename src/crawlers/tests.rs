@@ -218,7 +218,6 @@ fn people_whose_strings_hold_the_words_of_bots_are_people() {
         "Nokia200/2.0 (11.64) Profile/MIDP-2.1 Configuration/CLDC-1.1",
         "iPhone16Pro",
         "Liferea/1.6.4 (Linux; en_US.UTF-8; http://liferea.sf.net/)",
-        " ",
     ]
     .map(str::to_owned)
     .into();
