@@ -23,10 +23,12 @@ use std::time::{Duration, Instant};
 /// When the second answer of reverse DNS may decide.
 const LATER: Duration = Duration::from_secs(600);
 
-/// Where to look: as the settings file says, or at what is published. Whoever types the command allows the requests.
+/// Where to look: as the settings file says, or without one at what is published. Who types that allows the requests.
 pub fn settings(file: Option<&Path>) -> Result<IdentitySettings, Failure> {
-    let said = file.map(server_flags::settings_file).transpose()?.and_then(|file| file.identity);
-    Ok(said.unwrap_or_default())
+    match file.map(server_flags::settings_file).transpose()? {
+        Some(file) => Ok(file.identity.unwrap_or_default()),
+        None => Ok(IdentitySettings { outgoing: true, ..IdentitySettings::default() }),
+    }
 }
 
 /// Shows who the requests under each crawler's name, or under this one's, were found to be.
@@ -127,11 +129,15 @@ pub fn verify(
         Some(Box::new(|_| true)),
     );
     let (now, later) = (now(), now().plus(LATER));
-    let mut steps = ask_lists(&proofs, crawler, address, &identity.lists, now);
+    let mut steps = ask_lists(&proofs, crawler, address, identity, now);
     let has_hosts = proofs.means.get(crawler).is_some_and(|means| !means.hosts.is_empty());
-    let confirmation = match has_hosts && is_public(address) {
-        true => Some(ask_dns(&proofs, address, &identity.resolvers, &mut steps)?),
-        false => None,
+    let confirmation = match (has_hosts && is_public(address), identity.outgoing) {
+        (true, true) => Some(ask_dns(&proofs, address, &identity.resolvers, &mut steps)?),
+        (true, false) => {
+            steps.push(not_asked(format!("reverse DNS of {address}")));
+            None
+        }
+        (false, _) => None,
     };
     let claimed = Claimed {
         claim: Claim::Known(crawler),
@@ -180,12 +186,16 @@ fn ask_lists(
     proofs: &Proofs,
     crawler: CrawlerIndex,
     address: IpAddr,
-    from: &ListSettings,
+    identity: &IdentitySettings,
     now: Timestamp,
 ) -> Vec<StepReport> {
+    let from = &identity.lists;
     let lists = proofs.means.get(crawler).map(|means| means.lists.as_slice()).unwrap_or_default();
     let wanted = lists.iter().filter(|_| *from != ListSettings::Off);
     let step = |list: &ListIndex| {
+        if !identity.outgoing && !matches!(from, ListSettings::Directory(_)) {
+            return not_asked(proofs.lists.url(*list).to_owned());
+        }
         let began = Instant::now();
         let update = update_list(&proofs.lists, *list, from, now);
         let said = match (update.error, proofs.lists.get(*list)) {
@@ -200,6 +210,12 @@ fn ask_lists(
         Step { asked: update.url, said, took: began.elapsed() }.into()
     };
     wanted.map(step).collect()
+}
+
+/// A step that the settings do not allow.
+fn not_asked(asked: String) -> StepReport {
+    let said = "not asked: `identity.outgoing` of the settings is no".to_owned();
+    StepReport { asked, said, milliseconds: 0 }
 }
 
 fn ask_dns(
@@ -232,7 +248,7 @@ pub fn update(socket: &Socket, json: bool) -> Result<(), Failure> {
             lists.iter().partition(|list: &&ListUpdate| list.result == UpdateResult::Absent);
         lists.iter().try_for_each(|list| writeln!(out, "{}", line(list)))?;
         if !absent.is_empty() {
-            writeln!(out, "{} other lists have no file in the directory of `identity.lists`", absent.len())?;
+            writeln!(out, "{} other lists have no copy where `identity.lists` points", absent.len())?;
         }
     }
     if lists.iter().any(|list| list.result.is_failure()) { Err(Failure::Findings) } else { Ok(()) }

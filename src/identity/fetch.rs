@@ -19,7 +19,7 @@ pub enum Fetched {
     List(FetchedList),
     /// The list is as it was.
     Unchanged,
-    /// The directory has no file for it.
+    /// There is none, by status 404 or 410 or because the directory has no file for it.
     Absent,
     /// It could not be had.
     Failed(String),
@@ -52,6 +52,7 @@ pub fn fetch(url: &str, etag: &str, last_modified: &str) -> Fetched {
                 Some(next) => url = next,
                 None => return Fetched::Failed(format!("the Location of the {status} cannot be followed")),
             },
+            404 | 410 => return Fetched::Absent,
             status => return Fetched::Failed(format!("the answer is {status}")),
         }
     }

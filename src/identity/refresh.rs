@@ -62,7 +62,7 @@ pub enum UpdateResult {
     Unreachable,
     /// It was had and is not believed.
     Refused,
-    /// The directory has no file for it, and there was none before.
+    /// The directory or the mirror has no copy of it, and there was none before.
     Absent,
 }
 
@@ -79,6 +79,7 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     let known = lists.get(list);
     let of_known = |text: fn(&super::KnownList) -> &String| known.as_deref().map_or("", |known| text(known).as_str());
     let (etag, last_modified) = (of_known(|known| &known.etag), of_known(|known| &known.last_modified));
+    let is_copy = matches!(from, ListSettings::Directory(_) | ListSettings::Mirror(_));
     let (fetched, checked) = match from {
         ListSettings::Directory(directory) => file(&directory.join(file_name(&url)), last_modified, now),
         ListSettings::Mirror(mirror) => (fetch(&format!("{mirror}/{}", file_name(&url)), etag, last_modified), now),
@@ -94,9 +95,10 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
     };
     match fetched {
         Fetched::Unchanged => lists.unchanged(list, checked),
-        Fetched::Absent if result.networks == 0 => result.result = UpdateResult::Absent,
+        // An operator's server should have it; a mirror and a directory need not.
+        Fetched::Absent if result.networks == 0 && is_copy => result.result = UpdateResult::Absent,
         Fetched::Absent => {
-            let error = "its file is gone from the directory".to_owned();
+            let error = if is_copy { "its copy is gone" } else { "its server has none (404 or 410)" }.to_owned();
             (result.result, result.error) = (UpdateResult::Unreachable, Some(error));
         }
         Fetched::Failed(error) => (result.result, result.error) = (UpdateResult::Unreachable, Some(error)),

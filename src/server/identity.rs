@@ -65,6 +65,14 @@ impl IdentityThreads {
         if !is_refreshed {
             return Ok(None);
         }
+        if let ListSettings::Directory(directory) = lists
+            && !directory.is_dir()
+        {
+            tracing::warn!(
+                directory = %directory.display(),
+                "`identity.lists` names a directory that is not there: crawlgate reads lists as soon as it is"
+            );
+        }
         let refresher = Refresher::new(proofs.clone(), &self.settings, clock.clone());
         refresh::start(refresher).map(Some).map_err(ServerError::io("cannot start the thread for lists of networks"))
     }

@@ -86,8 +86,14 @@ pub(super) fn identity(node: &Node, decoder: &mut Decoder<'_>) -> IdentitySettin
     if let Some(outgoing) = fields.take("outgoing").and_then(|node| decoder.boolean(node)) {
         settings.outgoing = outgoing;
     }
-    if let Some(lists) = fields.take("lists").and_then(|node| lists(node, decoder)) {
+    let place = fields.take("lists");
+    if let Some(lists) = place.and_then(|node| lists(node, decoder)) {
         settings.lists = lists;
+    }
+    if let (Some(node), ListSettings::Mirror(_), false) = (place, &settings.lists, settings.outgoing) {
+        let message = "`lists` names a server, and without `outgoing: yes` it is never asked";
+        decoder.error("mirror-without-outgoing", node.span, message.to_owned()).help =
+            Some("write `outgoing: yes` beside it, or name a directory".into());
     }
     if let Some(signatures) = fields.take("signatures").and_then(|node| decoder.boolean(node)) {
         settings.signatures = signatures;

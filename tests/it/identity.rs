@@ -402,7 +402,7 @@ fn files_of_a_directory_are_lists_without_outgoing_requests() {
     // Files that are not there are no mistake.
     let update = gate.command(&["crawlers", "--update"]);
     let said = String::from_utf8(update.stdout).expect("text");
-    assert!(update.status.success() && said.contains("other lists have no file"), "{said}");
+    assert!(update.status.success() && said.contains("other lists have no copy"), "{said}");
     // One that is wrong is said once, however often it is looked at.
     std::fs::write(file.with_file_name("searchbot.json"), "<html>moved").expect("a list");
     for _ in 0..3 {
@@ -419,7 +419,7 @@ fn verification_by_hand_shows_each_step() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("crawlgate.yaml");
     let text = format!(
-        "origins: http://127.0.0.1:1\nidentity: {{ lists: 'http://{}', resolvers: ['{}'] }}\n",
+        "origins: http://127.0.0.1:1\nidentity: {{ outgoing: yes, lists: 'http://{}', resolvers: ['{}'] }}\n",
         lists.server.address, dns.address
     );
     std::fs::write(&file, text).expect("settings");
@@ -466,6 +466,12 @@ fn verification_by_hand_shows_each_step() {
     {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // Settings that ask nobody are kept to.
+    std::fs::write(&file, "origins: http://127.0.0.1:1\nidentity: { lists: yes }\n").expect("settings");
+    let (said, code) = verify("203.0.113.1", "Googlebot");
+    assert_eq!((&said["outcome"], code), (&"unverified".into(), Some(1)), "{said}");
+    let steps = said["steps"].as_array().expect("steps");
+    assert!(steps.iter().all(|step| step["said"].as_str().is_some_and(|said| said.starts_with("not asked"))), "{said}");
     assert_eq!(run(&["crawlers", "--verify", "203.0.113.1"]).status.code(), Some(2));
     assert_eq!(run(&["crawlers", "--verify", "203.0.113.1", "--as", "Googelbot"]).status.code(), Some(1));
     assert_eq!(run(&["crawlers", "--update", "--control", "/nonexistent"]).status.code(), Some(3));
