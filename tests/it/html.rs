@@ -1,6 +1,6 @@
 //! Pages rewritten on their way (`html` of a policy), before origins that send them in every way there is.
 
-use crate::support::{Gate, Origin, Received, Response, Setup};
+use crate::support::{BROWSER, Gate, Origin, Received, Response, Setup};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -269,7 +269,8 @@ fn a_304_has_the_tag_that_the_client_has() {
     let origin = Origin::saying("HTTP/1.1 304 Not Modified\r\nETag: \"abc\"\r\n\r\n");
     let gate = gate(&origin);
     let tag = |asked: &str| {
-        let response = gate.get("shop.example", "/drafts/a", &format!("If-None-Match: {asked}\r\n"));
+        let response =
+            gate.get("shop.example", "/drafts/a", &format!("User-Agent: {BROWSER}\r\nIf-None-Match: {asked}\r\n"));
         assert_eq!((response.status, response.body.len()), (304, 0));
         response.field("etag").map(str::to_owned)
     };
@@ -277,7 +278,7 @@ fn a_304_has_the_tag_that_the_client_has() {
     assert_eq!(tag("\"abc\"").as_deref(), Some("\"abc\""));
     assert_eq!(origin.last().field("if-none-match"), Some("\"abc\""));
     // By the date alone nobody says which tag it has: it gets that of the page as it is sent (RFC 9110 section 15.4.5).
-    let by_date = "If-Modified-Since: Sat, 21 Nov 2026 10:00:00 GMT\r\n";
+    let by_date = &format!("User-Agent: {BROWSER}\r\nIf-Modified-Since: Sat, 21 Nov 2026 10:00:00 GMT\r\n");
     assert_eq!(gate.get("shop.example", "/drafts/a", by_date).field("etag"), Some("W/\"abc\""));
     assert_eq!(gate.get("shop.example", "/drafts/a.css", by_date).field("etag"), Some("\"abc\""), "no page");
 }

@@ -168,7 +168,7 @@ impl<'e> Exchange<'e> {
             answered_whole: false,
             x_robots_tag: tags.collect(),
             body_octets: self.body_octets,
-            elapsed: self.visit.arrival.started.elapsed(),
+            elapsed: self.judge.elapsed(self.visit.arrival.started),
             tls: self.visit.tls,
             http: "1.1",
             referer: self.visit.request.referer,
