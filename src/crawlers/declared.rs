@@ -243,7 +243,8 @@ fn introduced(text: &[u8]) -> Option<&[u8]> {
 /// browser; or one of its product tokens ends in bot, crawler or spider and has a version right behind it
 /// (`FooBot/1.0`), or ends its part of the string with a page or a mail address somewhere after it.
 pub fn says_bot(text: &[u8]) -> bool {
-    if contains(text, b"+http") && !has_shape_of_browser(text) {
+    // Podcast players name their page as crawlers do: `Overcast/3.0 (+http://overcast.fm/; iOS podcast app)`.
+    if contains(text, b"+http") && !has_shape_of_browser(text) && !contains(text, b"podcast app") {
         return true;
     }
     // Found when first asked for: most strings need neither.

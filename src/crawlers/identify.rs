@@ -245,7 +245,7 @@ mod tests {
         /// What is not searched holds nothing.
         #[test]
         fn a_browsers_own_words_need_no_search(
-            device in "(Windows NT 10\\.0|X11; Linux x86_64|Linux; Android 10; |iPhone; CPU ){1}[a-zA-Z0-9 ;/.:@+_-]{0,30}(; (GPTBot|CUBOT|SiteChecker|Pixel 9|bingbot/2.0|Spider 8))?",
+            device in "(Windows NT 10\\.0|X11; Linux x86_64|Linux; Android 10; |iPhone; CPU ){1}[a-zA-Z0-9 ;/.:@+_-]{0,30}(; (GPTBot|CUBOT|SiteChecker|Pixel 9|bingbot/2\\.0|Spider 8))?",
             words in proptest::collection::vec(
                 "(Chrome/[0-9.]{1,4}|Safari/5|Mobile|Mobile/15E148|Version/1|Firefox/1|Edg/2|OPR/3|\\(KHTML, like Gecko\\)|9|Headless|bot)", 0..6),
         ) {

@@ -140,6 +140,10 @@ const SYSTEMS: &[&str] = &[
     "foobar2000",
     "nsplayer",
     "podcast",
+    "antennapod/",
+    "castro ",
+    "pocket casts",
+    "rssradio",
     "alexamediaplayer",
     // Apps that embed a page.
     "fban/",
