@@ -90,6 +90,26 @@ fn a_list_verifies_at_once_and_accuses_alone_where_there_are_no_host_names() {
 }
 
 #[test]
+fn each_unverified_claim_has_its_reason() {
+    let world = world(9);
+    let doubt = |claimed: &Claimed<'_>, now: i64| world.proofs.check(claimed, Timestamp(now)).doubt;
+    let (inside, outside) = (claimed("gptbot", INSIDE), claimed("gptbot", OUTSIDE));
+    assert_eq!(doubt(&outside, 0), Some(Doubt::ListUnknown));
+    world.publish("gptbot", "192.0.2.0/24", 0);
+    assert_eq!((doubt(&inside, 1), doubt(&outside, 1)), (None, None), "verified, and an impostor");
+    assert_eq!(doubt(&claimed("gptbot", "10.0.0.1"), 1), Some(Doubt::PrivateAddress));
+    assert_eq!(doubt(&claimed("gptbot", "2001:db8::1"), 1), Some(Doubt::ListOtherKind));
+    assert_eq!(doubt(&Claimed { may_accuse: false, ..outside }, 1), Some(Doubt::PerhapsProxy));
+    assert_eq!(doubt(&outside, 8 * DAY), Some(Doubt::ListOld));
+    let googlebot = claimed("googlebot", OUTSIDE);
+    assert_eq!(doubt(&googlebot, 0), Some(Doubt::DnsPending));
+    world.proofs.names.failed(ip(OUTSIDE), Timestamp(1));
+    assert_eq!(doubt(&googlebot, 2), Some(Doubt::DnsFailed));
+    world.answer(OUTSIDE, &[], 70);
+    assert_eq!(doubt(&googlebot, 71), Some(Doubt::DnsOneAnswer));
+}
+
+#[test]
 fn a_list_and_reverse_dns_have_to_agree() {
     let world = world(9);
     world.publish("googlebot", "192.0.2.0/24\n2001:db8::/32", 0);

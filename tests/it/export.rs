@@ -55,7 +55,6 @@ const SIGNALS: &str = "robots:\n  origin: replace\n  signals: headers_only\n  \
      groups: [{ agents: [GPTBot], disallow: [/private/two] }]\n\
      tdm:\n  - { paths: [/about, /private/], reservation: no }\n  - { reservation: yes, policy: 'https://site.test/tdm.json' }\n\
      enforcement: { mode: enforce, disallowed: { status: 403, body: \"No.\\n\" } }\n";
-const SIGNAL_FIELDS: [&str; 5] = ["content-signal", "content-usage", "link", "tdm-reservation", "tdm-policy"];
 
 #[derive(Debug, PartialEq)]
 struct Said {
@@ -64,10 +63,6 @@ struct Said {
     body: Option<String>,
     tags: Tags,
     signals: Vec<Vec<String>>,
-}
-
-fn signals(response: &Response) -> Vec<Vec<String>> {
-    SIGNAL_FIELDS.map(|name| response.fields(name).into_iter().map(str::to_owned).collect()).into()
 }
 
 /// What must be equal. The body of a pause is the server's own.
@@ -82,7 +77,7 @@ fn said(response: &Response, path: &str, has_tags: bool) -> Said {
             true => parse_lines(response.fields("x-robots-tag").into_iter().map(str::as_bytes)),
             false => Tags::default(),
         },
-        signals: signals(response),
+        signals: response.signals(),
     }
 }
 
@@ -186,9 +181,9 @@ fn fields_about_use_that_the_application_sends_stand() {
          Link: </next>; rel=\"next\"\r\n\r\nhi",
     );
     let gate = Setup::before(application.address).policy("site", SIGNALS).start();
-    let ours = signals(&gate.fetch_as(BROWSER, "/story"));
+    let ours = gate.fetch_as(BROWSER, "/story").signals();
     for server in ["nginx", "haproxy", "caddy"] {
-        let mut theirs = signals(&start(server, SIGNALS, application.address).fetch_as(BROWSER, "/story"));
+        let mut theirs = start(server, SIGNALS, application.address).fetch_as(BROWSER, "/story").signals();
         let mut ours = ours.clone();
         theirs.iter_mut().chain(&mut ours).for_each(|lines| lines.sort());
         assert_eq!(theirs, ours, "{server}");

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,7 +37,8 @@ fn lists() -> Lists {
         let said = said.lock().expect("an answer").clone();
         let _ = match request.target() {
             GPTBOT_LIST if said == "slow" => {
-                std::thread::sleep(Duration::from_secs(25));
+                // Silent until the client gives up.
+                let _ = stream.read(&mut [0]);
                 return false;
             }
             GPTBOT_LIST if request.field("if-none-match").is_some() && said.contains("\"v1\"") => {

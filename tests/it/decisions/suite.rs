@@ -51,12 +51,6 @@ struct Said {
     signals: Vec<Vec<String>>,
 }
 
-/// The fields about use.
-fn signals(response: &Response) -> Vec<Vec<String>> {
-    let names = ["content-signal", "content-usage", "link", "tdm-reservation", "tdm-policy"];
-    names.map(|name| response.fields(name).into_iter().map(str::to_owned).collect()).into()
-}
-
 fn said(response: &Response, is_own: bool, has_tags: bool) -> Said {
     Said {
         status: response.status,
@@ -66,7 +60,7 @@ fn said(response: &Response, is_own: bool, has_tags: bool) -> Said {
             true => parse_lines(response.fields("x-robots-tag").into_iter().map(str::as_bytes)),
             false => Tags::default(),
         },
-        signals: signals(response),
+        signals: response.signals(),
     }
 }
 
@@ -132,10 +126,10 @@ fn fields_about_use_that_the_application_sends_stand() {
     let policy = POLICIES[3];
     let proxy = Setup::before(application.address).policy("site", policy).start();
     let service = Setup::deciding().policy("site", policy).start();
-    let ours = signals(&proxy.fetch_as(BROWSER, "/page"));
+    let ours = proxy.fetch_as(BROWSER, "/page").signals();
     for start in [nginx::start, caddy::start, haproxy::start] {
         let door = start(service.address, application.address);
-        assert_eq!(signals(&door.fetch_as(BROWSER, "/page")), ours, "{}", door.log());
+        assert_eq!(door.fetch_as(BROWSER, "/page").signals(), ours, "{}", door.log());
     }
 }
 

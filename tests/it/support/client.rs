@@ -31,6 +31,12 @@ impl Response {
         lines.map(|(_, value)| value.as_str()).collect()
     }
 
+    /// The fields that say what may be done with the page.
+    pub fn signals(&self) -> Vec<Vec<String>> {
+        let names = ["content-signal", "content-usage", "link", "tdm-reservation", "tdm-policy"];
+        names.map(|name| self.fields(name).into_iter().map(str::to_owned).collect()).into()
+    }
+
     /// The body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("a body in UTF-8")
