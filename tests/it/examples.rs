@@ -1,6 +1,7 @@
 //! The examples do what they say: the translation of a policy for nginx and HAProxy is held to crawlgate's own
 //! decisions by the real programs, and the bare proxy forwards.
 
+use crate::support::program::free_address;
 use crate::support::{BINGBOT, BROWSER, Connection, GPTBOT, HOST, Origin, Response, eventually};
 use crawlgate::crawlers::Registry;
 use crawlgate::policy::{SiteEntry, Snapshot};
@@ -9,7 +10,7 @@ use crawlgate::verdict::{Action, CachedVersions, Facts, Identity, Scratch, decid
 use crawlgate::yaml::Source;
 use std::fs;
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
@@ -33,10 +34,6 @@ fn output(command: &mut Command) -> String {
 fn program(name: &str) -> PathBuf {
     let sbin = Path::new("/usr/sbin").join(name);
     if sbin.exists() { sbin } else { name.into() }
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its address")
 }
 
 /// The policy of the comparison, with more lines.

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// A running server.
@@ -40,14 +41,24 @@ impl Prepared {
     }
 }
 
-/// An address that is free at the moment.
+/// An address that is free and that no other test gets: its port lies below those which a system hands out for port 0
+/// (Linux from 32768 on, others from 49152 on), so that no listener of a test can take it before the program does.
 pub fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+    const PORTS: std::ops::Range<u32> = 12_000..32_000;
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    // Test binaries that run at the same time begin at different places.
+    let first = std::process::id().wrapping_mul(997);
+    let addresses = PORTS.map(|_| {
+        let next = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed)) % (PORTS.end - PORTS.start);
+        SocketAddr::from(([127, 0, 0, 1], (PORTS.start + next) as u16))
+    });
+    let mut free = addresses.filter(|address| TcpListener::bind(address).is_ok());
+    free.next().expect("a free port")
 }
 
 impl Program {
-    /// Starts a program. No server reports a port that the system chose, so one is picked; another test may take it in
-    /// between, and then another one is tried.
+    /// Starts a program. No server reports a port that the system chose, so one is picked; a server of the machine may
+    /// take it in between, and then another one is tried.
     pub fn start(prepare: impl Fn(&Prepared) -> Command) -> Program {
         let mut said = String::new();
         for _ in 0..10 {
