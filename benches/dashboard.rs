@@ -1,11 +1,11 @@
 //! The overview of a full history, and the page: 50 sites and 300 crawlers with as many days as are kept of so many, and
-//! 400 days of 5 sites.
+//! 400 days of 5 sites. What the page of violations reads of all samples that are kept.
 
 use crawlgate::admin::dashboard::{Overview, Period, report_page};
 use crawlgate::clock::Moment;
 use crawlgate::crawlers::Registry;
 use crawlgate::state::StateStore;
-use crawlgate::state::history::{Counts, HistoryBatch, HistoryReader};
+use crawlgate::state::history::{Counts, HistoryBatch, HistoryReader, Sample, SampleFilter};
 use crawlgate::time::Timestamp;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -14,6 +14,29 @@ use std::time::Duration;
 
 const CRAWLERS: usize = 300;
 const NOW: Timestamp = Timestamp(1_795_305_600);
+
+/// More than are kept in 35 days.
+const SAMPLES_A_DAY: usize = 3_000;
+
+fn sample(at: Timestamp, number: usize, sites: usize) -> Sample {
+    Sample {
+        at,
+        site: format!("site-{}", number % sites),
+        crawler: format!("crawler-{}", number % CRAWLERS),
+        kind: "violation".into(),
+        rule: format!("Disallow: /{}/", number % 7),
+        source: "policies/shop.yaml:7:20".into(),
+        client: "192.0.2.0/24".into(),
+        identity: "unproven".into(),
+        method: "GET".into(),
+        host: "shop.example".into(),
+        target: format!("/{}/{number}", number % 7),
+        user_agent: "Mozilla/5.0 (compatible; Examplebot/1.0; +https://bot.example/)".into(),
+        action: "would_block".into(),
+        status: 200,
+        version: "3f2a9c11".into(),
+    }
+}
 
 fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader {
     let now = Arc::new(|| Moment { now: NOW, lived: Duration::ZERO });
@@ -31,6 +54,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
                 batch.requests(Timestamp(NOW.0 - day * 86_400), (&site, &crawler), &counts);
             }
         }
+        (0..SAMPLES_A_DAY).for_each(|number| batch.sample(sample(Timestamp(NOW.0 - day * 86_400), number, sites)));
         store.put_history(batch, NOW);
         store.commit(Vec::new()).expect("committed");
     }
@@ -53,6 +77,14 @@ fn overview(criterion: &mut Criterion) {
                 });
             });
         }
+        let from = Period::days(400, NOW).from;
+        criterion.bench_function(&format!("violations of {days} days, {sites} sites, 300 crawlers"), |bencher| {
+            bencher.iter(|| {
+                let all = SampleFilter::default();
+                black_box(history.sample_groups(&all, from, 200).expect("groups"));
+                black_box(history.samples(&all, from, 200).expect("samples"))
+            });
+        });
     }
 }
 

@@ -28,22 +28,24 @@ pub struct Period {
     pub from: Timestamp,
     /// Now.
     pub to: Timestamp,
-    /// Hours, or days.
+    /// Hours, days or weeks.
     pub step: Step,
 }
 
-/// Of more days a bar is a week: no screen has so many pixels.
-const BARS_OF_DAYS: i64 = 120;
+/// More days are shown as weeks: no screen has so many pixels.
+const MOST_DAYS: i64 = 120;
 /// Days that a page may be about.
 const DAYS: [i64; 5] = [1, 7, 30, 90, 400];
 
 impl Period {
-    /// The last days; the last 24 hours where it is one.
+    /// The last days; the last 24 hours where it is one, and whole weeks where they are many.
     pub fn days(days: i64, now: Timestamp) -> Period {
-        let step = if days <= 1 { Step::Hour } else { Step::Day };
-        let periods = if days <= 1 { 24 } else { days };
-        let begin = now.0 - now.0.rem_euclid(step.seconds());
-        Period { from: Timestamp(begin - (periods - 1) * step.seconds()), to: now, step }
+        let (step, before) = match days {
+            ..=1 => (Step::Hour, 23 * Step::Hour.seconds()),
+            2..=MOST_DAYS => (Step::Day, (days - 1) * DAY),
+            _ => (Step::Week, (days - 1) * DAY),
+        };
+        Period { from: step.begin(Timestamp(now.0 - before)), to: now, step }
     }
 
     /// That which `days` of a query asks for.
@@ -58,46 +60,41 @@ impl Period {
         }
     }
 
-    /// How long a bar is: an hour, a day or a week.
-    fn bar_seconds(&self) -> i64 {
-        let is_long = self.to.0 - self.from.0 > BARS_OF_DAYS * DAY;
-        if is_long { 7 * DAY } else { self.step.seconds() }
-    }
-
-    /// How many bars there are.
-    fn bar_count(&self) -> usize {
-        usize::try_from((self.to.0 - self.from.0) / self.bar_seconds() + 1).unwrap_or(1)
+    /// How many hours, days or weeks it has.
+    fn len(&self) -> usize {
+        usize::try_from((self.to.0 - self.from.0) / self.step.seconds() + 1).unwrap_or(1)
     }
 
     fn place(&self, start: Timestamp) -> Option<usize> {
-        usize::try_from((start.0 - self.from.0) / self.bar_seconds()).ok().filter(|place| *place < self.bar_count())
+        usize::try_from((start.0 - self.from.0) / self.step.seconds()).ok().filter(|place| *place < self.len())
     }
 
-    /// A moment in it, for people.
+    /// An hour, day or week of it, for people.
     fn name(&self, start: Timestamp) -> String {
         match self.step {
             Step::Hour => minute(start),
             Step::Day => day(start),
+            Step::Week => format!("week of {}", day(start)),
         }
     }
 
     /// The days that may be chosen, with links of a page.
     pub(super) fn choices(&self, page: &str) -> Vec<Choice> {
-        let chosen = if self.step == Step::Hour { 1 } else { (self.to.0 - self.from.0) / DAY + 1 };
+        let chosen = DAYS.into_iter().find(|days| Period::days(*days, self.to) == *self);
         let separator = if page.contains('?') { '&' } else { '?' };
         let choice = |days: i64| Choice {
             href: format!("{page}{separator}days={days}"),
             name: if days == 1 { "24 hours".to_owned() } else { format!("{days} days") },
-            is_current: days == chosen,
+            is_current: Some(days) == chosen,
         };
         DAYS.map(choice).into()
     }
 
     /// Requests of each bar, with those that have none.
     pub(super) fn bars(&self, series: &[(Timestamp, Counts)]) -> Vec<Bar> {
-        let mut bars: Vec<Bar> = (0..self.bar_count())
+        let mut bars: Vec<Bar> = (0..self.len())
             .map(|place| {
-                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.bar_seconds());
+                let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
                 Bar { period: self.name(start), ..Bar::default() }
             })
             .collect();
@@ -136,7 +133,7 @@ pub struct Overview {
     pub people: u64,
     /// Requests of crawlers for hosts without a policy, and requests that were refused before they were judged.
     pub unclaimed: u64,
-    /// By hour or day.
+    /// By hour, day or week.
     pub periods: Vec<Bar>,
     /// By crawler: those that broke most rules first.
     pub crawlers: Vec<CrawlerRow>,
@@ -161,7 +158,7 @@ pub struct CrawlerRow {
     pub compliance: Option<f64>,
     /// When it first and last broke a rule.
     pub broke: Option<(String, String)>,
-    /// Requests of which it is known whether they broke a rule, and those that did, by hour or day.
+    /// Requests of which it is known whether they broke a rule, and those that did, by hour, day or week.
     pub trend: Vec<(u64, u64)>,
 }
 
@@ -254,7 +251,7 @@ struct Trend {
 
 impl Trend {
     fn new(period: &Period) -> Trend {
-        Trend { counts: Counts::default(), shares: vec![(0, 0); period.bar_count()], first: None, last: None }
+        Trend { counts: Counts::default(), shares: vec![(0, 0); period.len()], first: None, last: None }
     }
 
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {

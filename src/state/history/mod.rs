@@ -3,15 +3,18 @@
 //! facts; [`HistoryReader`] reads it, also while another process writes. Must not know what a crawler or a rule is.
 //!
 //! Counts are kept for each site and crawler, and for all sites (an empty site) and all crawlers (an empty crawler), so
-//! that an overview need not add them up. Hours are kept for 7 days and days for 400 days, within bounds of rows.
+//! that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within
+//! bounds of rows: a page reads tens of periods, however far back it goes.
 
 mod counts;
 mod read;
+mod step;
 mod tables;
 
 pub use counts::{Counts, HistoryBatch, Sample};
 pub(super) use read::Memory;
-pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup, Step};
+pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup};
+pub use step::Step;
 pub(super) use tables::{prepare, write};
 
 /// Seconds of an hour.

@@ -2,7 +2,8 @@
 //! another process writes there, or the memory of a crawlgate without one. Writes nothing.
 
 use super::counts::COLUMNS;
-use super::{Counts, DAY, HOUR, HistoryBatch, Sample, prepare, write};
+use super::tables::table;
+use super::{Counts, DAY, HistoryBatch, Sample, Step, prepare, write};
 use crate::state::database::{FILE, open_for_reading};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
@@ -31,32 +32,6 @@ pub enum HistoryError {
         /// Why.
         error: String,
     },
-}
-
-/// How long the periods are that a series is divided into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// An hour; there are those of 7 days.
-    Hour,
-    /// A day; there are those of 400 days.
-    Day,
-}
-
-impl Step {
-    fn table(self) -> &'static str {
-        match self {
-            Step::Hour => "history_hours",
-            Step::Day => "history_days",
-        }
-    }
-
-    /// In seconds.
-    pub fn seconds(self) -> i64 {
-        match self {
-            Step::Hour => HOUR,
-            Step::Day => DAY,
-        }
-    }
 }
 
 /// The history of a crawlgate without a state directory.
@@ -170,7 +145,7 @@ impl HistoryReader {
         mut take: impl FnMut(Timestamp, &str, &Counts),
     ) -> Result<(), HistoryError> {
         let columns = COLUMNS.join(", ");
-        let sql = format!("SELECT start, crawler, {columns} FROM {} WHERE site = ?1 AND start >= ?2", step.table());
+        let sql = format!("SELECT start, crawler, {columns} FROM {} WHERE site = ?1 AND start >= ?2", table(step));
         self.with((), |connection| {
             let mut statement = connection.prepare(&sql)?;
             let mut rows = statement.query((site, from.0))?;
@@ -187,7 +162,7 @@ impl HistoryReader {
         let sql = format!(
             "SELECT site, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site",
             sums(),
-            step.table()
+            table(step)
         );
         self.rows(&sql, vec![text(crawler), Value::Integer(from.0)], |row| Ok((row.get(0)?, counts(row, 1)?)))
     }
@@ -204,7 +179,7 @@ impl HistoryReader {
         let sql = format!(
             "SELECT start, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
             COLUMNS.join(", "),
-            step.table()
+            table(step)
         );
         let values = vec![text(site), Value::Integer(from.0), text(crawler)];
         self.rows(&sql, values, |row| Ok((Timestamp(row.get(0)?), counts(row, 1)?)))
@@ -308,7 +283,7 @@ impl HistoryReader {
 
 impl SampleFilter<'_> {
     fn conditions(&self, from: Timestamp) -> (String, Vec<Value>) {
-        let mut conditions = vec!["day >= ?1".to_owned()];
+        let mut conditions = vec!["at >= ?1".to_owned()];
         let mut values = vec![Value::Integer(from.0 - from.0.rem_euclid(DAY))];
         let wanted = [("site", self.site), ("crawler", self.crawler), ("kind", self.kind), ("rule", self.rule)];
         for (column, wanted) in wanted {

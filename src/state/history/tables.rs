@@ -1,17 +1,13 @@
 //! The tables of the history: made by [`prepare`], added to by [`write`], which also deletes what is too old or too much.
 
 use super::counts::COLUMNS;
-use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample};
+use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample, Step};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement, params_from_iter};
 
-/// How long hours are kept, and days.
-const HOURS_KEPT: i64 = 7 * DAY;
-const DAYS_KEPT: i64 = 400 * DAY;
-/// Rows of hours, and of days. They take less than 100 MiB together.
-const MAX_HOURS: i64 = 300_000;
-const MAX_DAYS: i64 = 600_000;
+/// How long everything but counts is kept.
+const KEPT: i64 = 400 * DAY;
 /// Samples that are kept, and how many go at once when there are more.
 const MAX_SAMPLES: i64 = 100_000;
 const SAMPLES_AT_ONCE: i64 = 5_000;
@@ -35,12 +31,31 @@ CREATE TABLE IF NOT EXISTS history_samples (
   status INTEGER NOT NULL, version TEXT NOT NULL,
   UNIQUE (day, site, crawler, kind, rule, number)) STRICT;
 CREATE INDEX IF NOT EXISTS history_samples_by_crawler ON history_samples (crawler, day);
-CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day);";
+CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day);
+CREATE INDEX IF NOT EXISTS history_samples_by_time ON history_samples (at);
+CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, at, source);";
+
+/// The table of periods.
+pub fn table(step: Step) -> &'static str {
+    match step {
+        Step::Hour => "history_hours",
+        Step::Day => "history_days",
+        Step::Week => "history_weeks",
+    }
+}
+
+/// Rows of a table of periods. All take less than 130 MiB together.
+fn most(step: Step) -> i64 {
+    match step {
+        Step::Hour | Step::Week => 300_000,
+        Step::Day => 600_000,
+    }
+}
 
 /// Makes the tables where they are missing.
 pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     let columns: Vec<String> = COLUMNS.iter().map(|column| format!("{column} INTEGER NOT NULL")).collect();
-    for table in ["history_hours", "history_days"] {
+    for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {}, \
              PRIMARY KEY (site, start, crawler)) WITHOUT ROWID, STRICT;
@@ -48,7 +63,18 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
             columns.join(", ")
         ))?;
     }
-    connection.execute_batch(OTHERS)
+    connection.execute_batch(OTHERS)?;
+    weeks_of_days(connection)
+}
+
+/// Adds up the days of a history that was kept before there were weeks.
+fn weeks_of_days(connection: &Connection) -> rusqlite::Result<()> {
+    let monday = format!("start - (start - {}) % {}", Step::FIRST_MONDAY, Step::Week.seconds());
+    let sums = COLUMNS.map(|column| format!("SUM({column})")).join(", ");
+    connection.execute_batch(&format!(
+        "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, {sums} FROM history_days \
+         WHERE NOT EXISTS (SELECT 1 FROM history_weeks) GROUP BY site, week, crawler"
+    ))
 }
 
 /// Adds a batch. `pruned` is the beginning of the hour in which old rows were deleted last.
@@ -82,25 +108,30 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Adds each count to its hour and its day, for its site and for all sites.
+/// Adds each count to its hour, its day and its week, for its site and for all sites.
 fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result<()> {
     let places: Vec<String> = (1..=COLUMNS.len() + 3).map(|place| format!("?{place}")).collect();
     let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
-    let statement = |table: &str| {
+    let statement = |step: Step| {
         connection.prepare(&format!(
-            "INSERT INTO {table} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
+            "INSERT INTO {} VALUES ({}) ON CONFLICT DO UPDATE SET {}",
+            table(step),
             places.join(", "),
             sums.join(", ")
         ))
     };
-    let (mut hours, mut days) = (statement("history_hours")?, statement("history_days")?);
+    let mut statements = Vec::new();
+    for step in Step::ALL {
+        statements.push((step, statement(step)?));
+    }
     for ((hour, site, crawler), counts) in &batch.counts {
         // People are no crawler: they are in no sum of all crawlers.
         let sums = [(site.as_str(), crawler.as_str()), ("", crawler), (site, ""), ("", "")];
         let of_crawlers = if crawler == "none" { 2 } else { 4 };
         for (site, crawler) in sums.into_iter().take(of_crawlers) {
-            add(&mut hours, *hour, (site, crawler), counts)?;
-            add(&mut days, hour - hour.rem_euclid(DAY), (site, crawler), counts)?;
+            for (step, statement) in &mut statements {
+                add(statement, step.begin(Timestamp(*hour)).0, (site, crawler), counts)?;
+            }
         }
     }
     Ok(())
@@ -177,8 +208,10 @@ fn cut(text: &str, bound: usize) -> &str {
 
 /// Deletes what is too old, and the oldest where there is too much.
 fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
-    for (table, kept, most) in [("history_hours", HOURS_KEPT, MAX_HOURS), ("history_days", DAYS_KEPT, MAX_DAYS)] {
-        connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - kept])?;
+    for step in Step::ALL {
+        let (table, most) = (table(step), most(step));
+        let too_old = now.0 - step.kept() - step.seconds();
+        connection.execute(&format!("DELETE FROM {table} WHERE start <= ?1"), [too_old])?;
         let rows: i64 = connection.query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0))?;
         if rows > most {
             let oldest = format!("SELECT start FROM {table} ORDER BY start LIMIT 1 OFFSET ?1");
@@ -187,9 +220,9 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
         }
     }
     for table in ["history_identity", "history_unlisted"] {
-        connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - DAYS_KEPT])?;
+        connection.execute(&format!("DELETE FROM {table} WHERE start < ?1"), [now.0 - KEPT])?;
     }
-    connection.execute("DELETE FROM history_samples WHERE day < ?1", [now.0 - DAYS_KEPT])?;
+    connection.execute("DELETE FROM history_samples WHERE day < ?1", [now.0 - KEPT])?;
     let day = now.0 - now.0.rem_euclid(DAY);
     for start in [day - DAY, day] {
         connection.execute(
@@ -248,17 +281,45 @@ mod tests {
     }
 
     #[test]
+    fn weeks_of_a_history_without_them_are_those_of_its_days() {
+        let (connection, mut pruned) = (database(), 0);
+        for days in [0, 1, 6, 7, 100] {
+            write(&connection, &requests(Timestamp(NOW.0 - days * DAY), "gptbot", days as u64 + 1), &mut pruned, NOW)
+                .expect("written");
+        }
+        let weeks = || -> Vec<(i64, String, String, i64)> {
+            let sql = "SELECT start, site, crawler, violation FROM history_weeks ORDER BY start, site, crawler";
+            let mut statement = connection.prepare(sql).expect("a question");
+            let rows =
+                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).expect("rows");
+            rows.collect::<Result<_, _>>().expect("weeks")
+        };
+        let before = weeks();
+        // 2026-11-22 is a Sunday: 0, 1 and 6 days before it are of one week.
+        assert_eq!(
+            before.iter().map(|row| row.3).collect::<Vec<_>>(),
+            [101, 101, 101, 101, 8, 8, 8, 8, 10, 10, 10, 10]
+        );
+        connection.execute_batch("DROP TABLE history_weeks").expect("a history without weeks");
+        prepare(&connection).expect("tables");
+        assert_eq!(weeks(), before);
+        prepare(&connection).expect("tables");
+        assert_eq!(weeks(), before, "added up once");
+    }
+
+    #[test]
     fn what_is_too_old_is_deleted_once_an_hour() {
         let (connection, mut pruned) = (database(), 0);
-        for days in [0, 6, 8, 399, 401] {
+        for days in [0, 6, 8, 129, 131, 399, 450] {
             write(&connection, &requests(Timestamp(NOW.0 - days * DAY), "gptbot", 1), &mut pruned, NOW)
                 .expect("written");
         }
         let count = |table: &str| number(&connection, &format!("SELECT COUNT(DISTINCT start) FROM {table}"));
-        assert_eq!((count("history_hours"), count("history_days")), (5, 5), "pruned with the first of the hour alone");
+        let counts = || ["history_hours", "history_days", "history_weeks"].map(count);
+        assert_eq!(counts(), [7, 7, 5], "pruned with the first of the hour alone");
         let later = Timestamp(NOW.0 + HOUR);
         write(&connection, &requests(later, "gptbot", 1), &mut pruned, later).expect("written");
-        assert_eq!((count("history_hours"), count("history_days")), (3, 4));
+        assert_eq!(counts(), [3, 4, 4]);
     }
 
     #[test]
