@@ -180,6 +180,7 @@ fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
         "Would block",
         "Sent",
         "Sent, disallowed",
+        "First and last disallowed",
     ] {
         write!(out, "<th scope=\"col\">{title}</th>")?;
     }
@@ -202,9 +203,10 @@ fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
         }
         writeln!(
             out,
-            "<td>{}</td><td>{}</td></tr>",
+            "<td>{}</td><td>{}</td><td>{}</td></tr>",
             size(crawler.counts.bytes),
-            size(crawler.counts.bytes_disallowed)
+            size(crawler.counts.bytes_disallowed),
+            crawler.days()
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;

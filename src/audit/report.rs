@@ -90,11 +90,28 @@ pub struct Crawler {
     pub judged: bool,
     #[serde(flatten)]
     pub counts: Counts,
+    /// The first and the last disallowed request.
+    #[serde(serialize_with = "rfc3339")]
+    pub first_disallowed: Option<Timestamp>,
+    #[serde(serialize_with = "rfc3339")]
+    pub last_disallowed: Option<Timestamp>,
     /// Where lists are at hand, and its operator publishes some.
     pub identity: Option<IdentityCounts>,
     pub rules: Vec<RuleCount>,
     /// What `mode: enforce` would have done, by action.
     pub would: BTreeMap<&'static str, u64>,
+}
+
+impl Crawler {
+    /// The days of its first and its last disallowed request; empty where there was none.
+    pub(super) fn days(&self) -> String {
+        let day = |moment: Timestamp| moment.to_string().chars().take(10).collect::<String>();
+        match (self.first_disallowed.map(day), self.last_disallowed.map(day)) {
+            (Some(first), Some(last)) if first == last => first,
+            (Some(first), Some(last)) => format!("{first} to {last}"),
+            _ => String::new(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -260,6 +277,8 @@ fn crawler(
         purpose: known.map(|crawler| crawler.purpose),
         judged: row.judged,
         counts: row.counts,
+        first_disallowed: row.first,
+        last_disallowed: row.last,
         identity: is_proven_by_list.then_some(row.identity),
         rules: rule_counts(&row.rules, sites),
         would,

@@ -12,6 +12,9 @@ const SHOWN_OF_LISTS: usize = 10;
 /// # Errors
 /// Those of the stream.
 pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.lines == 0 {
+        return writeln!(out, "The logs have no lines.");
+    }
     head(out, report)?;
     crawlers(out, report)?;
     identities(out, report)?;
@@ -75,7 +78,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         for title in titles {
             write!(out, "  {title:>11}")?;
         }
-        writeln!(out, "  {:>9}  {:>9}", "sent", "disallowed")?;
+        writeln!(out, "  {:>9}  {:>9}  first and last disallowed", "sent", "disallowed")?;
         for crawler in judged.iter().take(SHOWN) {
             write!(out, "{:<width$}", crawler.id)?;
             let would = crawler.would.get("block").copied().unwrap_or(0);
@@ -91,7 +94,8 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             ] {
                 write!(out, "  {:>11}", thousands(number))?;
             }
-            writeln!(out, "  {:>9}  {:>9}", size(crawler.counts.bytes), size(crawler.counts.bytes_disallowed))?;
+            let (sent, disallowed) = (size(crawler.counts.bytes), size(crawler.counts.bytes_disallowed));
+            writeln!(out, "{}", format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days()).trim_end())?;
         }
         if judged.len() > SHOWN {
             writeln!(out, "and {} crawlers more; --json has all", judged.len() - SHOWN)?;

@@ -88,6 +88,9 @@ pub struct Row {
     /// By the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
+    /// When its first and its last disallowed requests were; the lines of a log are in any order.
+    pub first: Option<Timestamp>,
+    pub last: Option<Timestamp>,
     /// Whether its requests are judged: tools that no rule names are not.
     pub judged: bool,
 }
@@ -127,7 +130,7 @@ pub struct Tally {
 
 impl Row {
     /// Counts a request. Returns whether it was disallowed, and whether that is certain.
-    pub fn add(&mut self, index: usize, decision: &Decision, bytes: u64) -> (bool, bool) {
+    pub fn add(&mut self, index: usize, decision: &Decision, (time, bytes): (Timestamp, u64)) -> (bool, bool) {
         self.counts.requests += 1;
         self.counts.bytes += bytes;
         self.counts.robots_txt += u64::from(decision.robots_txt);
@@ -142,6 +145,7 @@ impl Row {
         }
         self.counts.disallowed += 1;
         self.counts.bytes_disallowed += bytes;
+        self.span(Some(time), Some(time));
         match decision.kind {
             Kind::StaleCopy => self.counts.stale += 1,
             Kind::Unproven => self.counts.unproven += 1,
@@ -154,6 +158,11 @@ impl Row {
         }
         let is_certain = !matches!(decision.kind, Kind::StaleCopy | Kind::Unproven | Kind::NotBound | Kind::Exempt);
         (true, is_certain)
+    }
+
+    fn span(&mut self, first: Option<Timestamp>, last: Option<Timestamp>) {
+        self.first = self.first.into_iter().chain(first).min();
+        self.last = self.last.max(last);
     }
 
     fn merge(&mut self, other: Row) {
@@ -169,6 +178,7 @@ impl Row {
         self.counts.bytes += other.counts.bytes;
         self.counts.bytes_disallowed += other.counts.bytes_disallowed;
         self.identity.merge(other.identity);
+        self.span(other.first, other.last);
         self.judged |= other.judged;
         for (name, number) in other.would {
             *self.would.entry(name).or_default() += number;

@@ -158,7 +158,7 @@ impl<'a> Worker<'a> {
             rows.insert(label.into(), super::tally::Row::default());
         }
         let Some(row) = rows.get_mut(label) else { return };
-        let (is_disallowed, is_certain) = row.add(found.index, &decision, record.bytes);
+        let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
         if let (Some(networks), Claim::Known(crawler)) = (self.networks, claim)
             && let Some(means) = networks.of(crawler)
         {

@@ -171,7 +171,10 @@ fn published(given: &str) -> Result<PublishedFile, Failure> {
         return Err(Failure::Usage("--robots takes a file or a URL; standard input is for logs".into()));
     }
     match tester::read(source)? {
-        tester::Source::File { name, bytes, .. } => Ok(PublishedFile { name, bytes, since }),
+        tester::Source::File { name, bytes, .. } => {
+            tester::warn_unless_robots_txt(&name, &bytes);
+            Ok(PublishedFile { name, bytes, since })
+        }
         // A site without the file has no rules (RFC 9309 section 2.3.1.3).
         tester::Source::Status { allowed: true, .. } => {
             Ok(PublishedFile { name: source.to_owned(), bytes: Vec::new(), since })

@@ -15,12 +15,15 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// Where it is, or would be.
+    pub fn path(&self) -> Result<PathBuf, Failure> {
+        let path = self.control.clone().or_else(places::control_to_ask);
+        path.ok_or_else(|| Failure::Usage("found no place for a control socket; name it with --control".into()))
+    }
+
     /// Asks. A refusal is a finding: the running crawlgate understood the request and cannot do it.
     pub fn ask(&self, request: &Request) -> Result<Response, Failure> {
-        let Some(path) = self.control.clone().or_else(places::control_to_ask) else {
-            return Err(Failure::Usage("found no place for a control socket; name it with --control".into()));
-        };
-        match call(&path, request).map_err(|error| Failure::CouldNot(error.to_string()))? {
+        match call(&self.path()?, request).map_err(|error| Failure::CouldNot(error.to_string()))? {
             Response::Refused { error } => Err(Failure::Found(error)),
             response => Ok(response),
         }

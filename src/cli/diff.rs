@@ -85,7 +85,10 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
     let (name, is_one_file) = (path.display().to_string(), !path.is_dir());
     if is_robots_txt(path) {
         let bytes = match tester::read(&name)? {
-            tester::Source::File { bytes, .. } => bytes,
+            tester::Source::File { bytes, .. } => {
+                tester::warn_unless_robots_txt(&name, &bytes);
+                bytes
+            }
             // A site without the file has no rules (RFC 9309 section 2.3.1.3).
             tester::Source::Status { allowed: true, .. } => Vec::new(),
             tester::Source::Status { status, allowed: false } => {

@@ -9,6 +9,7 @@ use crate::sites::{OriginRobotsStatus, Served, SiteStatus};
 use crate::telemetry::CertificateStatus;
 use crate::verdict::LINE_FOR_ALL;
 use std::io::{self, Write};
+use std::path::Path;
 
 /// Show the sites, origins and problems of the running crawlgate
 #[derive(Debug, clap::Args)]
@@ -33,13 +34,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.json {
         print_json(&status)?
     } else {
-        print(&status)?
+        print(&arguments.control.path()?, &status)?
     }
     if status.problems.is_empty() || arguments.alive { Ok(()) } else { Err(Failure::Findings) }
 }
 
-fn print(status: &InstanceStatus) -> io::Result<()> {
+fn print(asked: &Path, status: &InstanceStatus) -> io::Result<()> {
     let mut out = io::stdout().lock();
+    writeln!(out, "crawlgate at {}", asked.display())?;
     let (generation, read) = (status.policies.generation, status.policies.last_reload);
     writeln!(out, "policies last read {read} (generation {generation})")?;
     for found in &status.problems {

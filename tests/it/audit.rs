@@ -109,6 +109,26 @@ fn a_combined_log_shows_who_fetched_what_is_disallowed() {
 }
 
 #[test]
+fn what_cannot_be_meant_is_said() {
+    let log = line("22/Nov/2026:10:00:00 +0000", "/a", GPTBOT);
+    let page = b"<!doctype html>\n<title>User-agent: *</title>".as_slice();
+    let case =
+        Case::new(&[("access.log", log.as_bytes()), ("empty.log", b""), ("page.txt", page), ("none.txt", b"# none\n")]);
+    for (robots, says) in
+        [("access.log", "192.0.2.7 - -"), ("page.txt", "<!doctype html>"), ("none.txt", ""), ("robots.txt", "")]
+    {
+        let output = case.run(&["--robots", robots, "access.log"]);
+        let errors = String::from_utf8(output.stderr).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(0), "{errors}");
+        let warning =
+            format!("warning: {robots} has no line of a robots.txt, so it allows everything; it says `{says}");
+        assert_eq!(errors.contains(&warning), !says.is_empty(), "{errors}");
+    }
+    let empty = case.run(&["--robots", "robots.txt", "empty.log"]);
+    assert_eq!((empty.status.code(), empty.stdout.as_slice()), (Some(0), b"The logs have no lines.\n".as_slice()));
+}
+
+#[test]
 fn every_request_is_judged_by_the_files_of_its_time() {
     // Neither the lines nor the files are in the order of time.
     let lines = [
@@ -122,6 +142,12 @@ fn every_request_is_judged_by_the_files_of_its_time() {
     // Allowed twice; stale an hour after the change, certain two days after it.
     assert_eq!(numbers(&case.json(&files), "bingbot"), [4, 2, 1, 1, 0]);
     assert_eq!(crawler(&case.json(&files), "bingbot")["would"], json!({"block": 1}));
+    let (first, last) = ("2026-11-03T13:00:00Z", "2026-11-05T12:00:00Z");
+    let report = case.json(&files);
+    assert_eq!(crawler(&report, "bingbot")["first_disallowed"], first);
+    assert_eq!(crawler(&report, "bingbot")["last_disallowed"], last);
+    let table = String::from_utf8(case.run(&files).stdout).expect("UTF-8");
+    assert!(table.contains("  2026-11-03 to 2026-11-05\n"), "{table}");
     let no_grace = [files.as_slice(), &["--grace", "10m"]].concat();
     assert_eq!(numbers(&case.json(&no_grace), "bingbot"), [4, 2, 2, 0, 0]);
     // AhrefsBot is documented to keep a robots.txt for a week.

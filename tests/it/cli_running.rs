@@ -152,6 +152,7 @@ fn a_pause_begins_and_ends_from_the_command_line() {
     assert!(answer.to_ascii_lowercase().contains("retry-after: 120\r\n"), "{answer}");
     assert!(demo.get("/", "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0").contains(" 200 "));
     let status = demo.ask("status", &[]);
+    assert!(text(&status.stdout).starts_with("crawlgate at /"), "{}", text(&status.stdout));
     assert!(text(&status.stdout).contains("paused      for crawlers until"), "{}", text(&status.stdout));
     assert_eq!(text(&demo.ask("resume", &[]).stdout), "resumed: demo\n");
     assert!(demo.get("/", "Googlebot").starts_with("HTTP/1.1 200 "));

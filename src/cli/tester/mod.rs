@@ -7,7 +7,7 @@ mod batch;
 use super::{Failure, print_json};
 use crate::crawlers::Registry;
 use crate::origin::{Fetched, fetch};
-use crate::robots::{Dialect, File, Reading};
+use crate::robots::{Dialect, File, Key, Reading, Shape};
 use answer::Answer;
 use asked::Asked;
 use std::io::{Read, Write};
@@ -66,7 +66,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         false => agents.map(|agent| Asked::new(agent, registry)).collect::<Result<_, Failure>>()?,
     };
     let (name, file) = match read(source)? {
-        Source::File { name, bytes, .. } => (name, File::parse(bytes)),
+        Source::File { name, bytes, .. } => {
+            warn_unless_robots_txt(&name, &bytes);
+            (name, File::parse(bytes))
+        }
         Source::Status { status, allowed } => return answer_by_status(arguments, &asked, source, status, allowed),
     };
     let spaced = registry.tokens_with_blanks();
@@ -134,6 +137,21 @@ pub(super) enum Source {
     File { name: String, bytes: Vec<u8>, server: Option<String> },
     /// No file but an answer that means something.
     Status { status: u16, allowed: bool },
+}
+
+/// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no rules in it.
+pub(super) fn warn_unless_robots_txt(name: &str, bytes: &[u8]) {
+    let file = File::parse(bytes);
+    let is_known = file.lines().iter().flat_map(|line| &line.record).any(|record| record.key != Key::Unknown);
+    let Some(line) = file.lines().iter().find(|line| !line.text.is_empty() && line.comment.is_none()) else { return };
+    if is_known && file.shape() == Shape::Text {
+        return;
+    }
+    let text: String =
+        file.text(&line.text).chars().take(60).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    let warning = format!("warning: {name} has no line of a robots.txt, so it allows everything; it says `{text}`");
+    // Nobody reads a standard error that is closed.
+    let _ = writeln!(std::io::stderr(), "{warning}");
 }
 
 /// Reads a file, standard input, or an http(s) URL.
