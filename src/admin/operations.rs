@@ -1,6 +1,6 @@
 //! What an operator can do, with its traces in metrics and logs.
 
-use super::status::{self, InstanceStatus, ProblemKind};
+use super::status::{self, FailingList, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
 use crate::judge::{Judge, RequestFacts};
@@ -122,10 +122,11 @@ impl Operations {
 
     /// How the running crawlgate does.
     pub fn status(&self) -> InstanceStatus {
-        let lived = self.moment().lived;
-        let certificates = self.certificates.get().map(|of| of(self.now())).unwrap_or_default();
+        let (lived, now) = (self.moment().lived, self.now());
+        let failing_lists = FailingList::all(&self.judge.proofs.lists, now);
+        let certificates = self.certificates.get().map(|of| of(now)).unwrap_or_default();
         let (sites, origins) = (self.upkeep.status(), self.origins.status(lived));
-        InstanceStatus::new(sites, origins, self.judge.traffic.status(lived), certificates)
+        InstanceStatus::new(sites, origins, self.judge.traffic.status(lived), certificates, &failing_lists)
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.

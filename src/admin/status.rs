@@ -1,15 +1,41 @@
 //! How the running crawlgate does: [`InstanceStatus`], for the command `status`, the read API and the metrics. A
 //! [`Problem`] in it is something that needs a person. Must not know how it is shown.
 
+use crate::identity::{ListFailure, PublishedLists};
 use crate::origin::{OriginStatus, WithoutOriginStatus};
 use crate::policy::origin::OriginCopyState;
 use crate::sites::{SiteStatus, Status};
 use crate::telemetry::{CertificateStatus, TrafficStatus};
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Above this share of requests the operator has to look at hosts without an origin: one in 20.
 const TOLERATED: u64 = 20;
+
+/// So long a list may fail before the operator has to look at it: a list is fetched once a day.
+pub const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
+
+/// A published list that fails for longer than it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingList {
+    /// Where it is published.
+    pub url: String,
+    /// Why, and since when.
+    pub failure: ListFailure,
+}
+
+impl FailingList {
+    /// All of them, those that fail longest first.
+    pub fn all(lists: &PublishedLists, now: Timestamp) -> Vec<FailingList> {
+        let failures = lists.failures().into_iter().filter(|(_, failure)| now.since(failure.since) > LIST_MAY_FAIL);
+        let mut failing: Vec<FailingList> =
+            failures.map(|(list, failure)| FailingList { url: lists.url(list).to_owned(), failure }).collect();
+        failing.sort_by_key(|list| list.failure.since);
+        failing
+    }
+}
 
 /// How the running crawlgate does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,13 +87,15 @@ pub enum ProblemKind {
     OriginRobots,
     /// The networks that a policy lists for a crawler verify no visit.
     IdentitySuspended,
+    /// Published lists of networks or keys cannot be had, or are not believed, for more than a day.
+    IdentityLists,
     /// A certificate of a listener is refused by clients or will be soon, or its renewal cannot be used.
     Certificate,
 }
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [ProblemKind; 9] = [
+    pub const ALL: [ProblemKind; 10] = [
         ProblemKind::Warning,
         ProblemKind::PolicyRejected,
         ProblemKind::OriginFailing,
@@ -76,6 +104,7 @@ impl ProblemKind {
         ProblemKind::UndeclaredProxy,
         ProblemKind::OriginRobots,
         ProblemKind::IdentitySuspended,
+        ProblemKind::IdentityLists,
         ProblemKind::Certificate,
     ];
 
@@ -90,6 +119,7 @@ impl ProblemKind {
             ProblemKind::UndeclaredProxy => "undeclared_proxy",
             ProblemKind::OriginRobots => "origin_robots",
             ProblemKind::IdentitySuspended => "identity_suspended",
+            ProblemKind::IdentityLists => "identity_lists",
             ProblemKind::Certificate => "certificate",
         }
     }
@@ -102,6 +132,7 @@ impl InstanceStatus {
         (origins, without_origin): (Vec<OriginStatus>, WithoutOriginStatus),
         traffic: TrafficStatus,
         certificates: Vec<CertificateStatus>,
+        failing_lists: &[FailingList],
     ) -> InstanceStatus {
         let mut problems = Vec::new();
         let mut add = |problem, subject: Option<&String>, message| {
@@ -126,6 +157,9 @@ impl InstanceStatus {
                 add(problem, Some(&site.site), message);
             }
         }
+        if let [first, ..] = failing_lists {
+            add(ProblemKind::IdentityLists, None, lists_fail(failing_lists.len(), first));
+        }
         for certificate in &certificates {
             for message in &certificate.problems {
                 add(ProblemKind::Certificate, Some(&certificate.file.display().to_string()), message.clone());
@@ -133,6 +167,16 @@ impl InstanceStatus {
         }
         InstanceStatus { policies, problems, origins, without_origin, traffic, certificates }
     }
+}
+
+fn lists_fail(lists: usize, first: &FailingList) -> String {
+    let FailingList { url, failure: ListFailure { since, reason } } = first;
+    format!(
+        "published lists that cannot be read, or are not believed, for more than a day: {lists}. The first is {url}, \
+         since {since}: {reason}. crawlgate goes by the former lists, and calls nobody an impostor by a list \
+         that was not checked for seven days. Let it reach the servers, or name copies in `identity.lists` of \
+         crawlgate.yaml; see `crawlgate crawlers --update`"
+    )
 }
 
 fn no_origin(without_origin: &WithoutOriginStatus) -> String {

@@ -25,7 +25,7 @@ pub mod worker;
 pub use keys::{KeyError, PublicKey, read_keys, thumbprint};
 pub use means::{HostPattern, KnownMeans, ListIndex, Means, Signer, is_directory};
 pub use names::{AddressNames, NamesSay, Queue};
-pub use published::{Disbelief, FRESH, FetchedList, KnownList, ListChange, ListsSay, PublishedLists};
+pub use published::{Disbelief, FRESH, FetchedList, KnownList, ListChange, ListFailure, ListsSay, PublishedLists};
 pub use signature::{SignatureSays, Signed, verify};
 pub use table::NetworkTable;
 

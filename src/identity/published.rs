@@ -16,10 +16,10 @@ use crate::time::Timestamp;
 use crate::verdict::Doubt;
 use arc_swap::ArcSwapOption;
 use ipnet::IpNet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a list accuses after its server last said that it is so.
@@ -98,6 +98,15 @@ pub enum Disbelief {
     },
 }
 
+/// A list that cannot be had, or is not believed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListFailure {
+    /// When that was found first, without a success in between.
+    pub since: Timestamp,
+    /// Why, the last time.
+    pub reason: String,
+}
+
 /// What the lists of a crawler say about an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListsSay {
@@ -116,6 +125,7 @@ pub struct PublishedLists {
     urls: Vec<String>,
     /// Those that are to be fetched again soon.
     wanted: Vec<AtomicBool>,
+    failures: Mutex<BTreeMap<ListIndex, ListFailure>>,
     store: StateStore,
 }
 
@@ -131,7 +141,7 @@ impl PublishedLists {
         };
         let lists = urls.iter().map(|url| ArcSwapOption::new(known(url))).collect();
         let wanted = urls.iter().map(|_| AtomicBool::new(false)).collect();
-        PublishedLists { lists, urls, wanted, store }
+        PublishedLists { lists, urls, wanted, failures: Mutex::default(), store }
     }
 
     /// A list, if it is known.
@@ -159,6 +169,19 @@ impl PublishedLists {
     /// Whether an operator asked for that.
     pub fn is_wanted(&self, list: ListIndex) -> bool {
         self.wanted.get(usize::from(list.0)).is_some_and(|wanted| wanted.load(Ordering::Relaxed))
+    }
+
+    /// Notes what came of looking for a list, after it was taken: why it could not be had or is not believed, if so.
+    pub fn looked_for(&self, list: ListIndex, now: Timestamp, error: Option<&str>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(reason) = error else { return drop(failures.remove(&list)) };
+        let since = failures.get(&list).map_or(now, |failure| failure.since);
+        failures.insert(list, ListFailure { since, reason: reason.to_owned() });
+    }
+
+    /// The lists that could not be had or were not believed the last time.
+    pub fn failures(&self) -> BTreeMap<ListIndex, ListFailure> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the lists of a crawler say about an address. Takes no lock.

@@ -110,6 +110,7 @@ pub fn update(lists: &PublishedLists, list: ListIndex, from: &ListSettings, now:
             Err(error) => (result.result, result.error) = (UpdateResult::Refused, Some(error.to_string())),
         },
     }
+    lists.looked_for(list, now, result.error.as_deref());
     result
 }
 

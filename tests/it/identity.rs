@@ -382,6 +382,10 @@ fn where_no_proof_can_be_had_the_answer_is_403() {
     assert_eq!(from(&silent, "203.0.113.1", GOOGLEBOT).status, 403);
 }
 
+fn status(gate: &Gate) -> String {
+    String::from_utf8(gate.command(&["status"]).stdout).expect("text")
+}
+
 #[test]
 fn files_of_a_directory_are_lists_without_outgoing_requests() {
     let origin = Origin::plain();
@@ -412,6 +416,19 @@ fn files_of_a_directory_are_lists_without_outgoing_requests() {
     let log = gate.log.text();
     assert_eq!(log.matches("a list of networks is not believed").count(), 1, "{log}");
     assert!(!log.contains("cannot read lists of networks"), "{log}");
+    // The page says so at once, and the status after a day.
+    let page = gate.admin_page("/health");
+    assert!(page.contains("fails since ") && page.contains("openai.com/searchbot.json"), "{page}");
+    let problem = "identity_lists";
+    assert!(!status(&gate).contains(problem));
+    gate.live_through(90_000);
+    let said = eventually("the list is a problem", || Some(status(&gate)).filter(|said| said.contains(problem)));
+    assert!(said.contains("for more than a day: 1. The first is https://openai.com/searchbot.json, since "), "{said}");
+    // A list that is right again is none.
+    std::fs::write(file.with_file_name("searchbot.json"), LISTED).expect("a list");
+    gate.command(&["crawlers", "--update"]);
+    assert!(!status(&gate).contains(problem));
+    assert!(!gate.admin_page("/health").contains("fails since "));
 }
 
 #[test]

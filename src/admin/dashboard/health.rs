@@ -5,6 +5,7 @@ use super::layout::{Layout, site_link};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::admin::status::Problem;
+use crate::identity::{ListFailure, ListIndex};
 use crate::ledger::{EVERY_SITE, ListHealth};
 use crate::origin::OriginStatus;
 use crate::sites::SiteStatus;
@@ -56,6 +57,7 @@ struct PublishedList {
     url: String,
     networks: String,
     checked: String,
+    failure: String,
 }
 
 struct ProofHealth {
@@ -94,13 +96,16 @@ impl Dashboard {
 
     fn lists(&self) -> Vec<PublishedList> {
         let lists = &self.operations.judge.proofs.lists;
-        let list = |(index, url): (_, &str)| match lists.get(index) {
-            Some(known) => PublishedList {
+        let failures = lists.failures();
+        let failure = |failure: &ListFailure| format!("fails since {} UTC: {}", minute(failure.since), failure.reason);
+        let list = |(index, url): (ListIndex, &str)| {
+            let known = lists.get(index);
+            PublishedList {
                 url: url.to_owned(),
-                networks: thousands(known.entries() as u64),
-                checked: format!("{} UTC", minute(known.checked)),
-            },
-            None => PublishedList { url: url.to_owned(), networks: "-".into(), checked: "not fetched".into() },
+                networks: known.as_ref().map_or("-".into(), |known| thousands(known.entries() as u64)),
+                checked: known.map_or("not fetched".into(), |known| format!("{} UTC", minute(known.checked))),
+                failure: failures.get(&index).map(failure).unwrap_or_default(),
+            }
         };
         lists.all().map(list).collect()
     }

@@ -39,8 +39,13 @@ impl Gate {
 
     /// The metrics, as Prometheus reads them.
     pub fn metrics(&self) -> String {
+        self.admin_page("/metrics")
+    }
+
+    /// What the admin listener shows.
+    pub fn admin_page(&self, target: &str) -> String {
         let mut connection = super::Connection::open(self.admin);
-        connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        connection.send(&format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
         connection.response("GET").text().to_owned()
     }
 
