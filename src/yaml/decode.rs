@@ -191,6 +191,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         return None;
     }
     let mut total = Duration::ZERO;
+    let mut is_first = true;
     while !rest.is_empty() {
         let digits = rest.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(rest.len());
         let number: u64 = rest[..digits].parse().ok()?;
@@ -209,7 +210,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         let milliseconds: u64 = match unit {
             "ms" => 1,
             "s" => 1_000,
-            "" if rest.is_empty() && total.is_zero() => 1_000,
+            "" if rest.is_empty() && is_first => 1_000,
             "m" | "min" => 60_000,
             "h" => 3_600_000,
             "d" => 86_400_000,
@@ -218,6 +219,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         };
         let part = number.checked_mul(milliseconds)?.checked_add(of_unit(fraction, milliseconds)?)?;
         total = total.checked_add(Duration::from_millis(part))?;
+        is_first = false;
     }
     // Moments are i64 seconds; nothing that a person means is longer than a century.
     (total <= Duration::from_secs(100 * 366 * 86_400)).then_some(total)
