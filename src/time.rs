@@ -47,6 +47,11 @@ impl Timestamp {
         Duration::from_secs(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
+    /// Its day in UTC: `2026-11-22`.
+    pub fn day(self) -> String {
+        self.to_string().chars().take(10).collect()
+    }
+
     /// The HTTP-date of RFC 9110 section 5.6.7, as in `Last-Modified`. A moment before 1970 is written as the first
     /// second of 1970, one after 9999 (which the four digits cannot hold) as the last second of 9999.
     pub fn to_http_date(self) -> String {

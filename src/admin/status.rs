@@ -15,7 +15,7 @@ use std::time::Duration;
 const TOLERATED: u64 = 20;
 
 /// So long a list may fail before the operator has to look at it: a list is fetched once a day.
-pub const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
+const LIST_MAY_FAIL: Duration = Duration::from_secs(86_400);
 
 /// A published list that fails for longer than it may.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -105,8 +105,7 @@ pub struct Crawler {
 impl Crawler {
     /// The days of its first and its last disallowed request; empty where there was none.
     pub(super) fn days(&self) -> String {
-        let day = |moment: Timestamp| moment.to_string().chars().take(10).collect::<String>();
-        match (self.first_disallowed.map(day), self.last_disallowed.map(day)) {
+        match (self.first_disallowed.map(Timestamp::day), self.last_disallowed.map(Timestamp::day)) {
             (Some(first), Some(last)) if first == last => first,
             (Some(first), Some(last)) => format!("{first} to {last}"),
             _ => String::new(),
@@ -183,7 +182,7 @@ impl Report {
             text: example.text,
         });
         let days = tally.days.iter().map(|(day, counts)| Day {
-            day: Timestamp(day * 86_400).to_string().chars().take(10).collect(),
+            day: Timestamp(day * 86_400).day(),
             requests: counts.requests,
             crawlers: counts.crawlers,
             disallowed: counts.disallowed,

@@ -6,6 +6,7 @@ use crate::audit::{self, Input, Options, Progress, PublishedFile, Report, Rules,
 use crate::crawlers::Registry;
 use crate::logs::{FormatString, LineFormat};
 use crate::policy::{SiteEntry, Snapshot};
+use crate::robots::File;
 use crate::settings::ListSettings;
 use crate::time::Timestamp;
 use clap::ValueEnum;
@@ -172,7 +173,7 @@ fn published(given: &str) -> Result<PublishedFile, Failure> {
     }
     match tester::read(source)? {
         tester::Source::File { name, bytes, .. } => {
-            tester::warn_unless_robots_txt(&name, &bytes);
+            tester::warn_unless_robots_txt(&name, &File::parse(&*bytes));
             Ok(PublishedFile { name, bytes, since })
         }
         // A site without the file has no rules (RFC 9309 section 2.3.1.3).

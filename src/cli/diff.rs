@@ -8,6 +8,7 @@ use crate::crawlers::Registry;
 use crate::diff::{Basis, Comparison, Difference, Side, markdown, text};
 use crate::logs::Line;
 use crate::policy::{SiteEntry, Snapshot};
+use crate::robots::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -86,7 +87,7 @@ fn side(path: &Path, origins: &OriginCopies) -> Result<Side, Failure> {
     if is_robots_txt(path) {
         let bytes = match tester::read(&name)? {
             tester::Source::File { bytes, .. } => {
-                tester::warn_unless_robots_txt(&name, &bytes);
+                tester::warn_unless_robots_txt(&name, &File::parse(&*bytes));
                 bytes
             }
             // A site without the file has no rules (RFC 9309 section 2.3.1.3).

@@ -25,11 +25,6 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// The day of a moment: `2026-11-22`.
-pub fn day(moment: Timestamp) -> String {
-    moment.to_string().chars().take(10).collect()
-}
-
 /// The day and the minute: `2026-11-22 10:00`.
 pub fn minute(moment: Timestamp) -> String {
     moment.to_string().chars().take(16).map(|sign| if sign == 'T' { ' ' } else { sign }).collect()

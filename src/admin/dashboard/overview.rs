@@ -2,7 +2,7 @@
 //! read from the history alone; [`report_page`] shows it in one file that needs no server.
 
 use super::charts::{Bar, bars, trend};
-use super::format::{day, minute, percent, thousands};
+use super::format::{minute, percent, thousands};
 use super::layout::{Layout, crawler_link, samples_link, site_link};
 use super::{Dashboard, PageError, STYLE};
 use crate::admin::query::{Mistake, Query, QueryError};
@@ -73,8 +73,8 @@ impl Period {
     fn name(&self, start: Timestamp) -> String {
         match self.step {
             Step::Hour => minute(start),
-            Step::Day => day(start),
-            Step::Week => format!("week of {}", day(start)),
+            Step::Day => start.day(),
+            Step::Week => format!("week of {}", start.day()),
         }
     }
 

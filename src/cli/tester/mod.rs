@@ -67,8 +67,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let (name, file) = match read(source)? {
         Source::File { name, bytes, .. } => {
-            warn_unless_robots_txt(&name, &bytes);
-            (name, File::parse(bytes))
+            let file = File::parse(bytes);
+            warn_unless_robots_txt(&name, &file);
+            (name, file)
         }
         Source::Status { status, allowed } => return answer_by_status(arguments, &asked, source, status, allowed),
     };
@@ -140,8 +141,7 @@ pub(super) enum Source {
 }
 
 /// Warns of a file that cannot be meant: a log, a page, a list of something else. Crawlers find no rules in it.
-pub(super) fn warn_unless_robots_txt(name: &str, bytes: &[u8]) {
-    let file = File::parse(bytes);
+pub(super) fn warn_unless_robots_txt(name: &str, file: &File) {
     let is_known = file.lines().iter().flat_map(|line| &line.record).any(|record| record.key != Key::Unknown);
     let Some(line) = file.lines().iter().find(|line| !line.text.is_empty() && line.comment.is_none()) else { return };
     if is_known && file.shape() == Shape::Text {

@@ -2,7 +2,7 @@
 //! another process writes there, or the memory of a crawlgate without one. Writes nothing.
 
 use super::counts::COLUMNS;
-use super::tables::table;
+use super::tables::{sums, table};
 use super::{Counts, DAY, HistoryBatch, Sample, Step, prepare, write};
 use crate::state::database::{FILE, open_for_reading};
 use crate::time::Timestamp;
@@ -320,10 +320,6 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
 
 fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
-}
-
-fn sums() -> String {
-    COLUMNS.map(|column| format!("SUM({column})")).join(", ")
 }
 
 fn unsigned(row: &Row<'_>, place: usize) -> rusqlite::Result<u64> {

@@ -44,6 +44,11 @@ pub fn table(step: Step) -> &'static str {
     }
 }
 
+/// All columns of counts, added up.
+pub fn sums() -> String {
+    COLUMNS.map(|column| format!("SUM({column})")).join(", ")
+}
+
 /// Rows of a table of periods. All take less than 130 MiB together.
 fn most(step: Step) -> i64 {
     match step {
@@ -70,10 +75,10 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 /// Adds up the days of a history that was kept before there were weeks.
 fn weeks_of_days(connection: &Connection) -> rusqlite::Result<()> {
     let monday = format!("start - (start - {}) % {}", Step::FIRST_MONDAY, Step::Week.seconds());
-    let sums = COLUMNS.map(|column| format!("SUM({column})")).join(", ");
     connection.execute_batch(&format!(
-        "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, {sums} FROM history_days \
-         WHERE NOT EXISTS (SELECT 1 FROM history_weeks) GROUP BY site, week, crawler"
+        "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, {} FROM history_days \
+         WHERE NOT EXISTS (SELECT 1 FROM history_weeks) GROUP BY site, week, crawler",
+        sums()
     ))
 }
 
