@@ -272,7 +272,7 @@ fn read_line(mut stream: &UnixStream) -> std::io::Result<Option<Vec<u8>>> {
 }
 
 fn perform(request: &Request, operations: &Operations) -> Response {
-    let warnings = || operations.judge.sites.storing_problems();
+    let warnings = || operations.instance.sites.storing_problems();
     let refused = |error: crate::sites::PauseError| Response::Refused { error: error.to_string() };
     match request {
         Request::Status => Response::Status(operations.status()),

@@ -174,10 +174,10 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
             && query.selects("crawler", &event.crawler)
             && kind.is_none_or(|kind| kind.selects(event))
     };
-    let events = operations.judge.events.recent();
-    names::check(&query, operations, &events, &operations.judge.metrics.by_crawler())?;
+    let events = operations.instance.events.recent();
+    names::check(&query, operations, &events, &operations.instance.metrics.by_crawler())?;
     let events = events.into_iter().filter(is_selected).take(limit);
-    Ok(Violations { violations: events.collect(), left_out: operations.judge.events.left_out() })
+    Ok(Violations { violations: events.collect(), left_out: operations.instance.events.left_out() })
 }
 
 /// By site and crawler; `site` and `crawler` choose among them.
@@ -186,16 +186,16 @@ pub fn violations(operations: &Operations, query: &str) -> Result<Violations, Qu
 /// The query has mistakes.
 pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryError> {
     let query = Query::read(query, &["site", "crawler"])?;
-    let mut counts = operations.judge.metrics.by_crawler();
-    names::check(&query, operations, &operations.judge.events.recent(), &counts)?;
-    let (snapshot, registry) = (operations.judge.sites.snapshot(), Registry::builtin());
+    let mut counts = operations.instance.metrics.by_crawler();
+    names::check(&query, operations, &operations.instance.events.recent(), &counts)?;
+    let (snapshot, registry) = (operations.instance.sites.snapshot(), Registry::builtin());
     let marks = marks(operations, &snapshot, registry);
     let visits: BTreeMap<&str, Vec<CrawlerVisits>> = snapshot
         .sites()
         .iter()
         .map(|entry| entry.site.name.as_str())
         .filter(|site| query.selects("site", site))
-        .map(|site| (site, operations.judge.ledger.visits(site)))
+        .map(|site| (site, operations.instance.ledger.visits(site)))
         .collect();
     add_seen_before(&mut counts, &visits, &snapshot, registry);
     counts.sort_by(|one, other| (&one.site, &one.crawler).cmp(&(&other.site, &other.crawler)));
@@ -207,7 +207,7 @@ pub fn crawlers(operations: &Operations, query: &str) -> Result<Crawlers, QueryE
         let entry = site.map(|site| &snapshot.sites()[site]);
         let claim = claim_of(&counts.crawler, registry, entry.map(|entry| &*entry.site));
         let visits = visits.get(counts.site.as_str()).map_or(&[][..], Vec::as_slice);
-        let asked = (&*operations.judge.ledger, &*snapshot, registry);
+        let asked = (&*operations.instance.ledger, &*snapshot, registry);
         let holds = site.map(|site| held(asked, site, claim, visits, moment));
         let rules = entry.map(|entry| entry.site.crawler_rules(claim));
         let is_its = |list: &&ListHealth| (&list.site, &list.crawler) == (&counts.site, &counts.crawler);
@@ -228,7 +228,7 @@ impl ProofHealth {
 impl Operations {
     /// Who the requests under each crawler's name were found to be.
     pub fn identities(&self) -> Vec<CrawlerIdentity> {
-        let mut requests = self.judge.metrics.identities();
+        let mut requests = self.instance.metrics.identities();
         let published = self.list_health().into_iter().filter(|list| list.site == EVERY_SITE);
         let published: BTreeMap<String, ProofHealth> =
             published.map(|list| (list.crawler.clone(), ProofHealth::of(&list))).collect();

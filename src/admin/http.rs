@@ -59,11 +59,11 @@ impl AdminApp {
             "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
             "/metrics" => {
                 self.operations.refresh();
-                self.operations.judge.metrics.access_log_dropped(self.access_log.dropped());
+                self.operations.instance.metrics.access_log_dropped(self.access_log.dropped());
                 typed(
                     StatusCode::OK,
                     "text/plain; version=0.0.4; charset=utf-8",
-                    self.operations.judge.metrics.render().into(),
+                    self.operations.instance.metrics.render().into(),
                 )
             }
             "/api/status" => answer(Query::read(query, &[]).map(|_| Instance {

@@ -24,13 +24,13 @@ pub fn check(
     events: &[Arc<Event>],
     counts: &[CrawlerCounts],
 ) -> Result<(), QueryError> {
-    let (snapshot, registry) = (operations.judge.sites.snapshot(), Registry::builtin());
+    let (snapshot, registry) = (operations.instance.sites.snapshot(), Registry::builtin());
     let mut mistakes = Vec::new();
     if let Some(site) = query.get("site") {
         let listed = events.iter().map(|event| event.site.as_str()).chain(counts.iter().map(|counts| &*counts.site));
         let mut sites: BTreeSet<&str> =
             snapshot.sites().iter().map(|entry| entry.site.name.as_str()).chain(listed).collect();
-        let status = operations.judge.sites.status(operations.moment().now);
+        let status = operations.instance.sites.status(operations.moment().now);
         // The status also has the policies that were refused at the start.
         sites.extend(status.sites.iter().map(|site| site.site.as_str()));
         if site != UNCLAIMED && !sites.contains(site) {

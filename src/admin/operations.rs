@@ -3,13 +3,13 @@
 use super::status::{self, FailingList, InstanceStatus, ProblemKind};
 use crate::clock::Moment;
 use crate::identity::refresh::{ListUpdate, UpdateHandle, file_name};
-use crate::judge::{Judge, RequestFacts};
+use crate::judge::RequestFacts;
 use crate::ledger::{ListHealth, Mark};
 use crate::origin::Origins;
 use crate::sites::{PauseError, PauseRequest, ReloadReport};
 use crate::telemetry::{CertificateStatus, ListGauges};
 use crate::time::Timestamp;
-use crate::upkeep::Upkeep;
+use crate::upkeep::{Instance, Upkeep};
 use crate::verdict::ResponseFacts;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -23,8 +23,8 @@ pub type CertificatesSource = Box<dyn Fn(Timestamp) -> Vec<CertificateStatus> + 
 
 /// Reload, pause, resume, status. Blocking: reloading compiles policies.
 pub struct Operations {
-    /// The sites, the ledger, the metrics and logs that requests go by.
-    pub judge: Arc<Judge>,
+    /// What requests are judged by and recorded in.
+    pub instance: Arc<Instance>,
     origins: Arc<Origins>,
     ready: AtomicBool,
     started: Instant,
@@ -41,7 +41,7 @@ impl Operations {
     /// Sets the gauges of the sites that are there.
     pub fn new(upkeep: Arc<Upkeep>, origins: Arc<Origins>) -> Arc<Operations> {
         let operations = Operations {
-            judge: upkeep.judge.clone(),
+            instance: upkeep.instance.clone(),
             origins,
             upkeep,
             ready: AtomicBool::new(false),
@@ -98,7 +98,7 @@ impl Operations {
     /// # Errors
     /// See [`crate::sites::SiteManager::pause`].
     pub fn pause(&self, request: &PauseRequest) -> Result<Timestamp, PauseError> {
-        let until = self.judge.sites.pause(request, self.now())?;
+        let until = self.instance.sites.pause(request, self.now())?;
         tracing::warn!(site = request.site.as_deref().unwrap_or("all"), %until, "the pause began");
         self.refresh();
         Ok(until)
@@ -109,7 +109,7 @@ impl Operations {
     /// # Errors
     /// See [`crate::sites::SiteManager::resume`].
     pub fn resume(&self, site: Option<&str>) -> Result<Vec<String>, PauseError> {
-        let sites = self.judge.sites.resume(site, self.now())?;
+        let sites = self.instance.sites.resume(site, self.now())?;
         tracing::info!(?sites, "the pause ended");
         self.refresh();
         Ok(sites)
@@ -123,16 +123,16 @@ impl Operations {
     /// How the running crawlgate does.
     pub fn status(&self) -> InstanceStatus {
         let (lived, now) = (self.moment().lived, self.now());
-        let failing_lists = FailingList::all(&self.judge.proofs.lists, now);
+        let failing_lists = FailingList::all(&self.instance.proofs.lists, now);
         let certificates = self.certificates.get().map(|of| of(now)).unwrap_or_default();
         let (sites, origins) = (self.upkeep.status(), self.origins.status(lived));
-        InstanceStatus::new(sites, origins, self.judge.traffic.status(lived), certificates, &failing_lists)
+        InstanceStatus::new(sites, origins, self.instance.traffic.status(lived), certificates, &failing_lists)
     }
 
     /// Says once of each what is wrong with the setup. Other problems are logged where they are noticed.
     pub fn warn_of_setup(&self) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        for found in status::of_setup(&self.judge.traffic.status(self.moment().lived)) {
+        for found in status::of_setup(&self.instance.traffic.status(self.moment().lived)) {
             if !warned.contains(&found.problem) {
                 tracing::warn!(problem = found.problem.name(), "{}", found.message);
                 warned.push(found.problem);
@@ -147,28 +147,28 @@ impl Operations {
 
     /// Now, by both measures.
     pub(super) fn moment(&self) -> Moment {
-        self.judge.clock.moment()
+        self.instance.clock.moment()
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from(self.judge.clock.now())
+        Timestamp::from(self.instance.clock.now())
     }
 
     /// The clients that are marked for a trap.
     pub fn marks(&self) -> Vec<Mark> {
-        self.judge.behaviours.traps.list(self.moment())
+        self.instance.behaviours.traps.list(self.moment())
     }
 
     /// Forgets the marks of an address or a network.
     pub fn release(&self, network: IpNet) -> Vec<Mark> {
-        let released = self.judge.behaviours.traps.release(network, self.moment());
+        let released = self.instance.behaviours.traps.release(network, self.moment());
         tracing::info!(marks = released.len(), %network, "marks were released");
         released
     }
 
     /// Why a request would be treated as it would be, here and now.
     pub fn explain(&self, question: &LiveQuestion) -> LiveAnswer {
-        let (arrived, lived) = self.judge.clock.read(Instant::now());
+        let (arrived, lived) = self.instance.clock.read(Instant::now());
         let request = RequestFacts {
             host: question.host.as_bytes(),
             target: question.target.as_bytes(),
@@ -183,9 +183,9 @@ impl Operations {
         };
         let content_type = question.content_type.as_deref();
         let response = ResponseFacts { status: question.status, content_type, origin_tags: &question.origin_tags };
-        let explanation = self.judge.explain(&request, &response);
+        let explanation = self.instance.judge.explain(&request, &response);
         LiveAnswer {
-            text: explanation.to_text(&self.judge.sites.snapshot(), question.colour),
+            text: explanation.to_text(&self.instance.sites.snapshot(), question.colour),
             explanation: serde_json::to_value(&explanation).unwrap_or_default(),
         }
     }
@@ -194,7 +194,7 @@ impl Operations {
     pub fn refresh(&self) {
         let InstanceStatus { policies: status, problems, .. } = self.status();
         for kind in ProblemKind::ALL {
-            self.judge.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
+            self.instance.metrics.problems(kind.name(), problems.iter().filter(|found| found.problem == kind).count());
         }
         self.upkeep.set_gauges(&status);
         self.refresh_proofs();
@@ -202,13 +202,13 @@ impl Operations {
             let robots = site.origin_robots.as_ref()?;
             Some((site.site.clone(), robots.state.name(), robots.last_success.map(|moment| moment.0)))
         });
-        self.judge.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
+        self.instance.metrics.set_origin_robots(&origins.collect::<Vec<_>>());
     }
 }
 
 impl Operations {
     fn refresh_proofs(&self) {
-        let (metrics, proofs) = (&self.judge.metrics, &self.judge.proofs);
+        let (metrics, proofs) = (&self.instance.metrics, &self.instance.proofs);
         let lists = proofs.lists.all().filter_map(|(list, url)| {
             let known = proofs.lists.get(list)?;
             let networks = known.entries();

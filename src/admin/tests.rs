@@ -1,15 +1,15 @@
 use super::control::{ControlError, ControlSocket, Request, Response, call};
 use super::*;
 use crate::crawlers::Registry;
-use crate::judge::Judge;
+use crate::judge::Logs;
 use crate::ledger::Ledger;
 use crate::origin::Origins;
-use crate::settings::AddressDetail;
 use crate::sites::{Outcome, PauseRequest, SiteManager, SiteOptions};
 use crate::state::StateStore;
 use crate::state::history::HistoryReader;
-use crate::telemetry::{AccessLog, Events, Metrics};
+use crate::telemetry::AccessLog;
 use crate::time::Timestamp;
+use crate::upkeep::{Instance, Upkeep};
 use ::http::Method;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -30,21 +30,9 @@ fn operations(directory: &std::path::Path) -> Arc<Operations> {
         SiteManager::start(options, (&store, &remembered), Registry::builtin(), Timestamp(1_000)).expect("loaded");
     let clock = crate::clock::Clock::default();
     let ledger = Arc::new(Ledger::in_memory(Vec::new(), &live.snapshot(), clock.moment()));
-    let judge = Arc::new(Judge {
-        sites: live,
-        registry: Registry::builtin(),
-        ledger,
-        proofs: Arc::new(crate::identity::Proofs::none(Registry::builtin())),
-        behaviours: Arc::default(),
-        clock,
-        metrics: Metrics::new(),
-        traffic: Box::default(),
-        access: AccessLog::off(),
-        events: Events::off(),
-        addresses: AddressDetail::Full,
-        kept_addresses: AddressDetail::Full,
-    });
-    Operations::new(crate::upkeep::Upkeep::new(judge), Arc::new(Origins::new(&[])))
+    let proofs = Arc::new(crate::identity::Proofs::none(Registry::builtin()));
+    let instance = Instance::new(live, ledger, proofs, Arc::default(), clock, Logs::off());
+    Operations::new(Upkeep::new(instance), Arc::new(Origins::new(&[])))
 }
 
 fn history() -> HistoryReader {

@@ -45,7 +45,7 @@ impl HttpServerApp for Decisions {
 
 fn received<'a>(head: &'a RequestHeader, peer: Option<IpAddr>, judge: &Judge) -> Received<'a> {
     let started = Instant::now();
-    let (arrived, lived) = judge.clock.read(started);
+    let (arrived, lived) = judge.recorder().clock().read(started);
     Received {
         method: &head.method,
         target: head.raw_path(),

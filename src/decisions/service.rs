@@ -43,7 +43,7 @@ impl Decisions {
     fn answer(&self, question: &Question<'_>, judgement: &Judgement, request: &Received<'_>) -> Answer {
         let judged = judgement.judged();
         let own = judged.and_then(|judged| {
-            let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(request.arrived));
+            let ruling = Ruling::new(judged, self.judge.registry(), Timestamp::from(request.arrived));
             // The body is framed by the proxy's own method.
             self.answers.answer(&ruling, &Asked { method: request.method, headers: request.headers })
         });
@@ -86,7 +86,7 @@ impl Respond for Decisions {
         let question = match self.question(request) {
             Ok(question) => question,
             Err(error) => {
-                self.judge.metrics.request_rejected("question");
+                self.judge.recorder().metrics().request_rejected("question");
                 let answer = match error {
                     QuestionError::Unknown => not_here(&error.to_string()),
                     QuestionError::Missing(_) | QuestionError::NoPath(_) => misasked(&error.to_string()),
@@ -125,7 +125,7 @@ impl Respond for Decisions {
             answered_whole: is_whole && has_answered,
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_whole { answer.body().len() as u64 } else { 0 },
-            elapsed: self.judge.elapsed(request.started),
+            elapsed: self.judge.recorder().elapsed(request.started),
             http: request.http,
             referer: request.headers.get(http::header::REFERER).map(HeaderValue::as_bytes),
             ..Outcome::default()

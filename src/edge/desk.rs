@@ -92,7 +92,7 @@ impl Desk {
 
     /// Refuses octets that are no proper head, or not a whole one.
     pub fn refuse<'b>(&self, head: &'b [u8], mistake: Mistake, connection: &ClientConnection) -> (Visit<'b>, Way) {
-        self.judge.metrics.request_rejected(mistake.name());
+        self.judge.recorder().metrics().request_rejected(mistake.name());
         let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
         let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false, tls: connection.tls };
@@ -140,7 +140,7 @@ impl Desk {
             return self.forward(visit, fields, connection, judgement);
         };
         let headers = fields_of_answer(fields);
-        let ruling = Ruling::new(judged, self.judge.registry, Timestamp::from(visit.arrival.arrived));
+        let ruling = Ruling::new(judged, self.judge.registry(), Timestamp::from(visit.arrival.arrived));
         match self.answers.answer(&ruling, &Asked { method: &method, headers: &headers }) {
             Some(answer) => Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Judged(judgement)),
             None => self.forward(visit, fields, connection, judgement),
@@ -165,7 +165,7 @@ impl Desk {
     /// The present, as a request arrives.
     pub(super) fn arrival(&self) -> Arrival {
         let started = Instant::now();
-        let (arrived, lived) = self.judge.clock.read(started);
+        let (arrived, lived) = self.judge.recorder().clock().read(started);
         Arrival { arrived, started, lived }
     }
 
@@ -178,7 +178,7 @@ impl Desk {
             answered_whole: is_sent,
             x_robots_tag: tags.map(|(_, value)| HeaderValue::as_bytes(value)).collect(),
             body_octets: if is_sent { answer.body().len() as u64 } else { 0 },
-            elapsed: self.judge.elapsed(visit.arrival.started),
+            elapsed: self.judge.recorder().elapsed(visit.arrival.started),
             tls: visit.tls,
             http: if request.is_http10 { "1.0" } else { "1.1" },
             referer: request.referer,
@@ -189,9 +189,9 @@ impl Desk {
         };
         match reason {
             Reason::Judged(judgement) => self.judge.record(&visit.facts(), judgement, &outcome),
-            Reason::Challenged => self.judge.record_unjudged(&visit.facts(), Unjudged::Challenged, &outcome),
-            Reason::Redirected => self.judge.record_unjudged(&visit.facts(), Unjudged::Redirected, &outcome),
-            Reason::Refused(_) => self.judge.record_unjudged(&visit.facts(), Unjudged::Refused, &outcome),
+            Reason::Challenged => self.judge.recorder().record_unjudged(&visit.facts(), Unjudged::Challenged, &outcome),
+            Reason::Redirected => self.judge.recorder().record_unjudged(&visit.facts(), Unjudged::Redirected, &outcome),
+            Reason::Refused(_) => self.judge.recorder().record_unjudged(&visit.facts(), Unjudged::Refused, &outcome),
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Edge<A> {
 impl<A> Edge<A> {
     /// In front of an application: what is not answered at the desk and does not fit the lane goes there.
     pub fn new(app: Arc<A>, desk: Desk, lane: Option<Lane>) -> Edge<A> {
-        let metrics = desk.judge.metrics.clone();
+        let metrics = desk.judge.recorder().metrics().clone();
         Edge {
             http2: Http2::new(app.clone(), &desk.limits),
             admission: Admission::new(desk.limits.connections, desk.limits.connections_per_address),

@@ -60,7 +60,7 @@ pub(super) fn count_failure(
     reason: &'static str,
     error: &dyn std::fmt::Display,
 ) {
-    let (host, target, at) = (host(request), request.raw_path(), gateway.judge.clock.moment());
+    let (host, target, at) = (host(request), request.raw_path(), gateway.judge.recorder().clock().moment());
     ctx.attempts.failed(&gateway.origins, &FailedRequest { host, target, reason, error, at });
 }
 

@@ -19,7 +19,7 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
         answered_whole: ctx.answered,
         x_robots_tag: tags.map(HeaderValue::as_bytes).collect(),
         body_octets: session.body_bytes_sent() as u64,
-        elapsed: gateway.judge.elapsed(ctx.arrival.started),
+        elapsed: gateway.judge.recorder().elapsed(ctx.arrival.started),
         http: http_version(request.version),
         tls: connection(session).and_then(|connection| connection.tls),
         referer: request.headers.get(header::REFERER).map(HeaderValue::as_bytes),
@@ -28,6 +28,6 @@ pub(super) fn record(gateway: &Gateway, session: &Session, error: Option<&Error>
     let facts = facts(request, ctx);
     match &ctx.judgement {
         Some(judgement) => gateway.judge.record(&facts, judgement, &outcome),
-        None => gateway.judge.record_unjudged(&facts, Unjudged::Refused, &outcome),
+        None => gateway.judge.recorder().record_unjudged(&facts, Unjudged::Refused, &outcome),
     }
 }

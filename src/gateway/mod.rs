@@ -58,7 +58,7 @@ impl ProxyHttp for Gateway {
     type CTX = RequestContext;
 
     fn new_ctx(&self) -> RequestContext {
-        RequestContext::new(self.metrics.clone(), &self.judge.clock)
+        RequestContext::new(self.metrics.clone(), self.judge.recorder().clock())
     }
 
     /// None: the default adds a compression module to every request, switched off.

@@ -32,6 +32,6 @@ pub(super) async fn filter(gateway: &Gateway, session: &mut Session, ctx: &mut R
 
 fn answer(gateway: &Gateway, request: &RequestHeader, ctx: &RequestContext) -> Option<Answer> {
     let judged = ctx.judgement.as_ref()?.judged()?;
-    let ruling = Ruling::new(judged, gateway.judge.registry, ctx.now());
+    let ruling = Ruling::new(judged, gateway.judge.registry(), ctx.now());
     gateway.answers.answer(&ruling, &asked(request))
 }

@@ -6,57 +6,42 @@
 mod claims;
 mod judgement;
 mod outcome;
-mod record;
+mod recorder;
 mod request;
 mod workspace;
 
 pub use judgement::{Judged, Judgement, Unclaimed};
 pub use outcome::{Outcome, Unjudged};
+pub use recorder::{Logs, Recorder};
 pub use request::RequestFacts;
 
-use crate::clock::Clock;
 use crate::crawlers::{Claim, Registry};
 use crate::heads::origin_form;
 use crate::identity::{Claimed, Finding, Proofs, Signed};
 use crate::ledger::{Behaviours, Ledger};
 use crate::policy::Snapshot;
-use crate::settings::AddressDetail;
 use crate::sites::SiteManager;
-use crate::telemetry::{AccessLog, Events, Metrics, Traffic};
+use crate::time::Timestamp;
 use crate::verdict::{
-    Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof, ResponseFacts,
-    Scratch, decide_for, identity_by_policy, report, report_unclaimed,
+    Action, Behaviour, CachedVersions, Case, Claimant, Decision, Doubt, Explanation, Facts, Identity, Proof,
+    ResponseFacts, Scratch, decide_for, identity_by_policy, report, report_unclaimed,
 };
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use workspace::Workspace;
 
-/// Everything that judging and recording need. All doors share one.
+/// What requests are judged by. All doors share one.
 pub struct Judge {
     /// The policies in force.
-    pub sites: Arc<SiteManager>,
-    /// Known crawlers.
-    pub registry: &'static Registry,
+    sites: Arc<SiteManager>,
+    registry: &'static Registry,
     /// Which robots.txt was served to which crawler.
-    pub ledger: Arc<Ledger>,
+    ledger: Arc<Ledger>,
     /// What proves crawlers, beside the networks of policies.
-    pub proofs: Arc<Proofs>,
+    proofs: Arc<Proofs>,
     /// What clients did recently.
-    pub behaviours: Arc<Behaviours>,
-    /// The time.
-    pub clock: Clock,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
-    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
-    pub traffic: Box<Traffic>,
-    /// A line for each request.
-    pub access: AccessLog,
-    /// A record of each request against the rules.
-    pub events: Events,
-    /// How much of a client's address is written down.
-    pub addresses: AddressDetail,
-    /// How much of it the history keeps.
-    pub kept_addresses: AddressDetail,
+    behaviours: Arc<Behaviours>,
+    recorder: Recorder,
 }
 
 /// Whether the sequence leaves traces: in the ledger, the crawl rate and the marked clients.
@@ -67,6 +52,27 @@ enum Traces {
 }
 
 impl Judge {
+    /// Judges by these.
+    pub fn new(
+        sites: Arc<SiteManager>,
+        ledger: Arc<Ledger>,
+        proofs: Arc<Proofs>,
+        behaviours: Arc<Behaviours>,
+        recorder: Recorder,
+    ) -> Judge {
+        Judge { sites, registry: recorder.registry(), ledger, proofs, behaviours, recorder }
+    }
+
+    /// Known crawlers.
+    pub fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
+    /// What requests are recorded in.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
     /// Judges a request. The request counts: against the crawl rate, as a visit of the host, and where it hits a trap.
     pub fn judge(&self, request: &RequestFacts<'_>) -> Judgement {
         workspace::with(|workspace| {
@@ -74,7 +80,7 @@ impl Judge {
             let began = workspace.is_timed().then(Instant::now);
             let judgement = self.judgement(request, workspace, Traces::Left);
             if let Some(began) = began {
-                self.metrics.decision(began.elapsed().as_secs_f64());
+                self.recorder.metrics().decision(began.elapsed().as_secs_f64());
             }
             judgement
         })
@@ -84,11 +90,6 @@ impl Judge {
     /// asks about a second time.
     pub fn look(&self, request: &RequestFacts<'_>) -> Judgement {
         workspace::with(|workspace| self.judgement(request, workspace, Traces::None))
-    }
-
-    /// How long a request has taken that began then; zero where no log says it.
-    pub fn elapsed(&self, began: Instant) -> Duration {
-        if self.access.enabled() { began.elapsed() } else { Duration::ZERO }
     }
 
     fn judgement(&self, request: &RequestFacts<'_>, workspace: &mut Workspace, traces: Traces) -> Judgement {
@@ -208,6 +209,30 @@ impl Judge {
             Identity::Suspended => Finding { identity, proof: Proof::None, doubt: Some(Doubt::Suspended), ..found },
             _ => Finding { identity, ..found },
         }
+    }
+
+    /// Records the outcome of a request that was judged: the ledger first, then the rest.
+    pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
+        if let Judgement::Judged(judged) = judgement {
+            self.note_copy(request, judged, outcome);
+        }
+        self.recorder.record(request, judgement, outcome);
+    }
+
+    /// Notes which crawler got which robots.txt: a copy that was written whole, or word that its own copy is good. HEAD
+    /// gives nobody a copy. A 304 to a date is only sent to a crawler that the ledger knows to have the version in
+    /// force.
+    fn note_copy(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
+        let Judged { decision, identity, .. } = judged;
+        let is_copy = decision.action == Action::RobotsTxt && matches!(outcome.status, 200 | 304);
+        if !is_copy || !outcome.answered_whole || request.method != b"GET" {
+            return;
+        }
+        let (entry, claim, now) = (judged.entry(), decision.claim, Timestamp::from(self.recorder.clock().now()));
+        let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
+        let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
+        self.behaviours.served(self.registry, claimant, &facts);
+        self.ledger.served(self.registry, entry, request.host, claim, now);
     }
 
     /// The second half: behaviour and decision.

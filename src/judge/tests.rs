@@ -1,10 +1,10 @@
 //! `judge` and `explain` agree, and `explain` changes nothing: over policies, crawlers, addresses, paths and time.
 
 use super::*;
-use crate::clock::Moment;
+use crate::clock::{Clock, Moment};
 use crate::sites::SiteOptions;
 use crate::state::StateStore;
-use crate::time::Timestamp;
+use crate::telemetry::Metrics;
 use crate::verdict::{Action, Kind};
 use proptest::prelude::*;
 use std::path::Path;
@@ -45,20 +45,8 @@ fn judge(directory: &Path, policy: &str) -> Judge {
     let registry = Registry::builtin();
     let sites = SiteManager::start(options, (&store, &remembered), registry, clock.moment().now).expect("loaded");
     let ledger = Arc::new(Ledger::in_memory(vec!["shop.example".into()], &sites.snapshot(), clock.moment()));
-    Judge {
-        sites,
-        registry,
-        ledger,
-        proofs: Arc::new(Proofs::none(registry)),
-        behaviours: Arc::default(),
-        clock,
-        metrics: Metrics::new(),
-        traffic: Box::default(),
-        access: AccessLog::off(),
-        events: Events::off(),
-        addresses: AddressDetail::Full,
-        kept_addresses: AddressDetail::Full,
-    }
+    let recorder = Recorder::new(registry, clock, Metrics::new(), Arc::default(), Logs::off());
+    Judge::new(sites, ledger, Arc::new(Proofs::none(registry)), Arc::default(), recorder)
 }
 
 /// One request, by indexes into the tables, and the seconds since the one before.
@@ -122,7 +110,7 @@ proptest! {
     fn judge_and_explain_agree_and_explaining_changes_nothing(policy in 0..POLICIES.len(), steps in prop::collection::vec(step(), 1..40)) {
         let (asked, plain) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
         let (asked, plain) = (judge(asked.path(), POLICIES[policy]), judge(plain.path(), POLICIES[policy]));
-        let starts = [asked.clock.moment(), plain.clock.moment()];
+        let starts = [asked.recorder.clock().moment(), plain.recorder.clock().moment()];
         let mut seconds = 0;
         for step in steps {
             seconds += step.after;
@@ -145,7 +133,7 @@ proptest! {
 fn explaining_alone_leaves_no_trace() {
     let directory = tempfile::tempdir().expect("a directory");
     let judge = judge(directory.path(), POLICIES[0]);
-    let start = judge.clock.moment();
+    let start = judge.recorder.clock().moment();
     for target in 0..TARGETS.len() {
         for host in 0..HOSTS.len() {
             let request = request(Step { host, agent: 0, target, address: 0, after: 0 }, start, 0);
@@ -155,15 +143,15 @@ fn explaining_alone_leaves_no_trace() {
     }
     assert!(judge.ledger.visits("shop").is_empty());
     assert!(judge.behaviours.traps.is_empty());
-    assert!(judge.metrics.by_crawler().is_empty());
-    assert!(judge.events.recent().is_empty());
+    assert!(judge.recorder.metrics().by_crawler().is_empty());
+    assert!(judge.recorder.logs.events.recent().is_empty());
 }
 
 #[test]
 fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");
     let judge = judge(directory.path(), POLICIES[0]);
-    let start = judge.clock.moment();
+    let start = judge.recorder.clock().moment();
     let at = |target| request(Step { host: 0, agent: 0, target, address: 0, after: 0 }, start, 0);
     let fetch = at(4);
     let judgement = judge.judge(&fetch);
@@ -172,7 +160,7 @@ fn a_trap_marks_the_client_once_judged_and_a_fetch_of_robots_txt_is_remembered()
     assert_eq!(judged(&judge.judge(&at(3))).1, Kind::Trapped);
     assert_eq!(judge.behaviours.traps.len(), 1);
     assert_eq!(judged(&judge.judge(&at(0))).1, Kind::Trapped);
-    let record = judge.metrics.by_crawler();
+    let record = judge.recorder.metrics().by_crawler();
     assert_eq!((record[0].requests, record[0].robots_txt), (1, 1), "only the fetch was recorded");
     assert!(start.now > Timestamp(0));
 }

@@ -47,7 +47,7 @@ impl GateLayer {
     pub fn metrics(&self) -> String {
         let upkeep = &self.0.upkeep;
         upkeep.set_gauges(&upkeep.status());
-        upkeep.judge.metrics.render()
+        upkeep.instance.metrics.render()
     }
 }
 

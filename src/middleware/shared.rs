@@ -33,8 +33,8 @@ impl Drop for Shared {
         if let Some(threads) = self.threads.take() {
             threads.close();
         }
-        self.judge.access.flush(FLUSH);
-        self.judge.events.flush(FLUSH);
+        self.upkeep.instance.access.flush(FLUSH);
+        self.upkeep.instance.events.flush(FLUSH);
         if let Err(error) = self.store.close() {
             tracing::warn!("{error}; the next start will treat this run as crashed");
         }

@@ -53,7 +53,7 @@ impl Visit {
     pub fn new(shared: &Arc<Shared>, head: &Parts) -> Box<Visit> {
         let judge = &shared.judge;
         let started = Instant::now();
-        let (arrived, lived) = judge.clock.read(started);
+        let (arrived, lived) = judge.recorder().clock().read(started);
         let fields = RequestFields::of(&head.headers);
         let peer = shared.peer.and_then(|peer| peer(&head.extensions));
         let is_trusted = peer.is_some_and(|peer| is_trusted(peer.to_canonical(), &shared.trusted_proxies));
@@ -76,7 +76,7 @@ impl Visit {
             tags: SmallVec::new(),
             octets: 0,
             is_answered_whole: false,
-            _in_flight: InFlight::begin(judge.metrics.clone()),
+            _in_flight: InFlight::begin(judge.recorder().metrics().clone()),
             shared: shared.clone(),
         });
         let facts = RequestFacts {
@@ -116,7 +116,7 @@ impl Visit {
     /// The answer that the policy asks for; `None` where the request passes.
     pub fn answer(&self, head: &Parts) -> Option<Answer> {
         let judged = self.judgement.as_ref()?.judged()?;
-        let ruling = Ruling::new(judged, self.shared.judge.registry, self.now());
+        let ruling = Ruling::new(judged, self.shared.judge.registry(), self.now());
         self.shared.answers.answer(&ruling, &Asked { method: &head.method, headers: &head.headers })
     }
 
@@ -187,7 +187,7 @@ impl Visit {
     fn count_page(&self, end: Option<&'static str>) {
         let judged = self.judgement.as_ref().and_then(Judgement::judged);
         if let (Some(end), Some(judged)) = (end, judged) {
-            self.shared.judge.metrics.page(&judged.entry().site.name, end);
+            self.shared.judge.recorder().metrics().page(&judged.entry().site.name, end);
         }
     }
 
@@ -211,7 +211,7 @@ impl Drop for Visit {
             answered_whole: self.is_answered_whole,
             x_robots_tag: self.tags.iter().map(HeaderValue::as_bytes).collect(),
             body_octets: self.octets,
-            elapsed: self.shared.judge.elapsed(self.started),
+            elapsed: self.shared.judge.recorder().elapsed(self.started),
             http: heads::http_version(self.version),
             referer: self.referer.as_ref().map(HeaderValue::as_bytes),
             error: (self.status == 0).then_some("no_response"),

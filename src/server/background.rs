@@ -4,10 +4,9 @@
 use super::ServerError;
 use super::rooms::Rooms;
 use crate::edge::Certificates;
-use crate::judge::Judge;
 use crate::settings::Settings;
 use crate::time::Timestamp;
-use crate::upkeep::{Repeated, UpkeepThreads};
+use crate::upkeep::{Instance, Repeated, UpkeepThreads};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,9 +33,9 @@ impl Background {
             operations.keep_time()
         };
         let upkeep =
-            UpkeepThreads::start((rooms.judge.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
+            UpkeepThreads::start((rooms.instance.clone(), rooms.store.clone()), &settings.policies, reload, keep_time)
                 .map_err(ServerError::io("cannot start the threads of policies and the ledger"))?;
-        Ok(Background { upkeep, _certificates: renewing(rooms.judge.clone(), certificates)? })
+        Ok(Background { upkeep, _certificates: renewing(rooms.instance.clone(), certificates)? })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
@@ -46,12 +45,12 @@ impl Background {
 }
 
 /// Takes renewed certificates, if there are any to renew.
-fn renewing(judge: Arc<Judge>, certificates: Arc<Certificates>) -> Result<Option<Repeated>, ServerError> {
+fn renewing(instance: Arc<Instance>, certificates: Arc<Certificates>) -> Result<Option<Repeated>, ServerError> {
     if certificates.is_empty() {
         return Ok(None);
     }
     let renew = move || {
-        certificates.renew(Timestamp::from(judge.clock.now()), &judge.metrics);
+        certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
         RENEWAL
     };
     Repeated::start("certificates", renew)

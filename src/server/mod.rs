@@ -126,7 +126,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
     let control = settings.control.as_deref().map(ControlSocket::bind).transpose()?.map(Arc::new);
     let bound = Bound { listen, decisions: decisions.bound.clone(), admin: admin_address };
     let (rooms, robots) = Rooms::open(&settings)?;
-    origin_robots::start(robots, rooms.judge.clock.clone())
+    origin_robots::start(robots, rooms.instance.clock.clone())
         .map_err(ServerError::io("cannot start the thread for the origins' robots.txt"))?;
 
     let sockets = decisions.paths();
@@ -138,7 +138,7 @@ pub fn run(settings: Settings, announce: impl FnOnce(&Bound)) -> Result<(), Serv
         served.map_err(ServerError::io("cannot serve the control socket"))?;
     }
     let certificates = Arc::new(certificates);
-    let problems = certificates.problems(Timestamp::from(rooms.judge.clock.now()));
+    let problems = certificates.problems(Timestamp::from(rooms.instance.clock.now()));
     let uncovered = certificates.uncovered(settings.origins.iter().flat_map(|origin| &origin.hosts));
     for problem in problems.into_iter().chain(uncovered) {
         tracing::warn!("{}", problem.text);
@@ -170,7 +170,7 @@ fn say(settings: &Settings, rooms: &Rooms, bound: &Bound) {
         None => tracing::info!("no state directory: nothing outlasts a restart"),
     }
     if settings.origins.is_empty() {
-        for entry in rooms.judge.sites.snapshot().sites().iter().filter(|entry| entry.site.policy.reads_origin()) {
+        for entry in rooms.instance.sites.snapshot().sites().iter().filter(|entry| entry.site.policy.reads_origin()) {
             tracing::warn!(
                 site = entry.site.name,
                 "the policy adds to the application's own robots.txt, and there is no origin to read it from: crawlgate \

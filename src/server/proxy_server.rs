@@ -61,7 +61,7 @@ impl ProxyServer {
         }
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
-        let metrics = rooms.judge.metrics.clone();
+        let metrics = rooms.instance.metrics.clone();
         let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         let serving = server.add_service(Listening {
@@ -80,8 +80,8 @@ impl ProxyServer {
             proxy,
             open,
             operations: rooms.operations.clone(),
-            access: rooms.judge.access.clone(),
-            events: rooms.judge.events.clone(),
+            access: rooms.instance.access.clone(),
+            events: rooms.instance.events.clone(),
             limit: settings.limits.drain,
         };
         ProxyServer { server, drain }
@@ -90,7 +90,7 @@ impl ProxyServer {
     /// Puts the admin interface on its listener, if there is one.
     pub fn add_admin(&mut self, rooms: &Rooms, listener: Option<TcpListener>) {
         let Some(listener) = listener else { return };
-        let app = AdminApp::new(rooms.operations.clone(), rooms.judge.access.clone(), rooms.store.history());
+        let app = AdminApp::new(rooms.operations.clone(), rooms.instance.access.clone(), rooms.store.history());
         self.server.add_service(Listening {
             name: "admin",
             listeners: vec![(BoundListener::Tcp(listener), Arc::new(Plain(Arc::new(app))))],
@@ -132,7 +132,7 @@ fn ready(rooms: &Rooms) -> Box<dyn Fn() + Send + Sync> {
 
 fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
     Desk {
-        judge: rooms.judge.clone(),
+        judge: rooms.instance.judge.clone(),
         answers,
         trusted_proxies: settings.trusted_proxies.clone(),
         challenges: settings.acme_webroot.clone().map(|webroot| Challenges { webroot }),
@@ -146,7 +146,7 @@ fn desk(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Desk {
 fn decision_door(settings: &Settings, rooms: &Rooms, answers: Arc<Answers>) -> Option<Arc<dyn Serve>> {
     let said = settings.decisions.as_ref()?;
     let speakers = said.trusted.iter().chain(&settings.trusted_proxies).copied().collect();
-    let decisions = Arc::new(Decisions::new(rooms.judge.clone(), answers.clone(), speakers));
+    let decisions = Arc::new(Decisions::new(rooms.instance.judge.clone(), answers.clone(), speakers));
     let desk = Desk {
         trusted_proxies: said.trusted.clone(),
         challenges: None,
@@ -165,10 +165,10 @@ fn proxy(
     server: &Server,
 ) -> Arc<HttpProxy<Gateway>> {
     let gateway = Gateway {
-        judge: rooms.judge.clone(),
+        judge: rooms.instance.judge.clone(),
         answers,
         origins,
-        metrics: rooms.judge.metrics.clone(),
+        metrics: rooms.instance.metrics.clone(),
         limits: settings.limits,
         trusted_proxies: settings.trusted_proxies.clone(),
     };

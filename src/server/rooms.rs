@@ -10,7 +10,7 @@ use crate::admin::Operations;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::edge::Certificates;
-use crate::judge::Judge;
+use crate::judge::Logs;
 use crate::origin::Origins;
 use crate::origin::robots::StoredCopies;
 use crate::settings::{AccessDestination, DecisionAddress, Settings};
@@ -18,13 +18,13 @@ use crate::sites::{DefaultSite, KnownOrigins, SiteOptions};
 use crate::state::StateStore;
 use crate::telemetry::{AccessLog, Events};
 use crate::time::Timestamp;
-use crate::upkeep::{JudgeLogs, JudgeParts, Upkeep};
+use crate::upkeep::{Instance, JudgeParts, Upkeep};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 
-/// The opened rooms. The judge holds the sites, the ledger, the clock and the logs.
+/// The opened rooms. The instance has the sites, the ledger, the clock and the logs.
 pub struct Rooms {
-    pub judge: Arc<Judge>,
+    pub instance: Arc<Instance>,
     pub origins: Arc<Origins>,
     pub operations: Arc<Operations>,
     pub store: StateStore,
@@ -59,15 +59,15 @@ impl Rooms {
             proofs,
             logs: logs(settings)?,
         };
-        let judge = parts.open()?;
-        let robots = OriginRobots::new(judge.sites.clone(), &settings.origins, copies, store.clone(), now);
-        let lists = threads.start(&judge.proofs, &judge.clock, &judge.metrics)?;
+        let instance = parts.open()?;
+        let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
+        let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
         let origins = Arc::new(Origins::new(&settings.origins));
-        let operations = Operations::new(Upkeep::new(judge.clone()), origins.clone());
+        let operations = Operations::new(Upkeep::new(instance.clone()), origins.clone());
         if let Some(lists) = lists {
             operations.set_lists(lists);
         }
-        Ok((Rooms { operations, judge, origins, store }, robots))
+        Ok((Rooms { operations, instance, origins, store }, robots))
     }
 
     /// Acts on signals from now on.
@@ -77,14 +77,13 @@ impl Rooms {
         stop: Arc<Stop>,
         certificates: Arc<Certificates>,
     ) -> Result<(), ServerError> {
-        let judge = self.judge.clone();
-        let (access, events) = (self.judge.access.clone(), self.judge.events.clone());
+        let instance = self.instance.clone();
         let operations = self.operations.clone();
         let hang_up = move || {
             tracing::info!("SIGHUP: reopening the logs, reading the policies and certificates again");
-            access.reopen();
-            events.reopen();
-            certificates.renew(Timestamp::from(judge.clock.now()), &judge.metrics);
+            instance.access.reopen();
+            instance.events.reopen();
+            certificates.renew(Timestamp::from(instance.clock.now()), &instance.metrics);
             operations.reload();
         };
         signals::serve(signals, stop, hang_up).map_err(ServerError::io("cannot start the thread for signals"))
@@ -117,8 +116,8 @@ fn clock(settings: &Settings) -> Result<Clock, ServerError> {
     }
 }
 
-fn logs(settings: &Settings) -> Result<JudgeLogs, ServerError> {
-    Ok(JudgeLogs {
+fn logs(settings: &Settings) -> Result<Logs, ServerError> {
+    Ok(Logs {
         access: AccessLog::open(&settings.logs.access).map_err(cannot_open_access_log(settings))?,
         events: Events::open(&settings.logs.events).map_err(ServerError::io("cannot open the event log"))?,
         addresses: settings.logs.addresses,

@@ -9,8 +9,8 @@ use crate::telemetry::SiteGauges;
 impl Upkeep {
     /// How the sites stand, and what is wrong with the lists of networks and the event log.
     pub fn status(&self) -> Status {
-        let mut status = self.judge.sites.status(self.now());
-        status.warnings.extend(self.judge.events.problem());
+        let mut status = self.instance.sites.status(self.now());
+        status.warnings.extend(self.instance.events.problem());
         for list in self.list_health().into_iter().filter(|list| list.suspended) {
             if list.site == EVERY_SITE {
                 status.warnings.push(format!(
@@ -27,19 +27,19 @@ impl Upkeep {
 
     /// How it stands with the lists of networks that had anything to say.
     pub fn list_health(&self) -> Vec<ListHealth> {
-        self.judge.ledger.list_health(self.now())
+        self.instance.ledger.list_health(self.now())
     }
 
     /// Brings the gauges up to date; pauses begin and end by the clock, so a scrape asks for it too.
     pub fn set_gauges(&self, status: &Status) {
-        let judge = &self.judge;
-        judge.metrics.trapped(judge.behaviours.traps.in_force(judge.clock.moment().lived));
-        judge.metrics.events(judge.events.left_out(), judge.events.dropped());
+        let instance = &self.instance;
+        instance.metrics.trapped(instance.behaviours.traps.in_force(instance.clock.moment().lived));
+        instance.metrics.events(instance.events.left_out(), instance.events.dropped());
         let list_health = self.list_health().into_iter();
         let suspended = list_health.map(|list| (list.site, list.crawler, list.suspended));
-        judge.metrics.set_suspended(&suspended.collect::<Vec<_>>());
+        instance.metrics.set_suspended(&suspended.collect::<Vec<_>>());
         let sites: Vec<SiteGauges> = status.sites.iter().map(gauges).collect();
-        judge.metrics.set_sites(&sites, status.last_reload.0);
+        instance.metrics.set_sites(&sites, status.last_reload.0);
     }
 }
 

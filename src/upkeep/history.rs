@@ -1,7 +1,7 @@
 //! The feed of the history: [`keep`] hands what was counted and sampled since the last time to the state store. Requests
 //! do nothing for it: the counters of the metrics are read. Must not know how the history is stored.
 
-use crate::judge::Judge;
+use super::instance::Instance;
 use crate::state::StateStore;
 use crate::state::history::{Counts, HistoryBatch, Sample};
 use crate::telemetry::{Event, NewCount};
@@ -9,11 +9,11 @@ use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
 /// Hands over what is new.
-pub fn keep(judge: &Judge, store: &StateStore) {
-    let now = Timestamp::from(judge.clock.now());
+pub fn keep(instance: &Instance, store: &StateStore) {
+    let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
     let mut counts: BTreeMap<(String, String), Counts> = BTreeMap::new();
-    judge.metrics.each_new(|new| match new {
+    instance.metrics.each_new(|new| match new {
         NewCount::Requests { site, crawler, kind, action, requests } => {
             counts.entry((site.to_owned(), crawler.to_owned())).or_default().add(kind, action, requests);
         }
@@ -22,10 +22,10 @@ pub fn keep(judge: &Judge, store: &StateStore) {
     for ((site, crawler), counts) in &counts {
         batch.requests(now, (site, crawler), counts);
     }
-    for (name, requests) in judge.traffic.take_unlisted() {
+    for (name, requests) in instance.traffic.take_unlisted() {
         batch.unlisted(now, &name, requests);
     }
-    for event in judge.events.take_samples() {
+    for event in instance.events.take_samples() {
         batch.sample(sample(&event));
     }
     if !batch.is_empty() {

@@ -1,14 +1,13 @@
 //! [`JudgeParts`]: a judge opened with what the last run left in the state store. Must not know where settings come from.
 
+use super::instance::Instance;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::identity::Proofs;
-use crate::judge::Judge;
+use crate::judge::Logs;
 use crate::ledger::{Behaviours, Ledger, Traps};
-use crate::settings::AddressDetail;
 use crate::sites::{SiteManager, SiteOptions, StartError};
 use crate::state::{Remembered, StateStore};
-use crate::telemetry::{AccessLog, Events, Metrics};
 use std::sync::Arc;
 
 /// What a judge is opened with.
@@ -26,19 +25,7 @@ pub struct JudgeParts<'a> {
     /// What proves crawlers, beside the networks of policies.
     pub proofs: Arc<Proofs>,
     /// What is written down.
-    pub logs: JudgeLogs,
-}
-
-/// The opened logs.
-pub struct JudgeLogs {
-    /// A line for each request.
-    pub access: AccessLog,
-    /// A record of each request against the rules.
-    pub events: Events,
-    /// How much of a client's address is written.
-    pub addresses: AddressDetail,
-    /// How much of it the history keeps.
-    pub kept_addresses: AddressDetail,
+    pub logs: Logs,
 }
 
 impl JudgeParts<'_> {
@@ -46,7 +33,7 @@ impl JudgeParts<'_> {
     ///
     /// # Errors
     /// The policies cannot be loaded.
-    pub fn open(self) -> Result<Arc<Judge>, StartError> {
+    pub fn open(self) -> Result<Arc<Instance>, StartError> {
         let (registry, moment, (store, remembered)) = (Registry::builtin(), self.clock.moment(), self.state);
         let sites = SiteManager::start(self.sites, self.state, registry, moment.now)?;
         let (ledger, facts) = Ledger::open(store.clone(), remembered, self.new_hosts, &sites.snapshot(), moment);
@@ -57,19 +44,7 @@ impl JudgeParts<'_> {
         };
         // If the first commit fails, `status` reports it, and the store retries every second.
         let _ = store.begin(facts);
-        Ok(Arc::new(Judge {
-            sites,
-            registry,
-            ledger: Arc::new(ledger),
-            proofs: self.proofs,
-            behaviours: Arc::new(Behaviours::with(traps)),
-            clock: self.clock,
-            metrics: Metrics::new(),
-            traffic: Box::default(),
-            access: self.logs.access,
-            events: self.logs.events,
-            addresses: self.logs.addresses,
-            kept_addresses: self.logs.kept_addresses,
-        }))
+        let behaviours = Arc::new(Behaviours::with(traps));
+        Ok(Instance::new(sites, Arc::new(ledger), self.proofs, behaviours, self.clock, self.logs))
     }
 }

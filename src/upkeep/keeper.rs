@@ -1,16 +1,16 @@
 //! [`Upkeep`]: policies read again, and planned changes put into force, with their traces in the log.
 
-use crate::judge::Judge;
+use super::instance::Instance;
 use crate::sites::{Outcome, ReloadReport, SiteReload};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Keeps a judge up to date. Blocking: reloading compiles policies.
+/// Keeps an instance up to date. Blocking: reloading compiles policies.
 pub struct Upkeep {
-    /// The judge.
-    pub judge: Arc<Judge>,
+    /// What is kept up to date.
+    pub instance: Arc<Instance>,
     /// What was said last of each site's file and of the directory: it is not said again every half minute.
     told: Mutex<BTreeMap<String, Vec<String>>>,
     /// One reload at a time, with all that follows from it.
@@ -19,8 +19,8 @@ pub struct Upkeep {
 
 impl Upkeep {
     /// Logs the warnings of the policies in force, and sets the gauges of their sites.
-    pub fn new(judge: Arc<Judge>) -> Arc<Upkeep> {
-        let upkeep = Upkeep { judge, told: Mutex::default(), reloading: Mutex::default() };
+    pub fn new(instance: Arc<Instance>) -> Arc<Upkeep> {
+        let upkeep = Upkeep { instance, told: Mutex::default(), reloading: Mutex::default() };
         let status = upkeep.status();
         for site in &status.sites {
             // What is refused was said by the start itself.
@@ -36,8 +36,8 @@ impl Upkeep {
     /// Loads what changed.
     pub fn reload(&self) -> ReloadReport {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = self.judge.sites.reload(self.now());
-        self.judge.ledger.settle(&self.judge.sites.snapshot(), self.now());
+        let report = self.instance.sites.reload(self.now());
+        self.instance.ledger.settle(&self.instance.sites.snapshot(), self.now());
         report.sites.iter().for_each(|site| self.tell(site));
         let problem: Vec<String> = report.problem.iter().cloned().collect();
         if self.is_news("", &problem) && !problem.is_empty() {
@@ -71,15 +71,16 @@ impl Upkeep {
 
     /// Brings what goes by the clock up to date; returns for how long that is known to hold.
     pub fn keep_time(&self) -> Option<Duration> {
-        let now = self.judge.clock.now();
-        let switched = self.judge.sites.keep_time(now.into());
+        let now = self.instance.clock.now();
+        let switched = self.instance.sites.keep_time(now.into());
         for site in &switched {
             tracing::info!(%site, "retired paths reached their next stage");
         }
         if !switched.is_empty() {
             self.set_gauges(&self.status());
         }
-        let next = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.judge.sites.next_switch()?.0).ok()?);
+        let next =
+            SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(self.instance.sites.next_switch()?.0).ok()?);
         // An overdue switch has failed. Trying it again at once would fail again.
         next.duration_since(now).ok()
     }
@@ -95,6 +96,6 @@ impl Upkeep {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from(self.judge.clock.now())
+        Timestamp::from(self.instance.clock.now())
     }
 }

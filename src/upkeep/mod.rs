@@ -1,16 +1,18 @@
 //! What keeps a [`Judge`](crate::judge::Judge) up to date beside the requests: it is opened with what the last run left,
 //! policies are read again, planned changes come into force, the ledger is stored, and gauges are set. The main types are
-//! [`JudgeParts`], [`Upkeep`] and [`UpkeepThreads`]. Every door that is a process of its own uses them; the room must not
+//! [`JudgeParts`], [`Instance`], [`Upkeep`] and [`UpkeepThreads`]. Every door that is a process of its own uses them; the room must not
 //! know doors or origins.
 
 mod gauges;
 mod history;
+mod instance;
 mod judge_parts;
 mod keeper;
 mod repeated;
 mod threads;
 
-pub use judge_parts::{JudgeLogs, JudgeParts};
+pub use instance::Instance;
+pub use judge_parts::JudgeParts;
 pub use keeper::Upkeep;
 pub use repeated::Repeated;
 pub use threads::UpkeepThreads;

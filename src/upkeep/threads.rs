@@ -2,8 +2,8 @@
 //! into force. Must not know what else a door does when policies change.
 
 use super::history;
+use super::instance::Instance;
 use super::repeated::Repeated;
-use crate::judge::Judge;
 use crate::sites::WatchGuard;
 use crate::state::StateStore;
 use std::io;
@@ -22,7 +22,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 
 /// The running threads. The watch and the scheduler end when this is dropped.
 pub struct UpkeepThreads {
-    judge: Arc<Judge>,
+    instance: Arc<Instance>,
     store: StateStore,
     ledger: Repeated,
     _watch: Option<WatchGuard>,
@@ -36,47 +36,47 @@ impl UpkeepThreads {
     /// # Errors
     /// A thread cannot be started.
     pub fn start(
-        (judge, store): (Arc<Judge>, StateStore),
+        (instance, store): (Arc<Instance>, StateStore),
         policies: &Path,
         reload: impl Fn() + Send + 'static,
         mut keep_time: impl FnMut() -> Option<Duration> + Send + 'static,
     ) -> io::Result<UpkeepThreads> {
-        let (stored, history) = (judge.clone(), store.clone());
+        let (stored, history) = (instance.clone(), store.clone());
         // At once, so that the next start knows of this run even if it is killed within the first second.
         let ledger = Repeated::start("ledger", move || {
             store_ledger(&stored);
             history::keep(&stored, &history);
             TICK
         })?;
-        let watch = judge.sites.watch(policies, WATCH_DEBOUNCE, reload);
+        let watch = instance.sites.watch(policies, WATCH_DEBOUNCE, reload);
         let watch = watch.map_err(
             |error| tracing::warn!(%error, "cannot watch the policy directory; send SIGHUP to read changed policies"),
         );
         let scheduled = move || keep_time().map_or(LONGEST, |next| next.clamp(SHORTEST, LONGEST));
         let scheduler = Repeated::start("scheduler", scheduled)?;
-        Ok(UpkeepThreads { judge, store, ledger, _watch: watch.ok(), _scheduler: scheduler })
+        Ok(UpkeepThreads { instance, store, ledger, _watch: watch.ok(), _scheduler: scheduler })
     }
 
     /// Ends them. The ledger is stored; nothing may be served any more.
     pub fn close(self) {
         self.ledger.close();
-        let now = self.judge.clock.moment();
-        self.judge.behaviours.traps.keep(now);
-        self.judge.ledger.close(now.now);
-        history::keep(&self.judge, &self.store);
+        let now = self.instance.clock.moment();
+        self.instance.behaviours.traps.keep(now);
+        self.instance.ledger.close(now.now);
+        history::keep(&self.instance, &self.store);
     }
 }
 
 /// Stores the ledger and the marks of traps. Retries what could not be written to the state directory before.
-fn store_ledger(judge: &Judge) {
-    let Judge { ledger, sites, clock, .. } = judge;
+fn store_ledger(instance: &Instance) {
+    let Instance { ledger, sites, clock, .. } = instance;
     let moment = clock.moment();
     if !ledger.is_steady(moment) {
         // Before the ledger takes the clock for right again.
         sites.history_was_broken(moment.now);
     }
     ledger.tick(&sites.snapshot(), moment);
-    judge.behaviours.traps.keep(clock.moment());
+    instance.behaviours.traps.keep(clock.moment());
     let now = clock.moment().now;
     if sites.publish_deferred(now) {
         ledger.settle(&sites.snapshot(), now);

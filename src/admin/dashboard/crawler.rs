@@ -8,6 +8,7 @@ use super::overview::{Choice, Period, name};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Crawler;
+use crate::crawlers::Registry;
 use crate::state::history::Counts;
 use askama::Template;
 
@@ -75,7 +76,7 @@ impl Dashboard {
     pub(super) fn crawler(&self, query: &str) -> Result<String, PageError> {
         let query = Query::read(query, &["id", "days"])?;
         let id = query.get("id").unwrap_or_default();
-        let (registry, period) = (self.operations.judge.registry, Period::of(&query, self.now())?);
+        let (registry, period) = (Registry::builtin(), Period::of(&query, self.now())?);
         let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
         let series = self.history.series("", id, period.from, period.step)?;
         let is_known = known.is_some() || matches!(id, "other" | "tool") || !series.is_empty();

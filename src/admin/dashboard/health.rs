@@ -95,7 +95,7 @@ impl Dashboard {
     }
 
     fn lists(&self) -> Vec<PublishedList> {
-        let lists = &self.operations.judge.proofs.lists;
+        let lists = &self.operations.instance.proofs.lists;
         let failures = lists.failures();
         let failure = |failure: &ListFailure| format!("fails since {} UTC: {}", minute(failure.since), failure.reason);
         let list = |(index, url): (ListIndex, &str)| {

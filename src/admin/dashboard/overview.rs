@@ -433,7 +433,7 @@ impl Dashboard {
     pub(super) fn overview(&self, query: &str) -> Result<String, PageError> {
         let query = Query::read(query, &["days", "all"])?;
         let period = Period::of(&query, self.now())?;
-        let overview = Overview::read(&self.history, period, self.operations.judge.registry)?;
+        let overview = Overview::read(&self.history, period, Registry::builtin())?;
         let status = self.operations.status();
         let modes: BTreeMap<String, String> =
             status.policies.sites.iter().map(|site| (site.site.clone(), site.mode.clone())).collect();

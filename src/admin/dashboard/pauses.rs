@@ -26,7 +26,7 @@ impl Dashboard {
     pub(super) fn pauses(&self, query: &str) -> Result<String, PageError> {
         Query::read(query, &[])?;
         let now = self.now();
-        let snapshot = self.operations.judge.sites.snapshot();
+        let snapshot = self.operations.instance.sites.snapshot();
         let site = |status: SiteStatus| {
             let entry = snapshot.site_named(&status.site).map(|place| &snapshot.sites()[place]);
             let planned = entry.into_iter().flat_map(|entry| &entry.pauses).filter(|pause| pause.from > now);

@@ -6,6 +6,7 @@ use super::layout::{Layout, crawler_link, samples_link};
 use super::overview::{Choice, Period, name};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
+use crate::crawlers::Registry;
 use crate::policy::Site;
 use crate::policy::model::{Conditions, IndexingRule, PolicyTest, StatusCondition};
 use crate::policy::site::RuleSource;
@@ -76,7 +77,7 @@ impl Dashboard {
             None if matches!(crawler, "" | "none") => {}
             None => drop(counts.insert(crawler.to_owned(), *of_period)),
         })?;
-        let snapshot = self.operations.judge.sites.snapshot();
+        let snapshot = self.operations.instance.sites.snapshot();
         let entry = snapshot.site_named(name).map(|place| &snapshot.sites()[place]);
         let status = self.operations.status().policies.sites.into_iter().find(|site| site.site == name);
         if name.is_empty() || (entry.is_none() && status.is_none() && counts.is_empty()) {
@@ -108,7 +109,7 @@ impl Dashboard {
         let row = |(id, counts): (String, Counts)| OnSite {
             href: crawler_link(&id),
             samples: samples_link(site, &id, "", ""),
-            name: name(&id, self.operations.judge.registry),
+            name: name(&id, Registry::builtin()),
             requests: thousands(counts.requests()),
             robots_txt: thousands(counts.get("robots_txt")),
             broke: counts.broke(),

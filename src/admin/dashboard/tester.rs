@@ -5,6 +5,7 @@ use super::layout::{Layout, line_link, site_link};
 use super::{Dashboard, PageError};
 use crate::admin::LiveQuestion;
 use crate::admin::query::Query;
+use crate::crawlers::Registry;
 use askama::Template;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -114,7 +115,7 @@ impl Dashboard {
 
     /// Names of crawlers.
     fn agents(&self) -> Vec<String> {
-        let crawlers = self.operations.judge.registry.crawlers().iter();
+        let crawlers = Registry::builtin().crawlers().iter();
         crawlers.filter_map(|crawler| crawler.tokens.first()).cloned().collect()
     }
 }

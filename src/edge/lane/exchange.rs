@@ -85,7 +85,7 @@ impl<'e> Exchange<'e> {
     /// Passes the request and its response on. `head` is the request as it came; `stops` says whether the server is about
     /// to stop.
     pub async fn run(mut self, head: &[u8], stops: impl Fn() -> bool) -> After {
-        let in_flight = InFlight::begin(self.judge.metrics.clone());
+        let in_flight = InFlight::begin(self.judge.recorder().metrics().clone());
         let passed_on = self.pass_on(stops).await;
         let after = match &passed_on {
             Ok(()) if self.keeps_alive => After::GoesOn,
@@ -110,7 +110,7 @@ impl<'e> Exchange<'e> {
     /// Counts that the server did not answer.
     fn count_failure(&mut self, reason: &'static str, error: &dyn std::fmt::Display) {
         let request = &self.visit.request;
-        let (host, target, at) = (request.host, request.target, self.judge.clock.moment());
+        let (host, target, at) = (request.host, request.target, self.judge.recorder().clock().moment());
         self.attempts.failed(&self.lane.origins, &FailedRequest { host, target, reason, error, at });
     }
 
@@ -118,7 +118,7 @@ impl<'e> Exchange<'e> {
     async fn fail(&mut self, error: &Error, head: &[u8]) -> After {
         if *error.esource() == ErrorSource::Upstream {
             let reason = failure_reason(error.etype());
-            self.judge.metrics.upstream_failure(reason);
+            self.judge.recorder().metrics().upstream_failure(reason);
             self.count_failure(reason, error);
         }
         let status = failure_status(error);
@@ -168,7 +168,7 @@ impl<'e> Exchange<'e> {
             answered_whole: false,
             x_robots_tag: tags.collect(),
             body_octets: self.body_octets,
-            elapsed: self.judge.elapsed(self.visit.arrival.started),
+            elapsed: self.judge.recorder().elapsed(self.visit.arrival.started),
             tls: self.visit.tls,
             http: "1.1",
             referer: self.visit.request.referer,

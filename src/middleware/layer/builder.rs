@@ -6,13 +6,13 @@ use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::crawlers::Registry;
 use crate::identity::Proofs;
-use crate::judge::Judge;
+use crate::judge::Logs;
 use crate::policy::origin::OriginFile;
 use crate::settings::{AccessDestination, AddressDetail, EventDestination, EventSettings};
 use crate::sites::{KnownOrigins, SiteOptions, StartError};
 use crate::state::{StateError, StateStore};
 use crate::telemetry::{AccessLog, Events};
-use crate::upkeep::{JudgeLogs, JudgeParts, Upkeep, UpkeepThreads};
+use crate::upkeep::{Instance, JudgeParts, Upkeep, UpkeepThreads};
 use http::Extensions;
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -179,20 +179,21 @@ impl GateBuilder {
             proofs: Arc::new(Proofs::none(Registry::builtin())),
             logs: self.logs()?,
         };
-        let judge = parts.open()?;
-        warn_of_html(&judge);
-        let upkeep = Upkeep::new(judge.clone());
+        let instance = parts.open()?;
+        warn_of_html(&instance);
+        let upkeep = Upkeep::new(instance.clone());
         let (reloading, keeping) = (upkeep.clone(), upkeep.clone());
         let reload = move || {
             reloading.reload();
-            warn_of_html(&reloading.judge);
+            warn_of_html(&reloading.instance);
         };
-        let threads =
-            UpkeepThreads::start((judge.clone(), store.clone()), &self.policies, reload, move || keeping.keep_time());
+        let threads = UpkeepThreads::start((instance.clone(), store.clone()), &self.policies, reload, move || {
+            keeping.keep_time()
+        });
         let threads = Some(threads.map_err(OpenError::Thread)?);
         let (trusted_proxies, peer) = (self.trusted_proxies, self.peer);
         Ok(GateLayer(Arc::new(Shared {
-            judge,
+            judge: instance.judge.clone(),
             answers: Answers::default(),
             upkeep,
             trusted_proxies,
@@ -202,7 +203,7 @@ impl GateBuilder {
         })))
     }
 
-    fn logs(&self) -> Result<JudgeLogs, OpenError> {
+    fn logs(&self) -> Result<Logs, OpenError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Log { path, source }
@@ -215,16 +216,16 @@ impl GateBuilder {
             EventDestination::File(path) => Events::open(&self.events).map_err(failed(path))?,
             EventDestination::Off | EventDestination::Stdout => Events::off(),
         };
-        Ok(JudgeLogs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Network })
+        Ok(Logs { access, events, addresses: self.addresses, kept_addresses: AddressDetail::Network })
     }
 }
 
 /// Says which policies ask for pages to be rewritten in a build that cannot.
-fn warn_of_html(judge: &Judge) {
+fn warn_of_html(instance: &Instance) {
     if cfg!(feature = "html") {
         return;
     }
-    for entry in judge.sites.snapshot().sites().iter().filter(|entry| entry.site.html.is_some()) {
+    for entry in instance.sites.snapshot().sites().iter().filter(|entry| entry.site.html.is_some()) {
         let site = entry.site.name.as_str();
         tracing::warn!(site, "`html` of the policy has no effect: crawlgate is built without its feature `html`");
     }

@@ -1,17 +1,18 @@
-//! What became of a request, written down: the ledger first, then metrics, event log and access log. So whoever sees
-//! the count may rely on the rest.
+//! [`Recorder`]: what became of a request, written into metrics, event log and access log. Must not know how a request is
+//! judged.
 
-use super::{Judge, Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
+use super::{Judged, Judgement, Outcome, RequestFacts, Unjudged, origin_form};
+use crate::clock::Clock;
 use crate::crawlers::{Claim, Registry, calls_itself};
 use crate::indexing::parse_lines;
 use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
-use crate::telemetry::{AccessRecord, Event, UNCLAIMED};
-use crate::time::Timestamp;
-use crate::verdict::{
-    Action, Claimant, Decision, Doubt, Facts, Kind, Observed, claim_label, group_place, rule_line, rule_place,
-};
+use crate::settings::AddressDetail;
+use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
+use crate::verdict::{Action, Decision, Doubt, Kind, Observed, claim_label, group_place, rule_line, rule_place};
 use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The crawler's label for a person.
 const NOBODY: &str = "none";
@@ -20,9 +21,69 @@ const NO_NAME: &str = "(no name)";
 /// Octets of a log field that come from outside: a log does not grow with its input.
 const FIELD_LIMIT: usize = 2048;
 
-impl Judge {
+/// The opened logs.
+pub struct Logs {
+    /// A line for each request.
+    pub access: AccessLog,
+    /// A record of each request against the rules.
+    pub events: Events,
+    /// How much of a client's address is written.
+    pub addresses: AddressDetail,
+    /// How much of it the history keeps.
+    pub kept_addresses: AddressDetail,
+}
+
+impl Logs {
+    /// None.
+    pub fn off() -> Logs {
+        let (addresses, kept_addresses) = (AddressDetail::Full, AddressDetail::Full);
+        Logs { access: AccessLog::off(), events: Events::off(), addresses, kept_addresses }
+    }
+}
+
+/// What requests are recorded in.
+pub struct Recorder {
+    registry: &'static Registry,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    /// What points at a mistake in the setup. Apart from the rest, which requests only read: each request writes it.
+    traffic: Arc<Traffic>,
+    pub(super) logs: Logs,
+}
+
+impl Recorder {
+    /// Records in these.
+    pub fn new(
+        registry: &'static Registry,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+        traffic: Arc<Traffic>,
+        logs: Logs,
+    ) -> Recorder {
+        Recorder { registry, clock, metrics, traffic, logs }
+    }
+
+    pub(super) fn registry(&self) -> &'static Registry {
+        self.registry
+    }
+
+    /// The time.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Counters.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// How long a request has taken that began then; zero where no log says it.
+    pub fn elapsed(&self, began: Instant) -> Duration {
+        if self.logs.access.enabled() { began.elapsed() } else { Duration::ZERO }
+    }
+
     /// Records the outcome of a request that was judged.
-    pub fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
+    pub(super) fn record(&self, request: &RequestFacts<'_>, judgement: &Judgement, outcome: &Outcome<'_>) {
         self.traffic.request(request.lived);
         if let Some(peer) = request.client.filter(|_| !request.address_may_accuse) {
             self.traffic.undeclared_proxy(peer, request.lived);
@@ -35,7 +96,6 @@ impl Judge {
                 self.metrics.request(UNCLAIMED, crawler, Kind::NotACrawler.name(), Action::Pass.name());
             }
             Judgement::Judged(judged) => {
-                self.note_copy(request, judged, outcome);
                 watch_front_page(request, judged, outcome);
                 self.count(request, judged, outcome);
             }
@@ -47,22 +107,6 @@ impl Judge {
     pub fn record_unjudged(&self, request: &RequestFacts<'_>, why: Unjudged, outcome: &Outcome<'_>) {
         self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), why.action());
         self.log(request, Err(why), outcome);
-    }
-
-    /// Notes which crawler got which robots.txt: a copy that was written whole, or word that its own copy is good. HEAD
-    /// gives nobody a copy. A 304 to a date is only sent to a crawler that the ledger knows to have the version in
-    /// force.
-    fn note_copy(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
-        let Judged { decision, identity, .. } = judged;
-        let is_copy = decision.action == Action::RobotsTxt && matches!(outcome.status, 200 | 304);
-        if !is_copy || !outcome.answered_whole || request.method != b"GET" {
-            return;
-        }
-        let (entry, claim, now) = (judged.entry(), decision.claim, Timestamp::from(self.clock.now()));
-        let facts = Facts { identity: *identity, now, ..request.facts(b"/robots.txt") };
-        let claimant = Claimant { site: decision.site, entry, history: judged.history(request.host), claim };
-        self.behaviours.served(self.registry, claimant, &facts);
-        self.ledger.served(self.registry, entry, request.host, claim, now);
     }
 
     fn count(&self, request: &RequestFacts<'_>, judged: &Judged, outcome: &Outcome<'_>) {
@@ -85,7 +129,7 @@ impl Judge {
             metrics.violation(site, crawler, kind);
         }
         if is_event(decision) {
-            self.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
+            self.logs.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
         }
     }
 
@@ -106,8 +150,8 @@ impl Judge {
             proof: judged.proof.name(),
             signature: judged.signature,
             doubt: judged.doubt.map(Doubt::name),
-            client: request.client.and_then(|address| self.addresses.apply(address)),
-            kept_address: request.client.and_then(|address| self.kept_addresses.apply(address)),
+            client: request.client.and_then(|address| self.logs.addresses.apply(address)),
+            kept_address: request.client.and_then(|address| self.logs.kept_addresses.apply(address)),
             method: bounded(request.method).into_owned(),
             host: bounded(request.host).into_owned(),
             target: bounded(request.target).into_owned(),
@@ -129,8 +173,8 @@ impl Judge {
     }
 
     fn log(&self, request: &RequestFacts<'_>, judgement: Result<&Judgement, Unjudged>, outcome: &Outcome<'_>) {
-        if self.access.enabled() {
-            self.access.write(&self.access_record(request, judgement, outcome));
+        if self.logs.access.enabled() {
+            self.logs.access.write(&self.access_record(request, judgement, outcome));
         }
     }
 
@@ -146,7 +190,7 @@ impl Judge {
         let (rule, rule_source) = decision.zip(site).map(|(decision, site)| rule(decision, site)).unwrap_or_default();
         AccessRecord {
             time: request.arrived,
-            client: request.client.and_then(|address| self.addresses.apply(address)),
+            client: request.client.and_then(|address| self.logs.addresses.apply(address)),
             method: bounded(request.method),
             host: bounded(request.host),
             target: bounded(request.target),
