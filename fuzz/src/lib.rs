@@ -661,7 +661,7 @@ pub fn signature(data: &[u8]) {
         let signed = Signed { host, target, method: b"GET", user_agent: b"Agent/1.0", fields };
         verify(&signed, origin, &keys, Timestamp(now))
     };
-    let SignatureSays::Verified { expires } = ask(host, ORIGIN, NOW) else { return };
+    let SignatureSays::Verified { expires, .. } = ask(host, ORIGIN, NOW) else { return };
     assert!(expires.0 > NOW && params.contains("tag=\"web-bot-auth\"") && agent.to_ascii_lowercase().contains(ORIGIN));
     for (host, origin, now) in [
         (format!("x{host}").as_str(), ORIGIN, NOW),

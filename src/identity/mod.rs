@@ -225,9 +225,8 @@ impl Proofs {
         let known = self.lists.get(signer.directory);
         let keys = known.as_ref().map_or(&[][..], |known| known.keys.as_slice());
         match verify(signed, &signer.origin, keys, now) {
-            SignatureSays::Verified { expires } => {
-                let times = (now, expires);
-                let is_first = self.replays.is_first(signed.fields.signature, address, times, leaves_traces);
+            SignatureSays::Verified { expires, octets } => {
+                let is_first = self.replays.is_first(&octets, address, (now, expires), leaves_traces);
                 if is_first { Ok(()) } else { Err(Some("another address has shown the same signature")) }
             }
             SignatureSays::UnknownKey => {

@@ -25,10 +25,10 @@ pub struct Replays(Bounded<Shown>);
 
 impl Replays {
     /// Whether no other address has shown a signature that is good until `expires`. Remembers the address, if it leaves
-    /// traces.
+    /// traces. `signature` is what was decoded: the field that carries it can be written in many ways.
     pub fn is_first(
         &self,
-        signature: &str,
+        signature: &[u8],
         address: IpAddr,
         (now, expires): (Timestamp, Timestamp),
         leaves_traces: bool,
@@ -57,7 +57,7 @@ mod tests {
         let replays = Replays::default();
         let (one, other): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let is_first = |address, now, leaves_traces| {
-            replays.is_first("sig1=:abc:", address, (Timestamp(now), Timestamp(300)), leaves_traces)
+            replays.is_first(b"signature", address, (Timestamp(now), Timestamp(300)), leaves_traces)
         };
         assert!(is_first(other, 0, false), "a look leaves no trace");
         assert!(is_first(one, 0, true) && is_first(one, 10, true));

@@ -38,10 +38,12 @@ pub struct Signed<'a> {
 /// What a signature proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignatureSays {
-    /// The request was signed by the agent, until then.
+    /// The request was signed by the agent.
     Verified {
         /// When the signature expires.
         expires: Timestamp,
+        /// The signature, decoded.
+        octets: Vec<u8>,
     },
     /// It is wrong, by this reason.
     Invalid(&'static str),
@@ -85,7 +87,7 @@ pub fn verify(signed: &Signed<'_>, origin: &str, keys: &[PublicKey], now: Timest
     let named = |key: &&PublicKey| key.names.iter().any(|name| name == read.key);
     let Some(key) = keys.iter().filter(is_current).find(named) else { return SignatureSays::UnknownKey };
     match UnparsedPublicKey::new(&ED25519, &key.octets).verify(base.as_bytes(), read.octets) {
-        Ok(()) => SignatureSays::Verified { expires: Timestamp(read.expires) },
+        Ok(()) => SignatureSays::Verified { expires: Timestamp(read.expires), octets: read.octets.to_vec() },
         Err(_) => SignatureSays::Invalid("the signature does not fit the request"),
     }
 }
