@@ -27,7 +27,10 @@ impl Attempts {
     pub fn next(&mut self, origins: &Origins, host: &[u8]) -> Result<Choice, NoPeer> {
         self.began.get_or_insert_with(Instant::now);
         self.count = self.count.saturating_add(1);
-        let chosen = origins.choose(host);
+        let chosen = match self.choice {
+            Some(failed) => origins.choose_after(failed),
+            None => origins.choose(host),
+        };
         match chosen {
             Ok(choice) => {
                 self.failure_counted &= self.choice.is_some_and(|before| before.is_same_server(choice));

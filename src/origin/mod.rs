@@ -138,16 +138,30 @@ impl Origins {
     /// # Errors
     /// No group is for this host, or none of its servers has an address.
     pub fn choose(&self, host: &[u8]) -> Result<Choice, NoPeer> {
-        let index = self.hosts.find(host).ok_or(NoPeer::NoOrigin)?;
-        let group = &self.groups[index];
-        let turn = group.next.fetch_add(1, Ordering::Relaxed);
-        let choice = (0..group.servers.len()).find_map(|step| {
-            let server = turn.wrapping_add(step) % group.servers.len();
-            let peers = group.servers[server].peers.load();
-            let address = group.servers[server].preferred.load(Ordering::Relaxed) % peers.len().max(1);
-            peers.get(address).map(|_| Choice { group: index, server, address })
+        let group = self.hosts.find(host).ok_or(NoPeer::NoOrigin)?;
+        self.first_ready(group, self.groups[group].next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A server for another attempt at a request: the next one of the same origin. It takes no turn: a server that is
+    /// down would otherwise be the first choice of every request, because the retry of each uses up the turn of the
+    /// other server.
+    ///
+    /// # Errors
+    /// None of the servers has an address.
+    pub fn choose_after(&self, failed: Choice) -> Result<Choice, NoPeer> {
+        self.first_ready(failed.group, failed.server + 1)
+    }
+
+    /// The first server of a group that has an address, from a place on.
+    fn first_ready(&self, group: usize, from: usize) -> Result<Choice, NoPeer> {
+        let servers = self.groups.get(group).map_or(&[][..], |group| &group.servers);
+        let choice = (0..servers.len()).find_map(|step| {
+            let server = from.wrapping_add(step) % servers.len();
+            let peers = servers[server].peers.load();
+            let address = servers[server].preferred.load(Ordering::Relaxed) % peers.len().max(1);
+            peers.get(address).map(|_| Choice { group, server, address })
         });
-        choice.ok_or(NoPeer::NoAddress(Choice { group: index, server: 0, address: 0 }))
+        choice.ok_or(NoPeer::NoAddress(Choice { group, server: 0, address: 0 }))
     }
 
     /// A choice as Pingora connects to it.

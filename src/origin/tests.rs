@@ -54,6 +54,35 @@ fn servers_take_turns_and_one_without_address_is_skipped() {
 }
 
 #[test]
+fn retry_takes_no_turn() {
+    let origins = Origins::new(&[origin(&[], &["127.0.0.1", "127.0.0.2"])]);
+    let tried = |attempts: &mut Attempts| attempts.next(&origins, b"a").unwrap().server;
+    let first_choices: Vec<usize> = (0..6)
+        .map(|_| {
+            let mut attempts = Attempts::default();
+            let first = tried(&mut attempts);
+            // The first server is down.
+            if first == 0 {
+                assert!(attempts.may_go_on());
+                assert_eq!(tried(&mut attempts), 1);
+            }
+            first
+        })
+        .collect();
+    assert_eq!(first_choices, [0, 1, 0, 1, 0, 1]);
+}
+
+#[test]
+fn retry_of_an_only_server_uses_its_next_address() {
+    let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
+    origins.groups[0].servers[0].use_addresses(&["[::1]:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap()]);
+    let mut attempts = Attempts::default();
+    assert_eq!(attempts.next(&origins, b"a").unwrap().address, 0);
+    attempts.connect_failed(&origins);
+    assert_eq!(attempts.next(&origins, b"a").unwrap().address, 1);
+}
+
+#[test]
 fn refused_connection_selects_the_next_address() {
     let origins = Origins::new(&[origin(&[], &["name.invalid"])]);
     let server = &origins.groups[0].servers[0];
