@@ -15,6 +15,8 @@ pub(super) mod signals;
 mod synthesis;
 mod tags;
 
+pub(super) use origin_rules::unknown_keys;
+
 use super::model::PreviousRobots;
 use super::model::{BehindCache, Policy};
 use super::origin::{Origin, OriginFile};

@@ -159,6 +159,8 @@ pub struct RobotsPolicy {
     pub groups: Vec<GroupPolicy>,
     /// Absolute URLs.
     pub sitemaps: Vec<Located<String>>,
+    /// Keys of lines of the origin's file that are published although crawlgate does not know them.
+    pub origin_keys: Vec<Located<String>>,
     /// Cache-Control of robots.txt, at most 24 hours.
     pub max_age: Defaulted<Duration>,
     /// What is said about the use of the content.

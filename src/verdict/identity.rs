@@ -159,21 +159,20 @@ pub fn is_public(address: IpAddr) -> bool {
     !is_private(address)
 }
 
-/// Loopback, private networks, link-local addresses, and those that carriers share out (RFC 1918, 3927, 4193, 4291,
-/// 6598).
+/// Loopback, private networks, link-local and multicast addresses, those that carriers share out, and those that are of
+/// no host (RFC 1112, 1122, 1918, 3879, 3927, 4193, 4291, 6598).
 fn is_private(address: IpAddr) -> bool {
-    match address {
+    match address.to_canonical() {
         IpAddr::V4(address) => {
             let [first, second, ..] = address.octets();
-            address.is_loopback()
+            matches!(first, 0 | 10 | 127 | 224..)
                 || address.is_private()
                 || address.is_link_local()
-                || address.is_unspecified()
                 || first == 100 && second & 0xc0 == 64
         }
         IpAddr::V6(address) => {
             let first = address.segments()[0];
-            address.is_loopback() || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first & 0xffc0 == 0xfe80
+            address.is_loopback() || address.is_unspecified() || first & 0xfe00 == 0xfc00 || first >= 0xfe80
         }
     }
 }
@@ -188,6 +187,14 @@ mod tests {
             ["127.0.0.1", "10.1.2.3", "192.168.0.1", "100.64.0.1", "169.254.1.1", "::1", "fd00::1", "fe80::1"]
         {
             assert!(is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in
+            ["0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "ff02::1"]
+        {
+            assert!(is_private(address.parse().unwrap()), "{address}");
+        }
+        for address in ["223.255.255.255", "1.0.0.1", "128.0.0.1", "11.0.0.1", "::ffff:8.8.8.8", "fbff::1", "fe7f::1"] {
+            assert!(!is_private(address.parse().unwrap()), "{address}");
         }
         for address in ["203.0.113.9", "100.128.0.1", "2001:db8::1", "172.32.0.1"] {
             assert!(!is_private(address.parse().unwrap()), "{address}");

@@ -18,9 +18,11 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+const MOVED: &str = "/moved.txt";
 const RULES: &str = "User-agent: *\nDisallow: /a/\n";
 
 /// An origin with one answer, until a test sets another. An `ETag` in the answer makes it answer 304 to that condition.
+/// At [`MOVED`] are always [`RULES`].
 #[derive(Clone)]
 struct Script(Arc<Mutex<Vec<u8>>>);
 
@@ -29,7 +31,10 @@ impl Script {
         let script = Script(Arc::new(Mutex::new(first.as_bytes().to_vec())));
         let answers = script.clone();
         let origin = Origin::start(move |request, stream| {
-            let answer = answers.0.lock().expect("no panic").clone();
+            let mut answer = answers.0.lock().expect("no panic").clone();
+            if request.target() == MOVED {
+                answer = ok(RULES).into();
+            }
             if answer.is_empty() {
                 // No answer at all.
                 std::thread::park_timeout(crate::support::PATIENCE);
@@ -279,20 +284,25 @@ fn origin_answers_of_every_kind_give_the_documented_states() {
 }
 
 #[test]
-fn redirects_are_followed_to_origin_and_other_hosts_ten_times() {
+fn redirects_to_the_site_and_its_origin_are_followed_ten_times() {
+    // A server of the origin, as the settings write it.
+    let itself = Origin::start(|request: &Received, stream| {
+        let host = request.field("host").unwrap_or_default();
+        let answer = match (host, request.target()) {
+            ("shop.test", "/robots.txt") => {
+                let here = stream.local_addr().expect("an address");
+                redirect(&format!("http://{here}/files/robots.txt"))
+            }
+            _ => ok("User-agent: *\nDisallow: /files/\n"),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+        false
+    });
     let directory = tempfile::tempdir().expect("a directory");
-    let (elsewhere, other) = Script::start(&ok("User-agent: *\nDisallow: /elsewhere/\n"));
-    let (script, origin) = Script::start(&redirect(&format!("http://{}/files/robots.txt", other.address)));
-    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    let mut world = World::new(directory.path(), &itself, MERGE, 0);
     world.after(0);
-    assert!(world.served().is_some_and(|text| text.contains("/elsewhere/")));
-    assert_eq!(other.last_own().target(), "/files/robots.txt");
-    assert_eq!(other.last_own().field("host"), Some(other.address.to_string().as_str()));
-    // A redirect to crawlgate itself.
-    elsewhere.says(ok(RULES).replace("Connection", "Server: crawlgate\r\nConnection"));
-    world.after(700);
-    assert_eq!(world.state(), "kept");
-    assert!(world.problem().contains("back to crawlgate"), "{}", world.problem());
+    assert!(world.served().is_some_and(|text| text.contains("/files/")), "{}", world.problem());
+    assert_eq!(itself.last_own().field("host"), Some(itself.address.to_string().as_str()));
 
     // A redirect to the public name leads to this origin.
     let public = Origin::start(|request: &Received, stream| {
@@ -325,7 +335,7 @@ fn redirects_are_followed_to_origin_and_other_hosts_ten_times() {
         assert_eq!(world.state(), state, "{redirects}");
     }
     // A redirect that cannot be followed.
-    script.says(redirect("ftp://elsewhere.test/robots.txt"));
+    let (_script, origin) = Script::start(&redirect("ftp://elsewhere.test/robots.txt"));
     let directory = tempfile::tempdir().expect("a directory");
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
@@ -529,19 +539,45 @@ fn first_fetch_pending_logs_nothing() {
     }
 }
 
-/// The origin redirects to its public name, which is crawlgate.
+/// Every way to an address that is none of the origin's, and that no crawler could reach.
+#[test]
+fn redirects_to_private_addresses_are_never_followed() {
+    let (_script, secret) = Script::start(&ok("User-agent: *\nDisallow: /secret/\n"));
+    let port = secret.address.port();
+    let (script, origin) = Script::start("");
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0.0.0.0", "[::1]", "169.254.169.254"] {
+        for scheme in ["http", "https"] {
+            script.says(redirect(&format!("{scheme}://{host}:{port}/meta-data/")));
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut world = World::new(directory.path(), &origin, MERGE, 0);
+            world.after(0);
+            assert_eq!((world.served(), world.state()), (None, "awaited".into()), "{scheme}://{host}");
+            let problem = world.problem();
+            assert!(problem.contains("redirects lead to") && problem.contains("/meta-data/"), "{problem}");
+        }
+    }
+    assert!(!secret.was_asked());
+    // A copy that is in use stays.
+    let directory = tempfile::tempdir().expect("a directory");
+    script.says(ok(RULES));
+    let mut world = World::new(directory.path(), &origin, MERGE, 0);
+    world.after(0);
+    let served = world.served();
+    assert_eq!(world.fetch(&script, redirect(&format!("http://127.0.0.1:{port}/"))), "kept");
+    assert_eq!(world.served(), served);
+}
+
+/// The origin redirects to its public name, which is crawlgate, or to a place that crawlgate does not follow it to.
 #[test]
 fn redirect_to_crawlgate_is_reported_with_remedy() {
-    let (_script, crawlgate_itself) =
-        Script::start(&ok(RULES).replace("Connection", "Server: crawlgate\r\nConnection"));
-    let (_other, origin) = Script::start(&redirect(&format!("http://{}/robots.txt", crawlgate_itself.address)));
-    for (policy, helps) in [("", true), (MERGE, false)] {
+    let (_other, origin) = Script::start(&redirect("http://shop.test/robots.txt"));
+    for (policy, helps) in [("", true), ("hosts: [blog.test]\n", false)] {
         let directory = tempfile::tempdir().expect("a directory");
         let mut world = World::new(directory.path(), &origin, policy, 0);
         let (_, log) = logged(|| world.after(0));
         assert_eq!(world.state(), "awaited");
         let problem = world.problem();
-        assert!(problem.contains("redirects lead back to crawlgate itself"), "{problem}");
+        assert!(problem.contains("redirects lead to http://shop.test/robots.txt"), "{problem}");
         // A policy names the host.
         assert_eq!(problem.contains("Name `hosts` in a policy"), helps, "{problem}");
         assert!(log.contains(&problem), "{log}");
@@ -577,18 +613,7 @@ fn moved_file_stays_the_same_copy() {
     world.after(0);
     let served = world.served().expect("a file");
     // The same file behind a redirect.
-    let moved = Arc::new(Mutex::new(true));
-    let moves = moved.clone();
-    let elsewhere = Origin::start(move |request: &Received, stream| {
-        let answer = match (*moves.lock().expect("no panic"), request.target()) {
-            (true, "/robots.txt") => redirect("/r1.txt"),
-            (true, _) => ok(RULES),
-            (false, _) => status("404 Not Found"),
-        };
-        let _ = stream.write_all(answer.as_bytes());
-        false
-    });
-    let place = format!("http://{}/r1.txt", elsewhere.address);
+    let place = format!("http://{}{MOVED}", origin.address);
     assert_eq!(world.fetch(&script, redirect(&place)), "current");
     assert_eq!(
         (world.url(), world.place()),
@@ -617,15 +642,14 @@ fn moved_file_stays_the_same_copy() {
 #[test]
 fn moved_file_keeps_what_was_seen_of_the_front_page() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (_other, elsewhere) = Script::start(&ok(RULES));
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, MERGE, 0);
     world.after(0);
     let noindex = crawlgate::indexing::parse_lines(["noindex".as_bytes()]).effective("googlebot");
     world.live.snapshot().sites()[0].site.front_page.saw(&noindex, Timestamp(5));
     assert!(!world.indexable());
-    assert_eq!(world.fetch(&script, redirect(&format!("http://{}/robots.txt", elsewhere.address))), "current");
-    assert!(world.url().contains(&elsewhere.address.to_string()));
+    assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
+    assert!(world.url().ends_with(MOVED));
     assert!(!world.indexable(), "its noindex was seen");
 }
 
@@ -633,13 +657,11 @@ fn moved_file_keeps_what_was_seen_of_the_front_page() {
 #[test]
 fn first_policy_takes_over_the_copy_of_the_default_site() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (other, elsewhere) = Script::start(&ok(RULES));
     let (script, origin) = Script::start(&ok(RULES));
     let mut world = World::new(directory.path(), &origin, "", 0);
     world.after(0);
-    assert_eq!(world.fetch(&script, redirect(&format!("http://{}/r1.txt", elsewhere.address))), "current");
+    assert_eq!(world.fetch(&script, redirect(MOVED)), "current");
     script.says(status("500 Internal Server Error"));
-    other.says(status("500 Internal Server Error"));
     // Stored before a fetch has ended.
     fs::write(directory.path().join("policies/shop.yaml"), "purposes: { training: disallow }\n").expect("a policy");
     world.live.reload(Timestamp(world.now));

@@ -1,17 +1,22 @@
 //! Fetches an origin's robots.txt over HTTP, as RFC 9309 section 2.3 tells crawlers to: [`ask`]. [`Targets`] selects the
 //! servers of a site. Blocks its thread. Must not know earlier fetches.
 //!
-//! A redirect to one of the site's own hosts is followed to the origin, not to the public name, which is crawlgate's.
+//! A redirect to one of the site's own hosts is followed to the origin, not to the public name, which is crawlgate's. A
+//! redirect to a server of the origin is followed, too. Every other one must lead to a public address over https: what
+//! it leads to is published, and crawlgate can reach addresses that no client can (`public_addresses.rs`).
 
 use super::super::authority;
 use super::super::hosts::Hosts;
 use super::super::trust;
+use super::public_addresses::{NotPublic, PublicAddresses};
 use super::{FetchFailure, FetchResult};
 use crate::heads::OWN_AGENT;
 use crate::robots::MAX_BYTES;
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
 use std::io::Read;
 use std::time::{Duration, Instant};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::DefaultConnector;
 
 /// RFC 9309 section 2.3.1.2 asks for at least five. Google follows ten.
 const REDIRECTS: usize = 10;
@@ -97,11 +102,13 @@ pub fn ask(question: &Question<'_>) -> FetchResult {
 /// Where the next request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    /// The Host field, if the request goes to the origin.
+    /// The Host field, if the request goes to the origin as one of the site's own hosts.
     host: Option<String>,
     tls: bool,
     /// The server to connect to.
     authority: String,
+    /// Whether the server is none of the origin's.
+    is_foreign: bool,
     /// Path and query.
     path: String,
 }
@@ -111,8 +118,8 @@ impl Place {
         format!("{}://{}{}", if self.tls { "https" } else { "http" }, self.authority, self.path)
     }
 
-    /// The place that a `Location` of this place leads to.
-    fn redirected(&self, location: &str, server: &ServerAddress, is_own: &dyn Fn(&str) -> bool) -> Option<Place> {
+    /// The place that a `Location` of this place leads to. `None` if it cannot be read.
+    fn redirected(&self, location: &str, server: &ServerAddress, question: &Question<'_>) -> Option<Place> {
         let location = location.split('#').next().unwrap_or_default();
         let rooted = |path: &str| if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let lower = location.get(..8).unwrap_or(location).to_ascii_lowercase();
@@ -136,25 +143,44 @@ impl Place {
             return None;
         }
         let path = rooted(path);
-        if is_own(host) {
-            return Some(Place { host: Some(host.to_owned()), tls, authority: authority(server), path });
+        if (question.is_own)(host) {
+            return Some(Place {
+                host: Some(host.to_owned()),
+                tls,
+                authority: authority(server),
+                path,
+                is_foreign: false,
+            });
         }
-        Some(Place { host: None, tls, authority: host.to_owned(), path })
+        let is_server = |server: &ServerAddress| server.tls == tls && authority(server).eq_ignore_ascii_case(host);
+        let is_foreign = !question.target.servers.iter().any(is_server);
+        Some(Place { host: None, tls, authority: host.to_owned(), path, is_foreign })
     }
 }
 
 fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) -> FetchResult {
     let host = question.target.host.clone();
-    let mut place =
-        Place { host: Some(host), tls: server.tls, authority: authority(server), path: "/robots.txt".into() };
+    let mut place = Place {
+        host: Some(host),
+        tls: server.tls,
+        authority: authority(server),
+        path: "/robots.txt".into(),
+        is_foreign: false,
+    };
     for _ in 0..=REDIRECTS {
         let url = match &place.host {
             // The redirect names the public URL. The settings say how the server is reached.
             Some(_) => Place { tls: server.tls, ..place.clone() }.url(),
             None => place.url(),
         };
+        if place.is_foreign && !place.tls {
+            return FetchResult::Unreachable(FetchFailure::LeadsAstray { url, why: "it is not https".into() });
+        }
         let response = match request(question, &place, &url, deadline) {
             Ok(response) => response,
+            Err(ureq::Error::Other(error)) if error.is::<NotPublic>() => {
+                return FetchResult::Unreachable(FetchFailure::LeadsAstray { url, why: error.to_string() });
+            }
             Err(error) => return unusable(&url, error),
         };
         if place.host.is_none() && field(&response, "server").is_some_and(|name| name == "crawlgate") {
@@ -169,7 +195,7 @@ fn follow(question: &Question<'_>, server: &ServerAddress, deadline: Instant) ->
             200..=299 => return file(response, url),
             301 | 302 | 303 | 307 | 308 => {
                 let location = field(&response, "location");
-                match location.as_deref().and_then(|to| place.redirected(to, server, question.is_own)) {
+                match location.as_deref().and_then(|to| place.redirected(to, server, question)) {
                     Some(next) => place = next,
                     None => {
                         return FetchResult::Nothing {
@@ -222,20 +248,22 @@ fn file(response: Response, url: String) -> FetchResult {
 }
 
 fn request(question: &Question<'_>, place: &Place, url: &str, deadline: Instant) -> Result<Response, ureq::Error> {
-    let agent = ureq::Agent::new_with_config(
-        ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_global(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
-            .timeout_connect(Some(question.target.timeouts.connect))
-            .timeout_recv_response(Some(question.target.timeouts.read.min(TIME)))
-            .user_agent(OWN_AGENT)
-            // A proxy that the environment names is for other programs. The settings say how origins are reached.
-            .proxy(None)
-            .tls_config(trust::system())
-            .build(),
-    );
+    let config = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_global(Some(deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))))
+        .timeout_connect(Some(question.target.timeouts.connect))
+        .timeout_recv_response(Some(question.target.timeouts.read.min(TIME)))
+        .user_agent(OWN_AGENT)
+        // A proxy that the environment names is for other programs. The settings say how origins are reached.
+        .proxy(None)
+        .tls_config(trust::system())
+        .build();
+    let agent = match place.is_foreign {
+        true => ureq::Agent::with_parts(config, DefaultConnector::new(), PublicAddresses::default()),
+        false => ureq::Agent::with_parts(config, DefaultConnector::new(), DefaultResolver::default()),
+    };
     let mut request = agent.get(url).header("accept", "text/plain, */*;q=0.5");
     if let Some(host) = &place.host {
         // For origins that redirect every request without https.

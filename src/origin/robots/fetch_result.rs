@@ -41,6 +41,17 @@ pub enum FetchFailure {
         /// The URL of the last redirect.
         url: String,
     },
+    /// The origin redirects to a place that crawlgate does not follow it to.
+    #[error(
+        "redirects lead to {url}, and {why}; crawlgate follows them to the site's own hosts, to the servers of the \
+         origin, and to public addresses over https"
+    )]
+    LeadsAstray {
+        /// The URL of the last redirect.
+        url: String,
+        /// Why it is not followed, for a person.
+        why: String,
+    },
     /// Anything else, for a person.
     #[error("{0}")]
     Other(String),

@@ -174,9 +174,10 @@ impl FetchState {
         self.last_answer == LastAnswer::Unasked
     }
 
-    /// Whether the origin redirects to crawlgate.
-    pub fn leads_back(&self) -> bool {
-        matches!(self.last_answer, LastAnswer::Failed { why: FetchFailure::LeadsBack { .. }, .. })
+    /// Whether the origin redirects to crawlgate, or to a place that crawlgate does not follow it to.
+    pub fn is_redirected_away(&self) -> bool {
+        let LastAnswer::Failed { why, .. } = &self.last_answer else { return false };
+        matches!(why, FetchFailure::LeadsBack { .. } | FetchFailure::LeadsAstray { .. })
     }
 
     /// When crawlgate will believe that the rules are gone, if the origin says so now.
@@ -308,6 +309,7 @@ impl FetchState {
         self.next = now.plus(wait.mul_f64(1.0 + 0.2 * jitter.clamp(0.0, 1.0)));
         let why = match why {
             FetchFailure::LeadsBack { url } => FetchFailure::LeadsBack { url: bounded(url) },
+            FetchFailure::LeadsAstray { url, why } => FetchFailure::LeadsAstray { url: bounded(url), why },
             FetchFailure::Other(reason) => FetchFailure::Other(bounded(reason)),
         };
         self.last_answer = LastAnswer::Failed { why, failures: before.saturating_add(1) };

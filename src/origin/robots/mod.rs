@@ -5,6 +5,7 @@ mod ask;
 mod fetch_result;
 mod fetch_state;
 mod fetched_copy;
+mod public_addresses;
 mod stored_copy;
 
 pub use ask::{Question, Target, Targets, ask};

@@ -296,6 +296,43 @@ fn sitemaps_are_united_and_other_lines_survive() {
 }
 
 #[test]
+fn lines_with_unknown_keys_are_left_out_unless_the_policy_names_them() {
+    let origin = "Schemamap: https://shop.example/map\n\"SecretAccessKey\": \"one\",\nUser-agent: *\nDisallow: /a/\nToken: two\n\
+                  token: three\nClean-param: sid /\nHost: shop.example\nschemaMap: https://shop.example/other\n";
+    for mode in ["merge", "only"] {
+        let site = site(&format!("robots: {{ origin: {mode} }}\n"), origin);
+        let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+        for absent in ["Secret", "one", "two", "three", "chemamap", "chemaMap"] {
+            assert!(!text.contains(absent), "{mode}: {text}");
+        }
+        assert!(text.contains("keys that no robots.txt has (5)"), "{text}");
+        assert!(text.contains("Host: shop.example\n") && text.contains("Clean-param: sid /\n"), "{text}");
+        // One for each key.
+        assert_eq!(found(&site), [("origin-key-left-out", 0); 3]);
+        let site = self::site(&format!("robots: {{ origin: {mode}, origin_keys: [Token, schemamap] }}\n"), origin);
+        let text = String::from_utf8_lossy(&site.robots_txt.body).into_owned();
+        assert!(text.starts_with("# ") && text.contains("\nSchemamap: https://shop.example/map\n"), "{text}");
+        let lines = ["Disallow: /a/", "Token: two", "token: three", "schemaMap: https://shop.example/other"];
+        assert_eq!(group(&text, "*"), lines);
+        assert!(!text.contains("Secret") && text.contains("no robots.txt has (1)"), "{text}");
+        assert_eq!(found(&site), [("origin-key-left-out", 0)]);
+    }
+}
+
+#[test]
+fn keys_of_lines_are_checked() {
+    let ids = |robots: &str| {
+        let source = Source { name: "shop.yaml".into(), text: format!("robots: {{ {robots} }}\n").into() };
+        read("shop", &source).1.items.iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("origin_keys: Schemamap"), [""; 0]);
+    assert_eq!(ids("origin_keys: ['', 'a:', 'a b', Fine, \"a\\nb\"]"), ["bad-value"; 4]);
+    assert_eq!(ids(&format!("origin_keys: [{}]", "a".repeat(100))), [""; 0]);
+    assert_eq!(ids(&format!("origin_keys: [{}]", "a".repeat(101))), ["bad-value"]);
+    assert_eq!(ids("origin: replace, origin_keys: [Schemamap]"), ["without-effect"]);
+}
+
+#[test]
 fn signals_of_the_policy_are_the_only_ones_in_the_file() {
     let origin = "License: https://origin.example/l.xml\ncontent-signal: ai-train=yes\n\nUser-agent: *\nContent-Signal: ai-train=yes\n\
                   Content-Usage: train-ai=y\nDisallow: /a/\n\nUser-agent: GPTBot\nContent-Signal: ai-train=yes\nLicense: https://origin.example/g.xml\n\

@@ -1,14 +1,17 @@
 //! The origin's robots.txt as groups of its tokens, the way RFC 9309 binds them: what `merge.rs` puts beside the
 //! policy.
 //!
-//! Nothing is lost here: what is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line.
+//! What is neither a rule, a sitemap nor a Crawl-delay comes along as an extension line if crawlgate or the policy knows
+//! its key. Other lines are left out and counted: what an origin answers with may be no robots.txt at all, and it would be
+//! published.
 
 use super::budget::TooMuch;
 use super::draft::{octets_of_lines, octets_of_rule};
 use crate::crawlers::Registry;
 use crate::policy::origin::OriginFile;
 use crate::policy::site::RuleSource;
-use crate::robots::{Dialect, Extension, File, Key, MAX_BYTES, Reading, Rule, Spelling};
+use crate::robots::{Dialect, Extension, File, Key, Line, MAX_BYTES, Reading, Rule, Spelling};
+use crate::yaml::Located;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -36,6 +39,8 @@ pub struct OriginRules {
     pub extensions: Vec<Extension>,
     /// Keys of lines that were left out. See [`OriginRules::leave_out`].
     pub left_out: Vec<&'static str>,
+    /// How many lines were left out because neither crawlgate nor the policy knows their keys.
+    pub unknown: usize,
     /// Lines with a rule in the whole file.
     pub rules: usize,
 }
@@ -45,10 +50,11 @@ pub struct OriginRules {
 const MAX_UNITED: usize = 4 * MAX_BYTES;
 
 impl OriginRules {
-    pub fn read(origin: &OriginFile, registry: &Registry) -> Result<OriginRules, TooMuch> {
+    pub fn read(origin: &OriginFile, keys: &[Located<String>], registry: &Registry) -> Result<OriginRules, TooMuch> {
         let file = &origin.file;
+        let unknown: HashSet<usize> = unknown_keys(file, keys).map(|line| line.number).collect();
         let reading = Reading::new(file, Dialect::Rfc9309, &registry.tokens_with_blanks());
-        let mut rules = OriginRules::default();
+        let mut rules = OriginRules { unknown: unknown.len(), ..OriginRules::default() };
         rules.rules = reading.groups().iter().map(|group| group.rules.len()).sum();
         let mut size = 0;
         let (mut seen, mut known) = (HashSet::new(), HashMap::<Vec<usize>, usize>::new());
@@ -61,7 +67,8 @@ impl OriginRules {
             let (_, parts) = reading.binding(token.as_bytes());
             let group = *known.entry(parts.to_vec()).or_insert_with_key(|parts| {
                 // Beyond the limit nothing is kept: the file is not used.
-                let group = if size > MAX_UNITED { OriginGroup::default() } else { united(file, &reading, parts) };
+                let group =
+                    if size > MAX_UNITED { OriginGroup::default() } else { united(file, &reading, parts, &unknown) };
                 size += group.rules.iter().map(|(rule, _)| octets_of_rule(rule)).sum::<usize>();
                 size += octets_of_lines(&group.extensions);
                 rules.groups.push(group);
@@ -75,7 +82,7 @@ impl OriginRules {
         if size > MAX_UNITED {
             return Err(rules.too_much());
         }
-        rules.whole_file(file, &reading);
+        rules.whole_file(file, &reading, &unknown);
         Ok(rules)
     }
 
@@ -109,7 +116,7 @@ impl OriginRules {
 
     /// What is said once for the whole file: sitemaps, lines before the first group, and those that mean the whole host
     /// wherever they stand (Yandex: `Clean-param` and `Host` are intersectional).
-    fn whole_file(&mut self, file: &File, reading: &Reading) {
+    fn whole_file(&mut self, file: &File, reading: &Reading, unknown: &HashSet<usize>) {
         let (mut urls, mut lines) = (HashSet::new(), HashSet::new());
         let in_groups: HashSet<usize> =
             reading.groups().iter().flat_map(|group| group.others.iter().copied()).collect();
@@ -126,6 +133,7 @@ impl OriginRules {
                     }
                 }
                 Key::UserAgent | Key::Allow | Key::Disallow | Key::CrawlDelay => {}
+                _ if unknown.contains(&line.number) => {}
                 key if is_of_the_host(key) || !in_groups.contains(&line.number) => {
                     push_new(&mut self.extensions, &mut lines, extension(file, record));
                 }
@@ -160,7 +168,17 @@ fn is_of_the_host(key: Key) -> bool {
     matches!(key, Key::Host | Key::CleanParam)
 }
 
-fn united(file: &File, reading: &Reading, parts: &[usize]) -> OriginGroup {
+/// The lines with keys that neither crawlgate nor a policy knows.
+pub fn unknown_keys<'a>(file: &'a File, keys: &'a [Located<String>]) -> impl Iterator<Item = &'a Line> {
+    file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES).filter(move |line| {
+        line.record.as_ref().is_some_and(|record| {
+            let name = file.octets(&record.name);
+            record.key == Key::Unknown && !keys.iter().any(|key| name.eq_ignore_ascii_case(key.value.as_bytes()))
+        })
+    })
+}
+
+fn united(file: &File, reading: &Reading, parts: &[usize], unknown: &HashSet<usize>) -> OriginGroup {
     let mut group = OriginGroup::default();
     let (mut seen, mut lines) = (HashSet::new(), HashSet::new());
     for part in parts.iter().filter_map(|&part| reading.groups().get(part)) {
@@ -169,7 +187,8 @@ fn united(file: &File, reading: &Reading, parts: &[usize]) -> OriginGroup {
                 group.rules.push((line.rule.clone(), RuleSource::Origin(line.line)));
             }
         }
-        let records = part.others.iter().filter_map(|&number| file.line(number)?.record.as_ref());
+        let others = part.others.iter().filter(|number| !unknown.contains(number));
+        let records = others.filter_map(|&number| file.line(number)?.record.as_ref());
         for record in records.filter(|record| !is_of_the_host(record.key)) {
             match record.key {
                 Key::CrawlDelay => {

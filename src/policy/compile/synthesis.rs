@@ -45,7 +45,7 @@ pub fn synthesise(
     let origin = match origin.filter(|_| policy.reads_origin()) {
         None => None,
         Some(origin) => {
-            let mut origin = OriginRules::read(origin, registry)?;
+            let mut origin = OriginRules::read(origin, &policy.robots.origin_keys, registry)?;
             origin.left_out = origin.leave_out(&said_keys(policy));
             Some(origin)
         }
@@ -323,6 +323,11 @@ fn assemble(policy: &Policy, drafts: Vec<Draft>, origin: &OriginRules) -> Synthe
     if !origin.left_out.is_empty() {
         let keys = origin.left_out.join(", ");
         document.comments.push(format!("Left out of {}, for the policy has its own: {keys}.", ORIGIN));
+    }
+    if origin.unknown > 0 {
+        // Without the lines: they may be anything.
+        let lines = origin.unknown;
+        document.comments.push(format!("Left out of {ORIGIN}: lines with keys that no robots.txt has ({lines})."));
     }
     let relative = &origin.relative_sitemaps;
     for sitemap in relative.iter().take(merge::NOTED) {

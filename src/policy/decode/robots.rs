@@ -21,6 +21,7 @@ pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
         previous: None,
         groups: Vec::new(),
         sitemaps: Vec::new(),
+        origin_keys: Vec::new(),
         max_age: Defaulted::new(DEFAULT_MAX_AGE),
         signals: signals::nothing(),
         span: node.map(|node| node.span),
@@ -50,6 +51,9 @@ pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     if let Some(node) = fields.take("sitemaps") {
         policy.sitemaps = sitemaps(node, decoder);
     }
+    if let Some((key, node)) = fields.take_with_key("origin_keys") {
+        policy.origin_keys = origin_keys(key.span, node, policy.origin, decoder);
+    }
     if let Some((node, max_age)) = fields.take("max_age").and_then(|node| Some((node, decoder.duration(node)?))) {
         if max_age > MAX_MAX_AGE {
             decoder.error("bad-value", node.span, "`max_age` is longer than 24 hours").help =
@@ -59,6 +63,28 @@ pub fn robots(node: Option<&Node>, decoder: &mut Decoder<'_>) -> RobotsPolicy {
     }
     fields.finish(decoder);
     policy
+}
+
+/// Keys that crawlgate does not know. Those that it knows need no word.
+fn origin_keys(key: Span, node: &Node, origin: OriginRobots, decoder: &mut Decoder<'_>) -> Vec<Located<String>> {
+    if origin == OriginRobots::Replace {
+        let message = "with `origin: replace` crawlgate does not read the origin's file: `origin_keys` has no effect";
+        decoder.error("without-effect", key, message).help = Some("remove it, or write `origin: merge`".into());
+    }
+    let keys = decoder.texts(node, "a list of keys: `Schemamap`, say");
+    let is_key = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
+    keys.into_iter()
+        .filter(|key| {
+            let text = key.value.as_str();
+            let is_valid = (1..=MAX_TOKEN).contains(&text.len()) && text.chars().all(is_key);
+            if !is_valid {
+                let message = format!("`{text}` is no key of a line");
+                decoder.error("bad-value", key.span, message).help =
+                    Some("write what stands before the colon: letters, digits, `-` and `_`".into());
+            }
+            is_valid
+        })
+        .collect()
 }
 
 /// `origin`, or the name of a file beside the policy.

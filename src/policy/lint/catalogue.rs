@@ -61,6 +61,7 @@ lints! {
     SHARED_NETWORK: Note "shared-network", "a network that proves two crawlers";
     TRAP_IN_THE_WAY: Warning "trap-in-the-way", "a trap that machines have to walk into";
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";
+    ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out", "a line of the origin whose key crawlgate does not know";
     // Of signals.
     SIGNAL_CONTRADICTS_RULES: Warning "signal-contradicts-rules", "a signal and a rule of which one makes the other pointless";
     SIGNALS_DISAGREE: Warning "signals-disagree", "two signals that say the opposite";

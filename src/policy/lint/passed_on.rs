@@ -1,11 +1,15 @@
-//! What the origin's robots.txt says that no crawler follows any more, and that the site's file passes on as it is: its
-//! owner meant something by it, and a policy has the words for it.
+//! Lines of the origin's robots.txt whose owner meant something by them: those that no crawler follows any more and that
+//! the site's file passes on as they are, and those that it leaves out because their keys are unknown. A policy has the
+//! words for both.
 
 use super::catalogue as lints;
 use crate::indexing::Directives;
+use crate::policy::compile::unknown_keys;
+use crate::policy::origin::OriginFile;
 use crate::policy::site::Site;
 use crate::robots::{Key, MAX_BYTES, TargetScratch};
 use crate::yaml::Diagnostics;
+use std::collections::HashSet;
 
 pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(origin) = site.origin.as_ref().filter(|_| site.policy.reads_origin()) else { return };
@@ -26,8 +30,24 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
             format!("`{name}: {path}` in the origin's robots.txt: Google stopped reading it in 2019 ({place})");
         found.push(lints::RETIRED_DIRECTIVE.of_file(message).help(help));
     }
+    left_out(site, origin, &mut found);
     super::limit(&mut found);
     diagnostics.items.append(&mut found.items);
+}
+
+/// One finding for each key that is left out.
+fn left_out(site: &Site, origin: &OriginFile, found: &mut Diagnostics) {
+    let mut seen = HashSet::new();
+    for line in unknown_keys(&origin.file, &site.policy.robots.origin_keys) {
+        let Some(record) = &line.record else { continue };
+        let name = origin.file.text(&record.name);
+        if seen.insert(name.to_ascii_lowercase()) {
+            let place = origin.place(line.number);
+            let message = format!("`{name}` is no key of a robots.txt: its lines are not published ({place})");
+            let help = format!("if crawlers are to read them, name the key in the policy: `origin_keys: [{name}]`");
+            found.push(lints::ORIGIN_KEY_LEFT_OUT.of_file(message).help(help));
+        }
+    }
 }
 
 /// Whether the policy says it to everybody, for the path itself at least.

@@ -384,8 +384,14 @@ fn lints_that_need_more_than_a_line() {
 
 #[test]
 fn every_lint_has_a_case_here() {
-    let here =
-        ["line-too-long", "file-too-large", "origin-ignores-case", "origin-allow-left-out", "previous-undeclared"];
+    let here = [
+        "line-too-long",
+        "file-too-large",
+        "origin-ignores-case",
+        "origin-allow-left-out",
+        "origin-key-left-out",
+        "previous-undeclared",
+    ];
     let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
     let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
     assert_eq!(cases, lints);

@@ -50,7 +50,7 @@ impl FollowedSite {
         let problem = self.fetch.problem().or_else(|| copy?.reason.clone())?;
         // An origin that answers, but not for this site, may expect another name. An origin that is down does not.
         let is_unnamed = self.hosts.is_empty() && copy.is_some_and(|copy| !copy.exists);
-        Some(match self.is_default_site && (is_unnamed || self.fetch.leads_back()) {
+        Some(match self.is_default_site && (is_unnamed || self.fetch.is_redirected_away()) {
             true => format!("{problem}; {REMEDY}"),
             false => problem,
         })

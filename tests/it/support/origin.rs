@@ -78,6 +78,11 @@ impl Origin {
         self.all().into_iter().rfind(Received::is_own).expect("a request")
     }
 
+    /// Whether anything was asked of it.
+    pub fn was_asked(&self) -> bool {
+        !self.all().is_empty()
+    }
+
     fn all(&self) -> Vec<Received> {
         self.received.lock().expect("nobody panics while writing").clone()
     }
