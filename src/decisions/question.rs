@@ -5,7 +5,7 @@ use crate::answers::Received;
 use crate::forwarding::client_address;
 use crate::heads;
 use crate::judge::RequestFacts;
-use crate::robots::TargetScratch;
+use crate::robots::reaches_robots_txt;
 use http::{HeaderValue, header};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -78,7 +78,8 @@ impl<'a> Question<'a> {
             Some(rest) if rest.starts_with(b"envoy/") => {
                 (Protocol::Envoy, Some(&request.target[DECIDE.len() + b"envoy".len()..]))
             }
-            _ if FILES.contains(&path) || is_robots_txt(request.target) => (Protocol::File, Some(request.target)),
+            // Proxies route by what a path resolves to, and send it on as it came.
+            _ if FILES.contains(&path) || reaches_robots_txt(request.target) => (Protocol::File, Some(request.target)),
             _ => return Err(QuestionError::Unknown),
         };
         let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
@@ -116,11 +117,6 @@ impl<'a> Question<'a> {
             lived: request.lived,
         }
     }
-}
-
-/// Whether a target is robots.txt in another spelling: proxies route by what a path resolves to, and send it on as it came.
-fn is_robots_txt(target: &[u8]) -> bool {
-    TargetScratch::default().normalise(target).reaches_robots_txt()
 }
 
 /// The client that the proxy speaks for.

@@ -4,6 +4,7 @@
 use super::challenges::PATH;
 use super::head::Request;
 use crate::heads::origin_form;
+use crate::robots::reaches_robots_txt;
 
 /// The listener for https that requests are led to.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +18,7 @@ impl Redirect {
     pub fn location(&self, request: &Request<'_>) -> Option<Vec<u8>> {
         let target = origin_form(request.target);
         let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-        if path == b"/robots.txt" || path.starts_with(PATH) || request.host.is_empty() {
+        if reaches_robots_txt(&target) || path.starts_with(PATH) || request.host.is_empty() {
             return None;
         }
         let host = match request.host.iter().rposition(|octet| *octet == b':') {

@@ -211,7 +211,7 @@ proptest! {
                 .filter(|(_, paths)| {
                     let is = |path: &str| {
                         let pattern = Pattern::new(path);
-                        pattern.matches(normal.sent) || normal.resolved.is_some_and(|path| pattern.matches(path))
+                        normal.readings().any(|path| pattern.matches(path))
                     };
                     paths.is_empty() || paths.iter().any(|path| is(path))
                 })

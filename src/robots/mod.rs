@@ -25,7 +25,7 @@ pub use pattern::Pattern;
 pub use reading::{AgentLine, Bound, FileGroup, FileVerdict, Reading, RuleLine};
 pub use render::{MAX_BYTES, render, seconds};
 pub use rules::RuleSet;
-pub use target::{Target, TargetScratch};
+pub use target::{Resolved, Target, TargetScratch, reaches_robots_txt};
 
 #[cfg(test)]
 mod tests;

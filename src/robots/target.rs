@@ -1,8 +1,9 @@
 //! A request target as rules see it.
 
 use super::normal::{Side, is_normal_target, normalise_into};
-use memchr::{memchr, memchr2, memchr2_iter};
-use std::ops::Range;
+use memchr::{memchr, memchr2, memchr3_iter};
+
+const ROBOTS_TXT: &[u8] = b"/robots.txt";
 
 /// A target normalised for matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,19 +13,50 @@ pub struct Target<'a> {
     pub sent: &'a [u8],
     /// The same with dot segments, doubled slashes and `%2F` of the path resolved, as many origins do; `None` when that
     /// changes nothing.
-    pub resolved: Option<&'a [u8]>,
+    pub resolved: Option<Resolved<'a>>,
+    /// The same without the parameters of segments (`;x`), which servlet containers take away before anything else;
+    /// `None` when that is one of the other two.
+    pub stripped: Option<Resolved<'a>>,
 }
 
-impl Target<'_> {
+/// A target as an origin reads it that resolves paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resolved<'a> {
+    /// Path and query.
+    pub target: &'a [u8],
+    /// Whether the path had dot segments. A client that keeps to RFC 3986 section 5.2.4 never sends any.
+    pub had_dots: bool,
+}
+
+impl<'a> Target<'a> {
     /// Whether this is `/robots.txt` with any query, which is always allowed (RFC 9309 section 2.2.2).
     pub fn is_robots_txt(&self) -> bool {
-        is_robots_txt(self.sent)
+        path_of(self.sent) == ROBOTS_TXT
     }
 
-    /// Whether this is `/robots.txt` or resolves to it: an origin would answer `//robots.txt` with its own file.
+    /// Whether this is `/robots.txt` or origins answer it with that file: `//robots.txt`, `/robots.txt;x`, and
+    /// `/robots.txt/.`, which to some is `/robots.txt/`, and that `/robots.txt`.
     pub fn reaches_robots_txt(&self) -> bool {
-        self.is_robots_txt() || self.resolved.is_some_and(is_robots_txt)
+        self.readings().any(|reading| {
+            let path = path_of(reading);
+            path.strip_suffix(b"/").unwrap_or(path) == ROBOTS_TXT
+        })
     }
+
+    /// What origins make of it, beside what was sent.
+    pub fn resolutions(&self) -> impl Iterator<Item = Resolved<'a>> + use<'a> {
+        [self.resolved, self.stripped].into_iter().flatten()
+    }
+
+    /// Path and query as sent, and as origins resolve them.
+    pub fn readings(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        std::iter::once(self.sent).chain(self.resolutions().map(|resolved| resolved.target))
+    }
+}
+
+/// Whether a target is `/robots.txt` in any spelling that origins answer with that file.
+pub fn reaches_robots_txt(target: &[u8]) -> bool {
+    TargetScratch::default().normalise(target).reaches_robots_txt()
 }
 
 /// Buffers that normalisation writes into, kept between requests so that it does not allocate.
@@ -32,6 +64,7 @@ impl Target<'_> {
 pub struct TargetScratch {
     sent: Vec<u8>,
     resolved: Vec<u8>,
+    stripped: Vec<u8>,
 }
 
 impl TargetScratch {
@@ -39,13 +72,14 @@ impl TargetScratch {
     pub fn with_capacity(capacity: usize) -> TargetScratch {
         // An octet becomes at most three, and a slash may be missing.
         let room = capacity.saturating_mul(3).saturating_add(1);
-        TargetScratch { sent: Vec::with_capacity(room), resolved: Vec::with_capacity(room) }
+        let buffer = || Vec::with_capacity(room);
+        TargetScratch { sent: buffer(), resolved: buffer(), stripped: buffer() }
     }
 
     /// Normalises a path with optional query (or an absolute URL, of which scheme and authority are dropped). A
     /// fragment is dropped, a missing slash added. What is normal already is borrowed, not copied.
     pub fn normalise<'a>(&'a mut self, raw: &'a [u8]) -> Target<'a> {
-        let TargetScratch { sent: buffer, resolved } = self;
+        let TargetScratch { sent: buffer, resolved, stripped } = self;
         let raw = &raw[..memchr(b'#', raw).unwrap_or(raw.len())];
         let raw = authority_end(raw).map_or(raw, |end| &raw[end..]);
         let sent = if raw.starts_with(b"/") && is_normal_target(raw) {
@@ -58,12 +92,17 @@ impl TargetScratch {
             normalise_into(raw, Side::Target, buffer);
             buffer
         };
-        Target { sent, resolved: resolve_into(sent, resolved) }
+        let path = path_of(sent);
+        let resolved = is_resolvable(path).then(|| resolve_into(sent, Parameters::Kept, resolved));
+        let resolved = resolved.filter(|resolved| resolved.target != sent);
+        let stripped = memchr(b';', path).map(|_| resolve_into(sent, Parameters::Stripped, stripped));
+        let is_known = |target: &[u8]| target == sent || resolved.is_some_and(|resolved| resolved.target == target);
+        Target { sent, resolved, stripped: stripped.filter(|stripped| !is_known(stripped.target)) }
     }
 }
 
-fn is_robots_txt(target: &[u8]) -> bool {
-    split_query(target).0 == b"/robots.txt"
+fn path_of(target: &[u8]) -> &[u8] {
+    split_query(target).0
 }
 
 /// Path, and the query with its `?`.
@@ -82,46 +121,59 @@ fn authority_end(raw: &[u8]) -> Option<usize> {
     Some(raw.len() - authority.len() + memchr2(b'/', b'?', authority).unwrap_or(authority.len()))
 }
 
+/// Whether a path has anything to resolve but parameters. `2F` stands in few paths, and `%` in many.
+fn is_resolvable(path: &[u8]) -> bool {
+    path.windows(2).any(|pair| matches!(pair, b"//" | b"/." | b"2F"))
+}
+
+/// What becomes of the parameters of segments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parameters {
+    Kept,
+    Stripped,
+}
+
 /// Writes `sent` with the path's dot segments removed (RFC 3986 section 5.2.4), doubled slashes taken as one, and `%2F`
 /// taken for a slash, as nginx does. `%2E` was decoded by normalisation. Slashes are merged before `..` climbs:
-/// `/a//../b` is `/b`.
-fn resolve_into<'a>(sent: &[u8], out: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+/// `/a//../b` is `/b`. Parameters are stripped before that, up to the next slash that is none by escape, as Tomcat
+/// does: `/a/..;x%2Fy/b` is `/b`.
+fn resolve_into<'a>(sent: &[u8], parameters: Parameters, out: &'a mut Vec<u8>) -> Resolved<'a> {
     let (path, query) = split_query(sent);
-    // `2F` stands in few paths, and `%` in many.
-    if !path.windows(2).any(|pair| matches!(pair, b"//" | b"/." | b"2F")) {
-        return None;
-    }
     out.clear();
-    let mut rest = path.strip_prefix(b"/").unwrap_or(path);
-    loop {
-        let slash = slash_in(rest);
-        let segment = slash.as_ref().map_or(rest, |slash| &rest[..slash.start]);
+    let mut had_dots = false;
+    let mut rest = Some(path.strip_prefix(b"/").unwrap_or(path));
+    while let Some(path) = rest {
+        let segment;
+        (segment, rest) = first_segment(path, parameters);
         match segment {
-            b"" | b"." => {}
-            b".." => out.truncate(out.iter().rposition(|&octet| octet == b'/').unwrap_or(0)),
+            b"" => {}
+            b"." => had_dots = true,
+            b".." => {
+                had_dots = true;
+                out.truncate(out.iter().rposition(|&octet| octet == b'/').unwrap_or(0));
+            }
             _ => {
                 out.push(b'/');
                 out.extend_from_slice(segment);
             }
         }
-        let Some(slash) = slash else {
-            // What ends with a slash or a dot segment names a directory.
-            if matches!(segment, b"" | b"." | b"..") {
-                out.push(b'/');
-            }
-            break;
-        };
-        rest = &rest[slash.end..];
+        // What ends with a slash or a dot segment names a directory.
+        if rest.is_none() && matches!(segment, b"" | b"." | b"..") {
+            out.push(b'/');
+        }
     }
     out.extend_from_slice(query);
-    (out.as_slice() != sent).then_some(out.as_slice())
+    Resolved { target: out, had_dots }
 }
 
-/// Where the next slash stands, or its escape.
-fn slash_in(path: &[u8]) -> Option<Range<usize>> {
-    memchr2_iter(b'/', b'%', path).find_map(|at| match &path[at..] {
-        [b'/', ..] => Some(at..at + 1),
-        [b'%', b'2', b'F', ..] => Some(at..at + 3),
+/// The first segment of a path, and what follows the slash after it, or the escape of one.
+fn first_segment(path: &[u8], parameters: Parameters) -> (&[u8], Option<&[u8]>) {
+    let end = memchr3_iter(b'/', b'%', b';', path).find_map(|at| match &path[at..] {
+        [b'/', rest @ ..] | [b'%', b'2', b'F', rest @ ..] => Some((at, Some(rest))),
+        parameter @ [b';', ..] if parameters == Parameters::Stripped => {
+            Some((at, memchr(b'/', parameter).map(|slash| &parameter[slash + 1..])))
+        }
         _ => None,
-    })
+    });
+    end.map_or((path, None), |(end, rest)| (&path[..end], rest))
 }

@@ -10,7 +10,7 @@ mod properties;
 mod readback;
 mod targets;
 
-use super::{Document, Group, Pattern, Rule, RuleSet, Target, TargetScratch};
+use super::{Document, Group, Pattern, Resolved, Rule, RuleSet, TargetScratch};
 
 /// A set from lines such as `Allow: /a`.
 fn rules(lines: &[&str]) -> Vec<Rule> {
@@ -46,9 +46,15 @@ fn sent(url: &[u8]) -> String {
 }
 
 fn resolved(url: &str) -> Option<String> {
-    let mut scratch = TargetScratch::default();
-    let Target { resolved, .. } = scratch.normalise(url.as_bytes());
-    resolved.map(|resolved| String::from_utf8(resolved.to_vec()).expect("a normal target is ASCII"))
+    text(TargetScratch::default().normalise(url.as_bytes()).resolved)
+}
+
+fn stripped(url: &str) -> Option<String> {
+    text(TargetScratch::default().normalise(url.as_bytes()).stripped)
+}
+
+fn text(resolved: Option<Resolved<'_>>) -> Option<String> {
+    resolved.map(|resolved| String::from_utf8(resolved.target.to_vec()).expect("a normal target is ASCII"))
 }
 
 fn group(agents: &[&str], lines: &[&str]) -> Group {

@@ -3,6 +3,7 @@
 
 use crate::policy::model::Mode;
 use crate::policy::site::{CrawlerRules, Site};
+use crate::robots::reaches_robots_txt;
 use std::time::Duration;
 
 /// What a client did recently.
@@ -22,6 +23,6 @@ pub struct Behaviour {
 /// every client.
 pub fn behaviour_counts(site: &Site, rules: &CrawlerRules, target: &[u8]) -> bool {
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
-    let free = path == b"/robots.txt" || site.signals.has_at(path);
+    let free = reaches_robots_txt(target) || site.signals.has_at(path);
     rules.judged && !rules.exempt && rules.mode != Mode::Off && !free
 }

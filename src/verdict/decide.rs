@@ -311,14 +311,17 @@ fn match_rules(matcher: &Matcher, binding: Binding, target: Target<'_>) -> Match
     if sent.is_some_and(|rule| !allows(rule)) {
         return Matched { outcome: Outcome::Disallowed, rule: reference(sent) };
     }
-    // Many origins resolve dot segments, doubled slashes and `%2F`; where only that makes the path disallowed, the
-    // crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL as sent counts
-    // if it says more than the Disallow: `Allow: /` does not.
-    match target.resolved.and_then(|resolved| rules.find(resolved)) {
-        Some(rule) if !allows(rule) && sent.is_none_or(|sent| priority(sent) < priority(rule)) => {
-            Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) }
-        }
-        _ => Matched { outcome: Outcome::Allowed, rule: reference(sent) },
+    // Many origins resolve dot segments, doubled slashes, `%2F` and parameters; where only that makes the path
+    // disallowed, the crawler kept to the letter of the RFC and still gets at what the owner closed. An Allow of the URL
+    // as sent counts if it says more than the Disallow: `Allow: /` does not. Where there were dot segments it never
+    // counts: `/public/../private` has nothing of `/public/`, and a client that keeps to RFC 3986 would not send it.
+    let closed = target.resolutions().find_map(|resolved| {
+        let outranks = |rule: usize| resolved.had_dots || sent.is_none_or(|sent| priority(sent) < priority(rule));
+        rules.find(resolved.target).filter(|rule| !allows(*rule) && outranks(*rule))
+    });
+    match closed {
+        Some(rule) => Matched { outcome: Outcome::Ambiguous, rule: reference(Some(rule)) },
+        None => Matched { outcome: Outcome::Allowed, rule: reference(sent) },
     }
 }
 

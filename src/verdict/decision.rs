@@ -29,7 +29,7 @@ pub enum Kind {
     Violation,
     /// Disallowed by all that is known of, on a host that is not observed for long enough.
     Unproven,
-    /// Only the resolved path is disallowed.
+    /// Only what the path resolves to is disallowed.
     Ambiguous,
     /// Its operator says the rules do not bind it.
     NotBound,

@@ -144,7 +144,7 @@ impl Explanation {
             Kind::Unproven => {
                 "the longest rule that matches disallows it; crawlgate cannot know which copies the crawler has cached"
             }
-            Kind::Ambiguous => "no rule matches the URL as sent, but what it resolves to is disallowed: no violation",
+            Kind::Ambiguous => "the URL as sent is not disallowed, but what it resolves to is: no violation",
             Kind::NotBound if self.verdict == Verdict::Disallowed => {
                 "the policy names it, though its operator says it ignores robots.txt"
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+const GPTBOT: &str = "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const PERSON: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const UNLISTED: &str = "Mozilla/5.0 (compatible; NobodyKnowsBot/1.0; +https://example.org/bot)";
 const DAY: i64 = 86_400;
@@ -102,12 +103,11 @@ const ALLOWED: (&str, &str, &str, Option<&str>) = ("allowed", "allowed", "pass",
 
 #[test]
 fn the_longest_rule_decides_and_an_explicit_allow_stands() {
-    let world =
-        World::of(&enforced("{ agents: '*', disallow: [/private/], allow: [/private/help, '/x/../private/'] }"));
+    let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: [/private/help, '//private/'] }"));
     assert_eq!(world.told(BINGBOT, "/private/a"), REFUSED);
     assert_eq!(world.told(BINGBOT, "/%70rivate/a"), REFUSED);
     assert_eq!(world.told(BINGBOT, "/private/help"), ALLOWED);
-    assert_eq!(world.told(BINGBOT, "/x/../private/a"), ALLOWED, "the owner allowed the URL as sent");
+    assert_eq!(world.told(BINGBOT, "//private/a"), ALLOWED, "the owner allowed the URL as sent");
     assert_eq!(world.told(BINGBOT, "/robots.txt"), ("allowed", "allowed", "robots_txt", None));
     assert_eq!(world.told(BINGBOT, "/robots.txt?x=1").2, "robots_txt");
 }
@@ -116,9 +116,20 @@ fn the_longest_rule_decides_and_an_explicit_allow_stands() {
 fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
     let world =
         World::of(&with("{ agents: '*', disallow: [/private/] }", "enforcement: { mode: enforce, ambiguous: 404 }"));
-    for target in
-        ["/x/../private/a", "//private/a", "/./private/a", "/%2e/private/a", "/private%2fa", "/x%2F..%2fprivate%2Fa"]
-    {
+    for target in [
+        "/x/../private/a",
+        "//private/a",
+        "/./private/a",
+        "/%2e/private/a",
+        "/private%2fa",
+        "/x%2F..%2fprivate%2Fa",
+        "/private;x/a",
+        "/;x/private/a",
+        "/x/..;/private/a",
+        // As Tomcat reads it, and as nginx does.
+        "/private;%2F../a",
+        "/a;%2F..%2F..%2Fprivate/a",
+    ] {
         assert_eq!(world.told(BINGBOT, target), ("disallowed", "ambiguous", "block", None), "{target}");
     }
     let Action::Block(answer) = world.ask(BINGBOT, "//private/a").action else { panic!("blocked") };
@@ -131,6 +142,27 @@ fn url_that_only_resolves_to_a_disallowed_one_is_ambiguous() {
     assert_eq!(world.told(BINGBOT, "/open%2F..%2Fprivate%2Fa").1, "ambiguous");
     let world = World::of(&enforced("{ agents: '*', disallow: [/private/], allow: ['/private%2F'] }"));
     assert_eq!(world.told(BINGBOT, "/private%2Fa"), ALLOWED, "the owner allowed the URL as sent");
+}
+
+#[test]
+fn allow_list_holds_for_what_a_path_with_dot_segments_resolves_to() {
+    let world = World::of(&enforced("{ agents: GPTBot, disallow: [/], allow: [/public/] }"));
+    for target in [
+        "/public/../private/index.html",
+        "/public/%2e%2e/private/index.html",
+        "/public/..%2fprivate/index.html",
+        "/public%2f..%2fprivate/index.html",
+        "/public/..;/private/index.html",
+        "/public/x/../../private/index.html",
+        "/public/..",
+    ] {
+        let expected = if target.starts_with("/public%2f") { "unproven" } else { "ambiguous" };
+        assert_eq!(world.told(GPTBOT, target), ("disallowed", expected, "block", None), "{target}");
+    }
+    for target in ["/public/", "/public/./a", "/public/a/../b", "/public//a", "/public/a;x=1", "/public/a?/../../b"] {
+        assert_eq!(world.told(GPTBOT, target), ALLOWED, "{target}");
+    }
+    assert_eq!(world.told(GPTBOT, "/private/../public/a"), REFUSED, "a crawler that goes by the path as sent may not");
 }
 
 #[test]

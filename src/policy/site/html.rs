@@ -41,6 +41,6 @@ impl HtmlRules {
             (self.paths.is_empty() || listed(&self.paths)) && !listed(&self.not_paths)
         };
         // What the origin resolves the path to is what it answers with.
-        applies(target.sent) || target.resolved.is_some_and(applies)
+        target.readings().any(applies)
     }
 }

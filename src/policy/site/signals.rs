@@ -88,8 +88,9 @@ impl SignalPlan {
     /// What is said about a path. Does not allocate.
     pub fn for_path(&self, target: Target<'_>) -> PathSignals {
         let sent = self.read(target.sent);
-        // What the origin resolves the path to is what it answers with.
-        let resolved = target.resolved.map(|path| self.read(path)).filter(|resolved| *resolved != sent);
+        // What the origin resolves the path to is what it answers with. Without its parameters, it is resolved the most.
+        let resolved = target.resolutions().last().map(|resolved| self.read(resolved.target));
+        let resolved = resolved.filter(|resolved| *resolved != sent);
         PathSignals { sent, resolved }
     }
 

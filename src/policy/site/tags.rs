@@ -92,8 +92,8 @@ pub(in crate::policy) struct TagConditions {
 }
 
 impl TagConditions {
-    fn path(&self, target: Target<'_>, decoded: &[u8]) -> bool {
-        let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(target.sent));
+    fn path(&self, reading: &[u8], decoded: &[u8]) -> bool {
+        let listed = self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(reading));
         listed && self.regex(decoded)
     }
 
@@ -168,10 +168,9 @@ impl TagPlan {
             return selected;
         }
         // What the origin resolves the path to is what it answers with: `//drafts/` is `/drafts/` to many.
-        let resolved = target.resolved.map(|resolved| Target { sent: resolved, resolved: None });
-        for reading in [Some(target), resolved].into_iter().flatten() {
+        for reading in target.readings() {
             if self.has_path_regex {
-                decode_path(reading.sent, decoded);
+                decode_path(reading, decoded);
             }
             self.select(reading, decoded, &mut selected);
         }
@@ -184,13 +183,13 @@ impl TagPlan {
     }
 
     /// Adds the rules whose conditions on the path hold for one reading of it.
-    fn select(&self, target: Target<'_>, decoded: &[u8], selected: &mut PathRules) {
+    fn select(&self, reading: &[u8], decoded: &[u8], selected: &mut PathRules) {
         let mut select = |index: u16| {
             let rule = &self.rules[usize::from(index)];
             if !rule.when.regex(decoded) {
                 return;
             }
-            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(target, decoded));
+            let excludable = rule.unless.as_ref().is_some_and(|unless| unless.path(reading, decoded));
             // A `not` that asks for nothing but the path is decided here.
             if excludable && rule.unless.as_ref().is_some_and(|unless| !unless.asks_response()) {
                 return;
@@ -203,7 +202,7 @@ impl TagPlan {
             }
         };
         self.anywhere.iter().for_each(|rule| select(*rule));
-        self.patterns.each(target.sent, |pattern| select(self.owners[pattern]));
+        self.patterns.each(reading, |pattern| select(self.owners[pattern]));
     }
 
     /// Whether the lines of a response cannot be told, because it is a 304 and what they are depends on the type of

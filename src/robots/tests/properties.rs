@@ -243,11 +243,15 @@ proptest! {
         let spelled: Vec<u8> = once.sent.iter().map(|octet| if *octet == 1 { b'*' } else { *octet }).collect();
         let twice = second.normalise(&spelled);
         prop_assert_eq!(once, twice);
-        if let Some(resolved) = once.resolved {
+        for resolved in once.resolutions() {
             let mut third = TargetScratch::default();
-            prop_assert_eq!(third.normalise(resolved).resolved, None);
-            let path = resolved.split(|octet| *octet == b'?').next().unwrap_or_default();
+            prop_assert_eq!(third.normalise(resolved.target).resolved, None);
+            let path = resolved.target.split(|octet| *octet == b'?').next().unwrap_or_default();
             prop_assert!(!path.windows(3).any(|octets| octets == b"%2F"));
+        }
+        if let Some(stripped) = once.stripped {
+            let mut third = TargetScratch::default();
+            prop_assert_eq!(third.normalise(stripped.target).stripped, None);
         }
     }
 
@@ -255,7 +259,7 @@ proptest! {
     fn any_bytes_make_a_target(raw in vec(any::<u8>(), 0..200)) {
         let mut scratch = TargetScratch::default();
         let target = scratch.normalise(&raw);
-        for form in [Some(target.sent), target.resolved].into_iter().flatten() {
+        for form in target.readings() {
             prop_assert!(form.starts_with(b"/"));
             prop_assert!(form.iter().all(|octet| *octet == 1 || octet.is_ascii_graphic() && !b"#*".contains(octet)));
             prop_assert!(form.len() <= 3 * raw.len() + 1);

@@ -1,7 +1,7 @@
 //! Request targets: spelling, absolute form, resolution.
 
-use super::{resolved, sent};
-use crate::robots::TargetScratch;
+use super::{resolved, sent, stripped};
+use crate::robots::{Resolved, TargetScratch};
 
 #[test]
 fn escapes_are_decoded_only_where_they_mean_the_same() {
@@ -62,7 +62,8 @@ fn a_scratch_keeps_nothing_of_the_request_before() {
     let target = scratch.normalise(b"/x y");
     assert_eq!((target.sent, target.resolved), (&b"/x%20y"[..], None));
     let target = scratch.normalise(b"/x//y");
-    assert_eq!((target.sent, target.resolved), (&b"/x//y"[..], Some(&b"/x/y"[..])));
+    let resolved = Resolved { target: b"/x/y", had_dots: false };
+    assert_eq!((target.sent, target.resolved, target.stripped), (&b"/x//y"[..], Some(resolved), None));
 }
 
 #[test]
@@ -115,6 +116,58 @@ fn dot_segments_and_doubled_slashes_are_resolved_as_origins_do() {
 }
 
 #[test]
+fn parameters_of_segments_are_stripped_as_servlet_containers_do() {
+    for (raw, expected) in [
+        ("/private;x/index.html", Some("/private/index.html")),
+        ("/private;x=1;y=2/a;z", Some("/private/a")),
+        ("/;x/private/", Some("/private/")),
+        ("/x/..;/private/", Some("/private/")),
+        ("/x/.;y=1/private", Some("/x/private")),
+        ("/x/%2e%2E;y/private", Some("/private")),
+        ("/x;/../private", None),
+        ("/a/b;x/../c;y", Some("/a/c")),
+        ("/a;", Some("/a")),
+        ("/a/;x", Some("/a/")),
+        ("/a/..;x", Some("/")),
+        ("/;", Some("/")),
+        ("/a;b?c;d", Some("/a?c;d")),
+        // Tomcat takes parameters away before it reads escapes.
+        ("/private;%2F../x", Some("/private/x")),
+        ("/a%2fb;x/c", Some("/a/b/c")),
+        ("/a%3Bx/b", None),
+        ("/a?b;c", None),
+        ("/a/b", None),
+    ] {
+        assert_eq!(stripped(raw).as_deref(), expected, "{raw}");
+    }
+    // nginx takes a semicolon for a letter.
+    assert_eq!(resolved("/private;%2F../x").as_deref(), Some("/x"));
+    assert_eq!(resolved("/x/..;/private"), None);
+}
+
+#[test]
+fn dot_segments_are_told_from_what_else_is_resolved() {
+    let had_dots = |raw: &str| {
+        let mut scratch = TargetScratch::default();
+        let target = scratch.normalise(raw.as_bytes());
+        [target.resolved, target.stripped].map(|resolved| resolved.map(|resolved| resolved.had_dots))
+    };
+    for (raw, expected) in [
+        ("/a/../b", [Some(true), None]),
+        ("/a/./b", [Some(true), None]),
+        ("/a/b/..", [Some(true), None]),
+        ("/a%2F%2e%2e%2Fb", [Some(true), None]),
+        ("/a//b", [Some(false), None]),
+        ("/a%2Fb", [Some(false), None]),
+        ("/a;x/b", [None, Some(false)]),
+        ("/a/..;x/b", [None, Some(true)]),
+        ("/a/.../b.", [None, None]),
+    ] {
+        assert_eq!(had_dots(raw), expected, "{raw}");
+    }
+}
+
+#[test]
 fn robots_txt_is_known_with_any_query_and_in_any_spelling() {
     let mut scratch = TargetScratch::default();
     for raw in [
@@ -128,12 +181,26 @@ fn robots_txt_is_known_with_any_query_and_in_any_spelling() {
         let target = scratch.normalise(raw.as_bytes());
         assert!(target.is_robots_txt() && target.reaches_robots_txt(), "{raw}");
     }
-    for raw in ["//robots.txt", "/./robots.txt", "/a/../robots.txt?x", "/%2Frobots.txt", "/a%2f..%2frobots.txt"] {
+    for raw in [
+        "//robots.txt",
+        "/./robots.txt",
+        "/a/../robots.txt?x",
+        "/%2Frobots.txt",
+        "/a%2f..%2frobots.txt",
+        "/robots.txt/",
+        "/robots.txt%2F?x",
+        "/robots.txt/.",
+        "/robots.txt/x/..",
+        "/robots.txt;x",
+        "/robots.txt;x/",
+        "/;x/robots.txt",
+        "/x/..;/robots.txt?y",
+    ] {
         let target = scratch.normalise(raw.as_bytes());
         assert!(!target.is_robots_txt() && target.reaches_robots_txt(), "{raw}");
     }
     for raw in
-        ["/", "/robots.txt/", "/Robots.txt", "/a/robots.txt", "/robots.txt%2F", "/robots.txt%3F", "/x?/robots.txt"]
+        ["/", "/robots.txt/x", "/Robots.txt", "/a/robots.txt", "/robots.txt%3F", "/robots.txt%3Bx", "/x?/robots.txt"]
     {
         assert!(!scratch.normalise(raw.as_bytes()).reaches_robots_txt(), "{raw}");
     }
