@@ -17,6 +17,9 @@ pub trait Head {
     /// Takes away all lines of this field.
     fn remove(&mut self, name: &HeaderName);
 
+    /// Takes away all lines whose name is one of these.
+    fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool);
+
     /// Whether there is a line of this field.
     fn has(&self, name: HeaderName) -> bool {
         self.lines(name).next().is_some()
@@ -49,12 +52,23 @@ impl Head for HeaderMap {
     fn remove(&mut self, name: &HeaderName) {
         HeaderMap::remove(self, name);
     }
+
+    fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool) {
+        for name in unwanted(self, is_unwanted) {
+            HeaderMap::remove(self, name);
+        }
+    }
 }
 
 impl MappedHead for HeaderMap {
     fn headers(&self) -> &HeaderMap {
         self
     }
+}
+
+/// The names in a map that are unwanted.
+pub fn unwanted(headers: &HeaderMap, is_unwanted: impl Fn(&str) -> bool) -> Vec<HeaderName> {
+    headers.keys().filter(|name| is_unwanted(name.as_str())).cloned().collect()
 }
 
 /// The value of a field; `None`, with a line in the log, if no field may have it.

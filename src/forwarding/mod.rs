@@ -14,8 +14,8 @@ mod tags;
 
 pub use client::{client_address, is_forwarding_field, is_trusted, names_another_client};
 pub use connection::{Arrival, ClientConnection, JudgedRequest};
-pub use head::{Head, MappedHead, field_value};
+pub use head::{Head, MappedHead, field_value, unwanted};
 #[cfg(feature = "html")]
 pub use pages::{PageRequest, PageRewrite, RewriteEnd};
 pub use request::{ForwardedRequest, Peer, has_condition, remove_conditions, write_request};
-pub use response::{ForwardedResponse, write_response};
+pub use response::{ForwardedResponse, remove_named_by_connection, write_response};

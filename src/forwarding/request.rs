@@ -1,5 +1,6 @@
 //! The request as the origin gets it.
 
+use super::client::is_forwarding_field;
 use super::head::Head;
 use http::{HeaderName, header};
 use std::io::Write;
@@ -66,7 +67,22 @@ pub fn write_request(head: &mut impl Head, request: &ForwardedRequest<'_>) {
     if request.needs_whole_page {
         remove_conditions(head);
     }
+    head.remove_if(reads_like_ours);
     write_forwarding_fields(head, request);
+}
+
+/// Fields with a hyphen that crawlgate writes into a request or takes away, beside those that name another client.
+const WRITTEN: [HeaderName; 5] =
+    [FORWARDED_PROTO, FORWARDED_HOST, header::ACCEPT_ENCODING, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+
+/// Whether applications may read this field as one that crawlgate writes: CGI and its heirs turn hyphens into underscores
+/// (RFC 3875 section 4.1.18), so that `X_Forwarded_For` and `X-Forwarded-For` are one variable.
+fn reads_like_ours(name: &str) -> bool {
+    if !name.contains('_') {
+        return false;
+    }
+    let name = name.replace('_', "-");
+    is_forwarding_field(&name) || WRITTEN.iter().any(|written| name.eq_ignore_ascii_case(written.as_str()))
 }
 
 /// The claims of an untrusted client about itself are replaced. Those of a trusted proxy are kept and extended.
@@ -161,6 +177,27 @@ mod tests {
                 ("x-forwarded-host", "shop.example"),
             ])
         );
+    }
+
+    #[test]
+    fn claims_with_underscores_go_from_every_peer() {
+        let claims = headers(&[
+            ("x_forwarded_for", "198.51.100.1"),
+            ("x-forwarded_for", "198.51.100.1"),
+            ("x_real_ip", "198.51.100.1"),
+            ("cf_connecting_ip", "198.51.100.1"),
+            ("x_forwarded_proto", "https"),
+            ("x_forwarded_host", "a.example"),
+            ("accept_encoding", "gzip"),
+            ("if_none_match", "*"),
+            ("if_modified_since", "yesterday"),
+            ("x_own", "1"),
+        ]);
+        for is_trusted in [false, true] {
+            let sent = forwarded(&claims, is_trusted);
+            let left: Vec<&str> = sent.keys().map(HeaderName::as_str).filter(|name| name.contains('_')).collect();
+            assert_eq!(left, ["x_own"]);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::ctx::RequestContext;
 use crate::answers::Asked;
-use crate::forwarding::{Head, MappedHead, field_value, names_another_client};
+use crate::forwarding::{Head, MappedHead, field_value, names_another_client, unwanted};
 use crate::heads;
 use crate::judge::RequestFacts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -63,6 +63,12 @@ macro_rules! head {
 
             fn remove(&mut self, name: &HeaderName) {
                 self.remove_header(name);
+            }
+
+            fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool) {
+                for name in unwanted(&self.headers, is_unwanted) {
+                    self.remove_header(&name);
+                }
             }
         }
     )+ };

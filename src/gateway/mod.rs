@@ -116,6 +116,7 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         ctx: &mut RequestContext,
     ) -> Result<()> {
+        response::check_switch(session, response)?;
         body::frame(self, session.req_header(), response, ctx);
         Ok(())
     }

@@ -3,10 +3,22 @@
 use super::Gateway;
 use super::ctx::RequestContext;
 use super::early::connection;
-use crate::forwarding::{ForwardedResponse, write_response};
+use crate::forwarding::{ForwardedResponse, remove_named_by_connection, write_response};
 use http::{StatusCode, Version, header};
+use pingora_core::{Error, ErrorType, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
+
+/// Refuses a switch of protocols that the request did not ask for (RFC 9110 section 15.2.2): the client would take what
+/// follows for the response.
+pub(super) fn check_switch(session: &Session, response: &ResponseHeader) -> Result<()> {
+    if response.status != StatusCode::SWITCHING_PROTOCOLS || session.is_upgrade_req() {
+        return Ok(());
+    }
+    let mut error = Error::explain(ErrorType::InvalidHTTPHeader, "the request did not ask for another protocol");
+    error.as_up();
+    Err(error)
+}
 
 pub(super) fn filter(
     gateway: &Gateway,
@@ -26,6 +38,7 @@ pub(super) fn filter(
     if let Some(elapsed) = ctx.attempts.answered(&gateway.origins, response.status.as_u16(), ctx.arrival.lived) {
         gateway.metrics.upstream(response.status.as_u16(), elapsed.as_secs_f64());
     }
+    remove_named_by_connection(response);
     if session.is_process_shutting_down() {
         session.set_keepalive(None);
     }

@@ -5,7 +5,7 @@ mod cases;
 #[path = "../../examples/lane_differential/drive.rs"]
 mod drive;
 
-use crate::support::{BROWSER, Connection, Gate, Origin, PATIENCE, Setup, eventually, read};
+use crate::support::{BROWSER, Connection, Gate, Http2, Origin, PATIENCE, Setup, eventually, read};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,6 +65,56 @@ fn only_requests_without_a_body_take_the_lane() {
     assert_eq!(status(&gate, "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n"), 200);
     assert_eq!(status(&gate, "GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n"), 200);
     assert_eq!(status(&gate, "HEAD / HTTP/1.1\r\nHost: a.example\r\n\r\n"), 502);
+}
+
+#[test]
+fn fields_named_by_connection_stay_behind_on_both_ways() {
+    const NAMING: &str = "HTTP/1.1 200 OK\r\nConnection: X-Hop, keep-alive, Content-Length\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n\
+                          X-End: 1\r\nContent-Length: 2\r\n\r\nok";
+    let origin = Origin::saying(NAMING);
+    for lane in ["on", "off"] {
+        let gate = Setup::before(origin.address).settings(&format!("lane: {lane}")).start();
+        let response = gate.get("a.example", "/", "");
+        assert_eq!((response.status, response.text(), response.field("x-end")), (200, "ok", Some("1")), "{lane}");
+        assert_eq!((response.field("x-hop"), response.field("content-length")), (None, Some("2")), "{lane}");
+        assert_eq!(response.field("connection"), Some("keep-alive"), "{lane}");
+    }
+}
+
+#[test]
+fn switch_that_was_not_asked_for_is_502_on_both_ways() {
+    let origin = Origin::saying("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nGIF89a");
+    let gate = before(&origin);
+    for request in [
+        "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n",
+        "GET / HTTP/1.0\r\nHost: a.example\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        assert_eq!(status(&gate, request), 502, "{request:?}");
+    }
+    assert_eq!(Http2::open(gate.address).get("a.example", "/", &[]).status, 502);
+}
+
+#[test]
+fn claims_with_underscores_reach_the_origin_on_no_way() {
+    let origin = Origin::plain();
+    let gate = before(&origin);
+    let fields = "X_Forwarded_For: 198.51.100.1\r\nX-Real_IP: 198.51.100.1\r\nX_Forwarded_Proto: https\r\nX_Own: 1\r\n";
+    for method in ["GET", "POST"] {
+        gate.ask(
+            method,
+            "a.example",
+            "/",
+            &format!("{fields}{}", if method == "POST" { "Content-Length: 0\r\n" } else { "" }),
+        );
+        let asked = origin.last();
+        let underscored: Vec<&str> =
+            asked.headers.iter().map(|(name, _)| name.as_str()).filter(|name| name.contains('_')).collect();
+        assert_eq!(underscored, ["X_Own"], "{method}");
+    }
+    Http2::open(gate.address).get("a.example", "/", &[("x_forwarded_for", "198.51.100.1"), ("x_own", "1")]);
+    let asked = origin.last();
+    assert_eq!((asked.field("x_forwarded_for"), asked.field("x_own")), (None, Some("1")));
 }
 
 #[test]

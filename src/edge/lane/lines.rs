@@ -68,6 +68,10 @@ impl Head for Lines<'_> {
     fn remove(&mut self, name: &HeaderName) {
         self.lines.retain(|(own, _)| !own.eq_ignore_ascii_case(name.as_str()));
     }
+
+    fn remove_if(&mut self, is_unwanted: impl Fn(&str) -> bool) {
+        self.lines.retain(|(own, _)| !is_unwanted(own));
+    }
 }
 
 /// Whether these octets are visible ASCII and spaces, so that every field may have them.

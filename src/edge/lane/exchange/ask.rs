@@ -5,7 +5,7 @@ use crate::edge::date::with_date;
 use crate::edge::lane::lines::Lines;
 use crate::edge::lane::response::{self, BadResponse, Framing, Parsed, ResponseHead};
 use crate::edge::lane::wire::{self, of_origin};
-use crate::forwarding::{ForwardedResponse, Head, write_response};
+use crate::forwarding::{ForwardedResponse, Head, remove_named_by_connection, write_response};
 use crate::heads::X_ROBOTS_TAG;
 use crate::origin::{Choice, NoPeer, Route, failure_reason};
 use http::header;
@@ -136,7 +136,9 @@ impl Exchange<'_> {
             self.judge.recorder().metrics().upstream(self.status, elapsed.as_secs_f64());
         }
         self.keeps_alive &= !stops();
-        let mut lines = Lines::new(parsed.fields, is_rewritten);
+        let mut lines = Lines::new(parsed.fields, |name| name.eq_ignore_ascii_case(header::DATE.as_str()));
+        remove_named_by_connection(&mut lines);
+        lines.remove(&header::CONNECTION);
         let hsts = self.client.client.hsts.as_ref();
         write_response(&mut lines, &ForwardedResponse { status: head.status, hsts, judged: self.judged() });
         let keeps_alive = self.keeps_alive;
@@ -163,9 +165,4 @@ fn write_status(parsed: &Parsed<'_, '_>, output: &mut Vec<u8>) {
     for part in ["HTTP/1.1 ", parsed.head.status.as_str(), " ", parsed.reason, "\r\n"] {
         output.extend_from_slice(part.as_bytes());
     }
-}
-
-/// Fields that crawlgate writes itself.
-fn is_rewritten(name: &str) -> bool {
-    name.eq_ignore_ascii_case(header::DATE.as_str()) || name.eq_ignore_ascii_case(header::CONNECTION.as_str())
 }
