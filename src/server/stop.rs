@@ -14,10 +14,10 @@ use pingora_core::apps::HttpServerApp;
 use pingora_core::server::{ShutdownSignal, ShutdownSignalWatch};
 use pingora_proxy::HttpProxy;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long writing the logs out may take.
+/// How long writing both logs out may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 
 /// The wish that the server stops.
@@ -81,8 +81,9 @@ impl ShutdownSignalWatch for Drain {
         if request == Request::Graceful {
             self.drain().await;
         }
+        let end = Instant::now() + FLUSH_LIMIT;
         self.access.flush(FLUSH_LIMIT);
-        self.events.flush(FLUSH_LIMIT);
+        self.events.flush(end.saturating_duration_since(Instant::now()));
         match request {
             Request::Now => ShutdownSignal::FastShutdown,
             Request::None | Request::Graceful => ShutdownSignal::GracefulTerminate,

@@ -104,7 +104,7 @@ impl AccessLog {
     pub fn open(destination: &AccessDestination) -> std::io::Result<AccessLog> {
         let output = match destination {
             AccessDestination::Off => return Ok(AccessLog::off()),
-            AccessDestination::Stdout => Output::Stdout(std::io::stdout()),
+            AccessDestination::Stdout => Output::stdout()?,
             AccessDestination::File(path) => Output::File(LogFile::open(NAME, path)?),
         };
         LogWriter::start(NAME, output).map(AccessLog)

@@ -125,7 +125,7 @@ impl Events {
     pub fn open(settings: &EventSettings) -> std::io::Result<Events> {
         let log = match &settings.destination {
             EventDestination::Off => LogWriter::off(),
-            EventDestination::Stdout => LogWriter::start(NAME, Output::Stdout(std::io::stdout()))?,
+            EventDestination::Stdout => LogWriter::start(NAME, Output::stdout()?)?,
             EventDestination::File(path) => LogWriter::start(NAME, Output::File(LogFile::open(NAME, path)?))?,
         };
         let events = Events::new(log, settings.rate);

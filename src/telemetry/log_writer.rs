@@ -6,7 +6,9 @@
 use super::log_file::{LogFile, Lost};
 use serde::Serialize;
 use std::cell::RefCell;
-use std::io::{Stdout, Write};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,10 +25,21 @@ thread_local! {
     static LINE: RefCell<Vec<u8>> = RefCell::default();
 }
 
+/// Held while a log is written to standard output, so that two logs do not mix their lines.
+static STDOUT: Mutex<()> = Mutex::new(());
+
 /// Where lines go.
 pub(super) enum Output {
-    Stdout(Stdout),
+    /// A descriptor of its own. A pipe that nothing reads blocks the writer, and `std::io::Stdout` would then stay locked: the
+    /// end of the process flushes it.
+    Stdout(File),
     File(LogFile),
+}
+
+impl Output {
+    pub(super) fn stdout() -> io::Result<Output> {
+        Ok(Output::Stdout(io::stdout().as_fd().try_clone_to_owned()?.into()))
+    }
 }
 
 /// A log; cheap to clone. The writer ends with the last of the clones.
@@ -286,7 +299,10 @@ impl Writer {
 impl Output {
     fn write(&mut self, lines: &[u8]) -> Result<(), Lost> {
         match self {
-            Output::Stdout(stdout) => stdout.write_all(lines).and_then(|()| stdout.flush()).map_err(Lost::all(lines)),
+            Output::Stdout(stdout) => {
+                let _alone = STDOUT.lock().unwrap_or_else(PoisonError::into_inner);
+                stdout.write_all(lines).map_err(Lost::all(lines))
+            }
             Output::File(file) => file.write_lines(lines),
         }
     }

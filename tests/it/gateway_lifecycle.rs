@@ -109,6 +109,22 @@ fn a_request_that_does_not_end_is_cut_off_at_the_deadline() {
 }
 
 #[test]
+fn a_standard_output_that_nothing_reads_holds_up_no_stop() {
+    let origin = Origin::plain();
+    let settings = "logs: { access: \"-\", events: \"-\" }\nlimits: { drain: 1s }";
+    let mut gate = Setup::before(origin.address).settings(settings).unread().start();
+    let mut connection = gate.connect();
+    // More lines than a pipe holds.
+    let agent = "a".repeat(1_000);
+    for _ in 0..200 {
+        connection.send(&format!("GET / HTTP/1.1\r\nHost: a.example\r\nUser-Agent: {agent}\r\n\r\n"));
+        assert_eq!(connection.response("GET").status, 200);
+    }
+    gate.signal("TERM");
+    assert!(gate.ended().success());
+}
+
+#[test]
 fn a_second_signal_and_an_interrupt_end_it_at_once() {
     for signals in [["TERM", "TERM"], ["TERM", "INT"]] {
         let (origin, was_asked, _answer) = held();

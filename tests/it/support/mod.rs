@@ -61,6 +61,7 @@ pub struct Setup {
     environment: Vec<(String, PathBuf)>,
     wrapper: Vec<String>,
     is_policy_directory_named: bool,
+    is_output_read: bool,
     command: &'static str,
 }
 
@@ -85,6 +86,7 @@ impl Setup {
             environment: Vec::new(),
             wrapper: Vec::new(),
             is_policy_directory_named: true,
+            is_output_read: true,
             command: "run",
         }
     }
@@ -112,6 +114,12 @@ impl Setup {
     /// With these origins in place of the one.
     pub fn with_origins(mut self, lines: &str) -> Setup {
         self.origins = lines.to_string();
+        self
+    }
+
+    /// Without a reader of its standard output, once it has said where it listens.
+    pub fn unread(mut self) -> Setup {
+        self.is_output_read = false;
         self
     }
 
@@ -209,7 +217,7 @@ impl Setup {
     fn launch(&self) -> Launched {
         let mut child = self.spawn();
         let log = Log::read(child.stderr.take().expect("stderr is piped"));
-        let lines = lines(child.stdout.take().expect("stdout is piped"));
+        let lines = lines(child.stdout.take().expect("stdout is piped"), self.is_output_read);
         let (mut listening, mut decisions, mut admin) = (Vec::new(), Vec::new(), None);
         while admin.is_none() {
             let Ok(line) = lines.recv_timeout(PATIENCE) else {
@@ -365,12 +373,17 @@ fn wait(child: &mut Child) -> ExitStatus {
     eventually("the process ends", || child.try_wait().expect("the state of the process"))
 }
 
-fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+/// What a process says. It is read to its end, or only while somebody listens.
+fn lines(stream: impl Read + Send + 'static, to_the_end: bool) -> Receiver<String> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            // Read to the end even when nobody listens: a full pipe would stop the process.
-            let _ = sender.send(line);
+            // A full pipe stops what writes into it.
+            if sender.send(line).is_err() && !to_the_end {
+                loop {
+                    thread::park();
+                }
+            }
         }
     });
     receiver
