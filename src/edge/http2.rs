@@ -7,6 +7,7 @@
 
 use super::connection::Connection;
 use super::notices::{Notices, Reason};
+use crate::forwarding::ClientConnection;
 use crate::settings::Limits;
 use crate::telemetry::OpenConnection;
 use bytes::Bytes;
@@ -34,8 +35,13 @@ const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// Octets of a response that wait for the client. The rest waits at the origin.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Requests that a client may reset before crawlgate has begun with them (CVE-2023-44487).
-const PENDING_RESETS: usize = 20;
+/// Requests that a client may reset before crawlgate has begun with them (CVE-2023-44487), and resets that it may provoke by
+/// breaking the protocol in the life of a connection (CVE-2025-8671). A client of good faith provokes none.
+const RESETS: usize = 20;
+/// Requests that have begun and may end by a reset within [`RESET_WINDOW`], whoever sent it. A browser that leaves a page
+/// resets those that are open.
+const BEGUN_RESETS: usize = 100;
+const RESET_WINDOW: Duration = Duration::from_secs(10);
 
 /// An HTTP application behind HTTP/2.
 pub(super) struct Http2<A> {
@@ -58,7 +64,8 @@ impl<A> Http2<A> {
         options
             .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
             .max_concurrent_streams(limits.streams)
-            .max_pending_accept_reset_streams(PENDING_RESETS)
+            .max_pending_accept_reset_streams(RESETS)
+            .max_local_error_reset_streams(Some(RESETS))
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buffer_size(SEND_BUFFER);
@@ -76,7 +83,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http2<A> {
             socket_digest: connection.get_socket_digest(),
         });
         let client = connection.client.peer.address;
-        let mut requests = Requests::new(connection.counted.clone());
+        let mut requests = Requests::new(&connection);
         let stream: Stream = connection;
         let mut connection = match timeout(self.handshake, handshake(stream, Some(self.options.clone()))).await {
             Ok(Ok(connection)) => connection,
@@ -116,7 +123,11 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http2<A> {
                     ending = true;
                     send_goaway(connection, alarm.as_mut());
                 }
-                Some(()) = requests.next_end() => {}
+                Some(()) = requests.next_end() => {
+                    if requests.are_reset_too_often() {
+                        connection.abrupt_shutdown(h2::Reason::ENHANCE_YOUR_CALM);
+                    }
+                }
                 accepted = HttpSession::from_h2_conn(connection, digest.clone()) => match accepted {
                     Ok(Some(H2Accept::Session(session))) => {
                         let (app, stop) = (self.app.clone(), stopping.clone());
@@ -217,11 +228,26 @@ struct Requests {
     /// When the last request ended, or when the connection began.
     quiet_since: Instant,
     counted: Option<Arc<OpenConnection>>,
+    /// Counts the requests that ended by a reset.
+    client: Arc<ClientConnection>,
+    /// When the present [`RESET_WINDOW`] began, and how many resets there were before it.
+    window: (Instant, usize),
 }
 
 impl Requests {
-    fn new(counted: Option<Arc<OpenConnection>>) -> Requests {
-        Requests { tasks: JoinSet::new(), quiet_since: Instant::now(), counted }
+    fn new(connection: &Connection) -> Requests {
+        let now = Instant::now();
+        let (counted, client) = (connection.counted.clone(), connection.client.clone());
+        Requests { tasks: JoinSet::new(), quiet_since: now, counted, client, window: (now, 0) }
+    }
+
+    /// Whether too many requests ended by a reset lately.
+    fn are_reset_too_often(&mut self) -> bool {
+        let resets = self.client.resets();
+        if self.window.0.elapsed() > RESET_WINDOW {
+            self.window = (Instant::now(), resets);
+        }
+        resets - self.window.1 > BEGUN_RESETS
     }
 
     fn begin(&mut self, request: impl Future<Output = ()> + Send + 'static) {

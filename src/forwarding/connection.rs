@@ -5,7 +5,7 @@ use super::request::Peer;
 use crate::judge::Judgement;
 use http::HeaderValue;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -43,6 +43,7 @@ pub struct ClientConnection {
     judged: Mutex<Option<JudgedRequest>>,
     has_switched: AtomicBool,
     is_given_up: AtomicBool,
+    resets: AtomicUsize,
 }
 
 impl ClientConnection {
@@ -55,6 +56,7 @@ impl ClientConnection {
             judged: Mutex::default(),
             has_switched: AtomicBool::new(false),
             is_given_up: AtomicBool::new(false),
+            resets: AtomicUsize::new(0),
         }
     }
 
@@ -76,6 +78,16 @@ impl ClientConnection {
     /// The origin agreed to another protocol (101): from now on octets pass as they are.
     pub fn switch_protocol(&self) {
         self.has_switched.store(true, Ordering::Release);
+    }
+
+    /// A request over HTTP/2 ended by the reset of its stream.
+    pub fn count_reset(&self) {
+        self.resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests ended so.
+    pub fn resets(&self) -> usize {
+        self.resets.load(Ordering::Relaxed)
     }
 
     /// The client takes nothing of what is written.

@@ -4,12 +4,12 @@
 use super::Gateway;
 use super::body;
 use super::ctx::RequestContext;
-use super::early::with_hsts;
+use super::early::{connection, with_hsts};
 use super::heads::{asked, host};
 use super::send::head;
 use crate::answers::{failure, no_origin};
 use crate::origin::{FailedRequest, failure_reason, failure_status};
-use pingora_core::{Error, ErrorSource};
+use pingora_core::{Error, ErrorSource, ErrorType};
 use pingora_http::RequestHeader;
 use pingora_proxy::{FailToProxy, Session};
 
@@ -22,6 +22,11 @@ pub(super) async fn answer(
     if *error.esource() == ErrorSource::Upstream {
         gateway.metrics.upstream_failure(failure_reason(error.etype()));
         count_failure(gateway, session.req_header(), ctx, failure_reason(error.etype()), error);
+    }
+    if is_reset(session, error)
+        && let Some(connection) = connection(session)
+    {
+        connection.count_reset();
     }
     let begun = session.response_written().is_some_and(|written| !written.status.is_informational());
     if begun && *error.esource() == ErrorSource::Upstream {
@@ -62,6 +67,13 @@ pub(super) fn count_failure(
 ) {
     let (host, target, at) = (host(request), request.raw_path(), gateway.judge.recorder().clock().moment());
     ctx.attempts.failed(&gateway.origins, &FailedRequest { host, target, reason, error, at });
+}
+
+/// Whether the stream of a request was reset, by the client or because the client broke the protocol.
+fn is_reset(session: &Session, error: &Error) -> bool {
+    session.is_http2()
+        && *error.esource() == ErrorSource::Downstream
+        && matches!(error.etype(), ErrorType::H2Error | ErrorType::ReadError | ErrorType::WriteError)
 }
 
 /// Whether an error is the client's own doing: clients go away all day, and none of it is news.

@@ -4,6 +4,7 @@
 use crate::support::http2::{GOAWAY, PREFACE, SETTINGS};
 use crate::support::{Connection, Gate, HOST, Origin, PATIENCE, Setup};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 const SETTINGS_OF_ATTACKS: &str =
@@ -162,6 +163,82 @@ fn floods_of_http2_frames_end_their_own_connection() {
         assert!(flood(&gate, 10_000, |_| frame(HEADERS, 5, 2, GET)), "a stream of the server");
         assert!(flood(&gate, 10_000, |_| b"GET / HTTP/1.1\r\n\r\n".to_vec()), "no frames");
     });
+}
+
+const WINDOW_UPDATE: u8 = 8;
+
+/// Frames after a request that make its stream end, by the client or because crawlgate has to reset it (CVE-2025-8671).
+fn resets(stream: u32) -> [(&'static str, Vec<u8>); 4] {
+    [
+        ("RST_STREAM", frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])),
+        ("WINDOW_UPDATE of 0", frame(WINDOW_UPDATE, 0, stream, &[0; 4])),
+        ("WINDOW_UPDATE beyond 2^31", frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff])),
+        ("DATA after the end", frame(DATA, 1, stream, b"x")),
+    ]
+}
+
+/// An origin that never answers, and says of each request when its connection has ended.
+fn silent() -> (Origin, Receiver<()>, Receiver<()>) {
+    let ((asked, was_asked), (ended, has_ended)) = (channel(), channel());
+    let origin = Origin::start(move |request, stream| {
+        if request.is_own() {
+            return std::io::Write::write_all(stream, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").is_ok();
+        }
+        let _ = asked.send(());
+        let _ = std::io::Read::read(stream, &mut [0]);
+        let _ = ended.send(());
+        false
+    });
+    (origin, was_asked, has_ended)
+}
+
+#[test]
+fn request_whose_stream_is_reset_ends_at_the_origin() {
+    let (origin, was_asked, has_ended) = silent();
+    let gate = Setup::before(origin.address).start();
+    for case in 0..resets(1).len() {
+        let mut connection = gate.connect();
+        connection.send_bytes(PREFACE);
+        connection.send_bytes(&SETTINGS);
+        connection.send_bytes(&frame(HEADERS, 5, 1, GET));
+        was_asked.recv_timeout(PATIENCE).expect("the origin is asked");
+        let (name, reset) = &resets(1)[case];
+        connection.send_bytes(reset);
+        has_ended.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{name}: the request goes on"));
+        gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
+    }
+}
+
+#[test]
+fn resets_end_the_connection_whoever_sends_them() {
+    let (origin, was_asked, has_ended) = silent();
+    let gate = Setup::before(origin.address).start();
+    for case in 0..resets(1).len() {
+        let mut connection = gate.connect();
+        connection.send_bytes(PREFACE);
+        connection.send_bytes(&SETTINGS);
+        // Each request has reached the origin before it is reset.
+        let (mut number, mut reached) = (0, 0);
+        while number < 300 {
+            let stream = 2 * number + 1;
+            let was_taken = connection.try_send_bytes(&frame(HEADERS, 5, stream, GET));
+            if !was_taken || was_asked.recv_timeout(Duration::from_secs(5)).is_err() {
+                break;
+            }
+            reached += 1;
+            connection.try_send_bytes(&resets(stream)[case].1);
+            has_ended.recv_timeout(PATIENCE).expect("the request ends");
+            number += 1;
+        }
+        let name = resets(1)[case].0;
+        let most = if case == 0 { 101 } else { 21 };
+        assert!(reached <= most, "{name}: {reached} requests reached the origin");
+        // PROTOCOL_ERROR or ENHANCE_YOUR_CALM.
+        let reason = connection.frame(GOAWAY).payload[7];
+        assert!(matches!(reason, 1 | 11), "{name}: {reason}");
+    }
+    gate.wait_for_metric("crawlgate_connections_closed_total{reason=\"http2\"}", 4.0);
+    gate.wait_for_metric("crawlgate_requests_in_flight", 0.0);
 }
 
 #[test]
