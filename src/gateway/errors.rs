@@ -20,7 +20,7 @@ pub(super) async fn answer(
     ctx: &mut RequestContext,
 ) -> FailToProxy {
     if *error.esource() == ErrorSource::Upstream {
-        gateway.metrics.upstream_failure(failure_reason(error.etype()));
+        gateway.metrics.upstream_failure(ctx.attempts.place(), failure_reason(error.etype()));
         count_failure(gateway, session.req_header(), ctx, failure_reason(error.etype()), error);
     }
     if is_reset(session, error)

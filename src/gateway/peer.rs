@@ -16,7 +16,7 @@ pub(super) fn choose(gateway: &Gateway, session: &Session, ctx: &mut RequestCont
         Ok(peer) => return Ok(peer),
         Err(error) => error,
     };
-    gateway.metrics.upstream_failure(error.reason());
+    gateway.metrics.upstream_failure(ctx.attempts.place(), error.reason());
     match error {
         NoPeer::NoAddress(_) => count_failure(gateway, request, ctx, error.reason(), &error),
         NoPeer::NoOrigin => gateway.origins.has_no_origin(host(request), request.raw_path(), ctx.arrival.lived),

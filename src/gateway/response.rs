@@ -35,8 +35,10 @@ pub(super) fn filter(
         }
         return;
     }
-    if let Some(elapsed) = ctx.attempts.answered(&gateway.origins, response.status.as_u16(), ctx.arrival.lived) {
-        gateway.metrics.upstream(response.status.as_u16(), elapsed.as_secs_f64());
+    if let Some((server, elapsed)) =
+        ctx.attempts.answered(&gateway.origins, response.status.as_u16(), ctx.arrival.lived)
+    {
+        gateway.metrics.upstream(server, response.status.as_u16(), elapsed.as_secs_f64());
     }
     remove_named_by_connection(response);
     if session.is_process_shutting_down() {

@@ -3,6 +3,7 @@
 
 use super::health::FailedRequest;
 use super::{Choice, NoPeer, Origins};
+use crate::telemetry::ServerPlace;
 use std::time::{Duration, Instant};
 
 /// Servers tried for a request.
@@ -52,6 +53,11 @@ impl Attempts {
         self.choice
     }
 
+    /// The place of that server in the settings.
+    pub fn place(&self) -> Option<ServerPlace> {
+        self.choice.map(Choice::place)
+    }
+
     /// Whether no origin of the settings is for the host.
     pub fn has_no_origin(&self) -> bool {
         self.has_no_origin
@@ -72,11 +78,10 @@ impl Attempts {
         }
     }
 
-    /// Counts the answer of the server. Gives how long the request took until then.
-    pub fn answered(&self, origins: &Origins, status: u16, lived: Duration) -> Option<Duration> {
-        if let Some(choice) = self.choice {
-            origins.answered(choice, status, lived);
-        }
-        self.began.map(|began| began.elapsed())
+    /// Counts the answer of the server. Gives the server, and how long the request took until then.
+    pub fn answered(&self, origins: &Origins, status: u16, lived: Duration) -> Option<(ServerPlace, Duration)> {
+        let choice = self.choice?;
+        origins.answered(choice, status, lived);
+        Some((choice.place(), self.began?.elapsed()))
     }
 }

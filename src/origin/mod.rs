@@ -24,6 +24,7 @@ pub use health::{FailedRequest, LastFailure, OriginStatus, WithoutOriginStatus};
 pub use resolve::Resolver;
 
 use crate::settings::{OriginSettings, OriginTimeouts, ServerAddress};
+use crate::telemetry::ServerPlace;
 use arc_swap::ArcSwap;
 use health::{Health, WithoutOrigin};
 use hosts::Hosts;
@@ -111,9 +112,14 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// The place of the server in the settings.
+    pub fn place(self) -> ServerPlace {
+        ServerPlace { origin: self.group, server: self.server }
+    }
+
     /// Whether another choice is the same server, at the same or another address.
     pub fn is_same_server(self, other: Choice) -> bool {
-        (self.group, self.server) == (other.group, other.server)
+        self.place() == other.place()
     }
 }
 
@@ -235,7 +241,19 @@ impl Origins {
     }
 
     fn servers(&self) -> impl Iterator<Item = &Server> {
-        self.groups.iter().flat_map(|group| &group.servers)
+        self.places().map(|(_, server)| server)
+    }
+
+    fn places(&self) -> impl Iterator<Item = (ServerPlace, &Server)> {
+        let of_group = |(origin, group): (usize, &'_ Group)| (origin, group.servers.len());
+        let places = self.groups.iter().enumerate().map(of_group);
+        let places = places.flat_map(|(origin, count)| (0..count).map(move |server| ServerPlace { origin, server }));
+        places.map(|place| (place, &self.groups[place.origin].servers[place.server]))
+    }
+
+    /// What metrics call the origins, in the order of the settings: their first host, `*` for every other host.
+    pub fn names(&self) -> impl Iterator<Item = String> {
+        self.groups.iter().map(|group| group.hosts.first().map_or("*", String::as_str).to_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 //! fails, the last good addresses stay. Must not know requests.
 
 use super::{Origins, Server};
+use crate::telemetry::ServerPlace;
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
 use pingora_core::services::ServiceReadyNotifier;
@@ -23,20 +24,20 @@ const START_LIMIT: Duration = Duration::from_secs(5);
 /// Keeps the addresses of [`Origins`] fresh.
 pub struct Resolver {
     origins: Arc<Origins>,
-    failed: Box<dyn Fn() + Send + Sync>,
+    failed: Box<dyn Fn(ServerPlace) + Send + Sync>,
 }
 
 impl Resolver {
     /// Calls `failed` for each failed lookup.
-    pub fn new(origins: Arc<Origins>, failed: impl Fn() + Send + Sync + 'static) -> Resolver {
+    pub fn new(origins: Arc<Origins>, failed: impl Fn(ServerPlace) + Send + Sync + 'static) -> Resolver {
         Resolver { origins, failed: Box::new(failed) }
     }
 
     /// Resolves all names once. Returns whether every server has an address now.
     pub(super) async fn round(&self) -> bool {
-        for server in self.origins.servers().filter(|server| server.ip().is_none()) {
+        for (place, server) in self.origins.places().filter(|(_, server)| server.ip().is_none()) {
             if let Err(error) = server.resolve().await {
-                (self.failed)();
+                (self.failed)(place);
                 let kept = server.peers.load().len();
                 tracing::warn!(
                     origin = %server.address.host, %error, addresses_kept = kept,

@@ -123,7 +123,8 @@ async fn failed_lookup_keeps_the_last_good_addresses() {
     origins.groups[0].servers[0].use_addresses(&["127.0.0.1:8080".parse().unwrap()]);
     let failures = Arc::new(AtomicUsize::new(0));
     let counted = failures.clone();
-    let resolver = Resolver::new(origins.clone(), move || {
+    let resolver = Resolver::new(origins.clone(), move |place| {
+        assert_eq!(place, ServerPlace { origin: 0, server: 0 });
         counted.fetch_add(1, Ordering::Relaxed);
     });
     assert!(resolver.round().await);
@@ -135,7 +136,7 @@ async fn failed_lookup_keeps_the_last_good_addresses() {
 async fn name_is_resolved_to_its_address() {
     let origins = Arc::new(Origins::new(&[origin(&[], &["localhost"])]));
     assert_eq!(address_for(&origins, "a"), None);
-    assert!(Resolver::new(origins.clone(), || ()).round().await);
+    assert!(Resolver::new(origins.clone(), |_| ()).round().await);
     let address: SocketAddr = address_for(&origins, "a").unwrap().parse().unwrap();
     assert!(address.ip().is_loopback());
 }

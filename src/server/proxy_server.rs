@@ -62,7 +62,7 @@ impl ProxyServer {
         let open = Arc::new(Open::default());
         let (closing, closed) = watch::channel(false);
         let metrics = rooms.instance.metrics.clone();
-        let resolver = Resolver::new(origins, move || metrics.upstream_failure("dns"));
+        let resolver = Resolver::new(origins, move |server| metrics.upstream_failure(Some(server), "dns"));
         let resolver = server.add_service(GenBackgroundService::new("resolver".to_string(), Arc::new(resolver)));
         let serving = server.add_service(Listening {
             name: "proxy",

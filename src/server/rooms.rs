@@ -63,6 +63,7 @@ impl Rooms {
         let robots = OriginRobots::new(instance.sites.clone(), &settings.origins, copies, store.clone(), now);
         let lists = threads.start(&instance.proofs, &instance.clock, &instance.metrics)?;
         let origins = Arc::new(Origins::new(&settings.origins));
+        instance.metrics.set_origins(origins.names());
         let operations = Operations::new(Upkeep::new(instance.clone()), origins.clone());
         if let Some(lists) = lists {
             operations.set_lists(lists);

@@ -9,11 +9,13 @@ mod edge;
 mod identity;
 mod register;
 mod sites;
+mod upstream;
 
 pub use by_crawler::{CrawlerCounts, NewCount};
 pub use connections::{InFlight, OpenConnection};
 pub use identity::ListGauges;
 pub use sites::SiteGauges;
+pub use upstream::ServerPlace;
 
 use counters::{Counters, cut_label};
 use edge::EdgeMetrics;
@@ -22,12 +24,11 @@ use prometheus::{Encoder, Histogram, IntCounter, IntCounterVec, IntGauge, IntGau
 use register::Register;
 use sites::SiteMetrics;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use upstream::UpstreamMetrics;
 
 /// The site label of requests for hosts that no site claims, and of requests that were refused before they were judged.
 pub const UNCLAIMED: &str = "unclaimed";
 
-/// The classes of an origin's response status; the last is for every other status.
-const STATUS_CLASSES: [&str; 5] = ["2xx", "3xx", "4xx", "5xx", "other"];
 /// The upper bounds of `crawlgate_decision_seconds`.
 const DECISION_BUCKETS: [f64; 9] = [1e-7, 2.5e-7, 5e-7, 1e-6, 2.5e-6, 5e-6, 1e-5, 1e-4, 1e-3];
 
@@ -43,10 +44,7 @@ pub struct Metrics {
     proofs: IdentityMetrics,
     sites: SiteMetrics,
     decision: Histogram,
-    /// Responses and their seconds, in the order of [`STATUS_CLASSES`]. Found without looking labels up, because every
-    /// forwarded request comes here.
-    upstream: [(IntCounter, Histogram); STATUS_CLASSES.len()],
-    upstream_failures: IntCounterVec,
+    upstream: UpstreamMetrics,
     /// Its labels are names of sites and fixed words.
     pages: IntCounterVec,
     undeclared_proxy: IntCounter,
@@ -87,12 +85,7 @@ impl Metrics {
                 "Time that crawlgate took to judge a request. One request in 16 is timed.",
                 &DECISION_BUCKETS,
             ),
-            upstream: upstream(register),
-            upstream_failures: register.counters(
-                "crawlgate_upstream_failures_total",
-                "Requests that the origin did not answer, by reason.",
-                &["reason"],
-            ),
+            upstream: UpstreamMetrics::new(register),
             pages: register.counters(
                 "crawlgate_html_pages_total",
                 "Pages that the policy's html section applies to, by outcome.",
@@ -156,17 +149,20 @@ impl Metrics {
         self.decision.observe(seconds);
     }
 
-    /// `crawlgate_upstream_requests_total{status}` and `crawlgate_upstream_seconds{status}`, by class of status: `2xx`.
-    pub fn upstream(&self, status: u16, seconds: f64) {
-        let class = usize::from(status / 100).wrapping_sub(2).min(STATUS_CLASSES.len() - 1);
-        let (requests, in_seconds) = &self.upstream[class];
-        requests.inc();
-        in_seconds.observe(seconds);
+    /// Names the origins in the order of the settings. To be called once, before anything is counted of them.
+    pub fn set_origins(&self, names: impl Iterator<Item = String>) {
+        self.upstream.set_origins(names);
     }
 
-    /// `crawlgate_upstream_failures_total{reason}`.
-    pub fn upstream_failure(&self, reason: &'static str) {
-        self.upstream_failures.with_label_values(&[reason]).inc();
+    /// `crawlgate_upstream_requests_total{origin,status}` and `crawlgate_upstream_seconds{status}`, by class of status:
+    /// `2xx`.
+    pub fn upstream(&self, server: ServerPlace, status: u16, seconds: f64) {
+        self.upstream.answered(server, status, seconds);
+    }
+
+    /// `crawlgate_upstream_failures_total{origin,server,reason}`. `None` where no origin is for the host.
+    pub fn upstream_failure(&self, server: Option<ServerPlace>, reason: &'static str) {
+        self.upstream.failed(server, reason);
     }
 
     /// `crawlgate_html_pages_total{site,outcome}`.
@@ -251,21 +247,6 @@ fn by_crawler(register: Register<'_>) -> [Counters; 4] {
             &["crawler", "outcome"],
         ),
     ]
-}
-
-fn upstream(register: Register<'_>) -> [(IntCounter, Histogram); STATUS_CLASSES.len()] {
-    let requests = register.counters(
-        "crawlgate_upstream_requests_total",
-        "Responses of the origin, by class of status.",
-        &["status"],
-    );
-    let seconds = register.histograms(
-        "crawlgate_upstream_seconds",
-        "Time until the origin sent the head of its response, by class of status. It includes connecting and a \
-         second try. It does not include the body.",
-        &["status"],
-    );
-    STATUS_CLASSES.map(|class| (requests.with_label_values(&[class]), seconds.with_label_values(&[class])))
 }
 
 fn undeclared_proxy(register: Register<'_>) -> IntCounter {

@@ -17,7 +17,9 @@ pub use access::{AccessLog, AccessRecord};
 pub use certificates::{CertificateStatus, RefusedRenewal};
 pub use events::{Event, Events};
 pub use log_writer::LogWriter;
-pub use metrics::{CrawlerCounts, InFlight, ListGauges, Metrics, NewCount, OpenConnection, SiteGauges, UNCLAIMED};
+pub use metrics::{
+    CrawlerCounts, InFlight, ListGauges, Metrics, NewCount, OpenConnection, ServerPlace, SiteGauges, UNCLAIMED,
+};
 pub use recent::{Recent, RecentByName, Throttle};
 pub use trace::start_tracing;
 pub use traffic::{Traffic, TrafficStatus};

@@ -77,6 +77,25 @@ fn series_are_capped() {
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
 }
 
+#[test]
+fn what_origins_do_is_counted_by_place() {
+    let metrics = Metrics::new();
+    metrics.set_origins(["shop.example", "*"].map(str::to_owned).into_iter());
+    metrics.upstream(ServerPlace { origin: 1, server: 0 }, 503, 0.1);
+    metrics.upstream_failure(Some(ServerPlace { origin: 0, server: 1 }), "connect_refused");
+    metrics.upstream_failure(None, "no_origin");
+    let text = metrics.render();
+    for line in [
+        r#"crawlgate_upstream_requests_total{origin="*",status="5xx"} 1"#,
+        r#"crawlgate_upstream_requests_total{origin="shop.example",status="5xx"} 0"#,
+        r#"crawlgate_upstream_failures_total{origin="shop.example",reason="connect_refused",server="2"} 1"#,
+        r#"crawlgate_upstream_failures_total{origin="none",reason="no_origin",server="none"} 1"#,
+        r#"crawlgate_upstream_seconds_count{status="5xx"} 1"#,
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line}");
+    }
+}
+
 fn record(target: &str) -> AccessRecord<'_> {
     AccessRecord {
         time: std::time::UNIX_EPOCH + Duration::from_millis(1_765_000_000_007),

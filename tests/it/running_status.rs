@@ -118,7 +118,10 @@ fn host_without_an_origin_is_a_502_that_names_it() {
     let found = wait_for_problem(&gate, "no_origin");
     assert_eq!(found["without_origin"]["hosts"][0], serde_json::json!(["forgotten.example", 31]));
     assert!(message(&found, "no_origin").contains("forgotten.example: 31"));
-    gate.wait_for_metric("crawlgate_upstream_failures_total{reason=\"no_origin\"}", 31.0);
+    gate.wait_for_metric(
+        "crawlgate_upstream_failures_total{origin=\"none\",reason=\"no_origin\",server=\"none\"}",
+        31.0,
+    );
     assert_eq!(gate.get("shop.example", "/", "").status, 200);
 }
 

@@ -118,7 +118,7 @@ impl<'e> Exchange<'e> {
     async fn fail(&mut self, error: &Error, head: &[u8]) -> After {
         if *error.esource() == ErrorSource::Upstream {
             let reason = failure_reason(error.etype());
-            self.judge.recorder().metrics().upstream_failure(reason);
+            self.judge.recorder().metrics().upstream_failure(self.attempts.place(), reason);
             self.count_failure(reason, error);
         }
         let status = failure_status(error);

@@ -69,7 +69,7 @@ impl Exchange<'_> {
 
     fn no_server(&mut self, error: NoPeer) -> Box<Error> {
         let request = &self.visit.request;
-        self.judge.recorder().metrics().upstream_failure(error.reason());
+        self.judge.recorder().metrics().upstream_failure(self.attempts.place(), error.reason());
         match error {
             NoPeer::NoAddress(_) => self.count_failure(error.reason(), &error),
             NoPeer::NoOrigin => {
@@ -132,8 +132,8 @@ impl Exchange<'_> {
         }
         self.has_begun = true;
         let lived = self.visit.arrival.lived;
-        if let Some(elapsed) = self.attempts.answered(&self.lane.origins, self.status, lived) {
-            self.judge.recorder().metrics().upstream(self.status, elapsed.as_secs_f64());
+        if let Some((server, elapsed)) = self.attempts.answered(&self.lane.origins, self.status, lived) {
+            self.judge.recorder().metrics().upstream(server, self.status, elapsed.as_secs_f64());
         }
         self.keeps_alive &= !stops();
         let mut lines = Lines::new(parsed.fields, |name| name.eq_ignore_ascii_case(header::DATE.as_str()));
