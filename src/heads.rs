@@ -1,5 +1,9 @@
 //! Heads of requests and responses as every door reads them: the host, the target in origin form, the content type, the
-//! licence token. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
+//! licence token; and the type that a response most likely has. Knows `http::HeaderMap` and octets; must not know Pingora, nor what anything is read for.
+
+mod likely_type;
+
+pub use likely_type::likely_type;
 
 use crate::indexing::octets;
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};

@@ -150,7 +150,7 @@ fn log(arguments: &Arguments, comparison: &mut Comparison<'_>) -> Result<(), Fai
             Some(Line::Request(record)) => {
                 read += 1;
                 match record.user_agent.as_deref() {
-                    Some(user_agent) => comparison.request(record.host.as_deref(), &record.target, user_agent),
+                    Some(user_agent) => comparison.request(&record, user_agent),
                     None => without_agent += 1,
                 }
             }

@@ -3,11 +3,9 @@
 //! HTTP/2 as an application of Pingora's. It records decisions, and each robots.txt that it serves. Must not know how a
 //! connection is read, nor what a proxy does with an answer.
 //!
-//! `question` reads the original request out of the fields of each proxy, `media` guesses the type of a response from its
-//! path, `service` answers, `http2` does so over HTTP/2.
+//! `question` reads the original request out of the fields of each proxy, `service` answers, `http2` does so over HTTP/2.
 
 mod http2;
-mod media;
 mod question;
 mod service;
 

@@ -2,13 +2,12 @@
 //! the proxy has it. What the proxy's client gets afterwards, crawlgate cannot know: a request that may pass is recorded
 //! without a status.
 
-use super::media::media_type;
 use super::question::{Protocol, Question, QuestionError};
 use crate::answers::{
     Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, led_back, misasked, not_here,
     passed, referred, rejection,
 };
-use crate::heads::OWN_AGENT;
+use crate::heads::{OWN_AGENT, likely_type};
 use crate::judge::{Judge, Judgement, Outcome};
 use crate::time::Timestamp;
 use crate::verdict::Action;
@@ -62,7 +61,7 @@ impl Decisions {
             }
             (Protocol::Nginx, Some(own)) => referred(&own),
             (Protocol::ForwardAuth | Protocol::Envoy, Some(own)) => own,
-            (_, None) => passed(judged.map(|judged| (&judged.decision, judged.entry())), media_type(question.target)),
+            (_, None) => passed(judged.map(|judged| (&judged.decision, judged.entry())), likely_type(question.target)),
         }
     }
 

@@ -3,11 +3,13 @@
 
 use super::crawlers::{BothClaims, Classes};
 use super::pairs::pairs;
-use super::response::{Kinds, differences};
+use super::response::{Kinds, differences, differences_of};
 use super::settings::settings;
 use super::witnesses::witnesses;
 use super::{AccessChange, Basis, Difference, ResponseChange, Ruling, Side, SiteDifference};
 use crate::crawlers::{Claim, Registry};
+use crate::heads::likely_type;
+use crate::logs::Record;
 use crate::policy::site::name_and_port;
 use crate::policy::{HostHistory, Site, SiteEntry};
 use crate::time::Timestamp;
@@ -63,14 +65,17 @@ struct Found {
     crawlers: BTreeSet<String>,
     url: Option<String>,
     count: u64,
+    /// Requests of people and tools.
+    others: u64,
     /// The number of the URL or request that was counted last.
     last: u64,
 }
 
 impl Found {
     /// A URL counts once, however many crawlers it is about.
-    fn add(&mut self, number: u64, target: &str, crawlers: &[String]) {
-        self.count += u64::from(self.last != number);
+    fn add(&mut self, number: u64, target: &str, crawlers: &[String], is_crawler: bool) {
+        let counted = if is_crawler { &mut self.count } else { &mut self.others };
+        *counted += u64::from(self.last != number);
         self.last = number;
         self.crawlers.extend(crawlers.iter().cloned());
         let is_shorter = |known: &String| (target.len(), target) < (known.len(), known.as_str());
@@ -136,8 +141,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares on one request. A request without a host is for the only site.
-    pub fn request(&mut self, host: Option<&[u8]>, target: &[u8], user_agent: &[u8]) {
-        let place = match host {
+    pub fn request(&mut self, record: &Record<'_>, user_agent: &[u8]) {
+        let place = match record.host.as_deref() {
             None if self.sites.len() == 1 => Some(0),
             None => None,
             Some(host) => self.site_of(host),
@@ -147,7 +152,7 @@ impl<'a> Comparison<'a> {
             return;
         };
         self.compared += 1;
-        self.sites[place].request(target, user_agent, self.registry, &mut self.scratch);
+        self.sites[place].request(record, user_agent, self.registry, &mut self.scratch);
     }
 
     fn site_of(&self, host: &[u8]) -> Option<usize> {
@@ -275,13 +280,19 @@ impl ComparedSite {
             }
             let (old, new) = (self.old.ruling(&decisions[0]), self.new.ruling(&decisions[1]));
             if !old.is_like(&new) {
-                self.access.entry((old, new)).or_default().add(self.compared, target, &self.classes.0[place].crawlers);
+                self.access.entry((old, new)).or_default().add(
+                    self.compared,
+                    target,
+                    &self.classes.0[place].crawlers,
+                    true,
+                );
             }
         }
     }
 
-    fn request(&mut self, target: &[u8], user_agent: &[u8], registry: &Registry, scratch: &mut [Scratch; 2]) {
+    fn request(&mut self, record: &Record<'_>, user_agent: &[u8], registry: &Registry, scratch: &mut [Scratch; 2]) {
         self.compared += 1;
+        let target = &*record.target;
         let identify = |compared: &Compared| registry.identify_with(user_agent, &compared.site().tokens);
         let claims = BothClaims { old: identify(&self.old), new: identify(&self.new) };
         let decisions = self.decide(target, claims, registry, scratch);
@@ -290,15 +301,20 @@ impl ComparedSite {
             Some(query) => format!("{}?...", String::from_utf8_lossy(&target[..query])),
             None => String::from_utf8_lossy(target).into_owned(),
         };
-        self.response(&url, &decisions);
+        let is_judged = decisions.iter().any(|decision| decision.verdict != Verdict::NotACrawler);
+        // A log that says neither status nor type is of pages that were found, with the types of their paths.
+        let status = if record.status == 0 { 200 } else { record.status };
+        let media = record.content_type.as_deref().unwrap_or(likely_type(target).as_bytes());
+        let [old, new] = &decisions;
+        let changes = differences_of((self.old.site(), old), (self.new.site(), new), (status, media));
+        self.responses(changes, &url, is_judged);
         let label = claim_label(claims.new, registry, Some(self.new.site()));
         let label = label.or_else(|| claim_label(claims.old, registry, Some(self.old.site())));
-        let is_judged = decisions.iter().any(|decision| decision.verdict != Verdict::NotACrawler);
         let Some(label) = label.filter(|_| is_judged).map(str::to_owned) else { return };
         let (old, new) = (self.old.ruling(&decisions[0]), self.new.ruling(&decisions[1]));
         if !old.is_like(&new) {
             let found = self.access.entry((old, new)).or_default();
-            found.add(self.compared, &url, &[]);
+            found.add(self.compared, &url, &[], true);
             found.crawlers.insert(label);
         }
     }
@@ -315,9 +331,15 @@ impl ComparedSite {
 
     /// What is said about pages is the same for every crawler.
     fn response(&mut self, url: &str, [old, new]: &[Decision; 2]) {
-        for change in differences((self.old.site(), old), (self.new.site(), new), &self.kinds) {
+        let changes = differences((self.old.site(), old), (self.new.site(), new), &self.kinds);
+        self.responses(changes, url, true);
+    }
+
+    fn responses(&mut self, changes: Vec<ResponseChange>, url: &str, is_crawler: bool) {
+        for change in changes {
             let key = (change.field, change.old, change.new, change.content_type, change.status);
-            self.responses.entry(key).or_default().add(self.compared, url, &[]);
+            let found = self.responses.entry(key).or_default();
+            found.add(self.compared, url, &[], is_crawler);
         }
     }
 
@@ -350,6 +372,7 @@ impl ComparedSite {
                 status,
                 url: found.url.unwrap_or_default(),
                 count: found.count,
+                others: found.others,
             });
         SiteDifference {
             hosts: self.hosts,

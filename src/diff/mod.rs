@@ -140,8 +140,11 @@ pub struct ResponseChange {
     pub status: u16,
     /// The shortest URL for which it changes.
     pub url: String,
-    /// URLs or requests for which it changes.
+    /// URLs or requests of crawlers for which it changes.
     pub count: u64,
+    /// Requests of people and tools for which it changes: tags are not for them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub others: u64,
 }
 
 /// Something that changes whatever the URL is.

@@ -43,41 +43,54 @@ fn statuses(conditions: &Conditions) -> impl Iterator<Item = u16> {
     })
 }
 
+/// A site and what it decided.
+pub type Decided<'a> = (&'a Site, &'a Decision);
+
 /// The lines that differ for one page. A difference that every type has is reported for pages only.
-pub fn differences(
-    (old, of_old): (&Site, &Decision),
-    (new, of_new): (&Site, &Decision),
-    kinds: &Kinds,
-) -> Vec<ResponseChange> {
-    let change = |field, old: Vec<String>, new: Vec<String>, content_type: &str, status| ResponseChange {
-        field,
-        old,
-        new,
-        content_type: content_type.to_owned(),
-        status,
-        url: String::new(),
-        count: 0,
-    };
-    let mut found: Vec<ResponseChange> = Vec::new();
-    let signals = [(old, of_old), (new, of_new)].map(|(site, decision)| {
-        let fields = site.signals.fields(decision.signals);
-        fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
-    });
-    let [one, other] = signals;
-    if one != other {
-        found.push(change("signals", one, other, PAGE, 200));
-    }
+pub fn differences(old: Decided<'_>, new: Decided<'_>, kinds: &Kinds) -> Vec<ResponseChange> {
+    let mut found: Vec<ResponseChange> = signals(old, new).into_iter().collect();
     let page = std::iter::once((PAGE, 200));
     let others = kinds.0.iter().map(|(kind, status)| (kind.as_str(), *status)).filter(|kind| *kind != (PAGE, 200));
     for (kind, status) in page.chain(others) {
-        let [one, other] = [(old, of_old), (new, of_new)].map(|(site, decision)| {
-            let lines = site.tags.tags(&decision.path_rules, status, Some(kind.as_bytes()));
-            lines.map(|lines| lines.lines.clone()).unwrap_or_default()
-        });
+        let [one, other] = [old, new].map(|decided| tags(decided, status, kind.as_bytes()));
         let is_known = found.iter().any(|known| (&known.old, &known.new) == (&one, &other));
         if one != other && !is_known {
-            found.push(change("X-Robots-Tag", one, other, kind, status));
+            found.push(change("X-Robots-Tag", (one, other), kind, status));
         }
     }
     found
+}
+
+/// The lines that differ for a response of this status and type. A difference that pages have, too, counts as theirs, and
+/// one that every status has as that of a 200.
+pub fn differences_of(old: Decided<'_>, new: Decided<'_>, (status, media): (u16, &[u8])) -> Vec<ResponseChange> {
+    let mut found: Vec<ResponseChange> = signals(old, new).into_iter().collect();
+    let said = |status: u16, media: &[u8]| [old, new].map(|decided| tags(decided, status, media));
+    let [one, other] = said(status, media);
+    if one != other {
+        let end = media.iter().position(|octet| *octet == b';').unwrap_or(media.len());
+        let name = String::from_utf8_lossy(media[..end].trim_ascii()).to_ascii_lowercase();
+        let general = [(200, PAGE), (200, name.as_str()), (status, PAGE)];
+        let like = |(status, media): &(u16, &str)| said(*status, media.as_bytes()) == [one.clone(), other.clone()];
+        let (status, media) = general.into_iter().find(like).unwrap_or((status, &name));
+        found.push(change("X-Robots-Tag", (one, other), media, status));
+    }
+    found
+}
+
+fn signals(old: Decided<'_>, new: Decided<'_>) -> Option<ResponseChange> {
+    let [one, other] = [old, new].map(|(site, decision)| {
+        let fields = site.signals.fields(decision.signals);
+        fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+    });
+    (one != other).then(|| change("signals", (one, other), PAGE, 200))
+}
+
+fn tags((site, decision): Decided<'_>, status: u16, media: &[u8]) -> Vec<String> {
+    let lines = site.tags.tags(&decision.path_rules, status, Some(media));
+    lines.map(|lines| lines.lines.clone()).unwrap_or_default()
+}
+
+fn change(field: &'static str, (old, new): (Vec<String>, Vec<String>), media: &str, status: u16) -> ResponseChange {
+    ResponseChange { field, old, new, content_type: media.to_owned(), status, url: String::new(), count: 0, others: 0 }
 }

@@ -2,6 +2,7 @@
 //! come from files of any origin and are escaped.
 
 use super::{AccessChange, Basis, Difference, ResponseChange, Ruling, SettingChange, SiteDifference};
+use crate::logs::printable;
 use std::fmt::{self, Write};
 
 /// Crawlers that are named one by one.
@@ -40,7 +41,7 @@ fn write_text(out: &mut String, difference: &Difference) -> fmt::Result {
         left_out(out, "\n  ", site.access.len())?;
         for change in site.responses.iter().take(ROWS) {
             writeln!(out, "\n  {}", heading(change))?;
-            writeln!(out, "    {}{}", plain(&change.url), times(change.count, difference.basis))?;
+            writeln!(out, "    {}{}", plain(&change.url), times_of(change, difference.basis))?;
             writeln!(out, "      before  {}", plain(&lines(&change.old)))?;
             writeln!(out, "      now     {}", plain(&lines(&change.new)))?;
         }
@@ -74,7 +75,7 @@ fn write_markdown(out: &mut String, difference: &Difference) -> fmt::Result {
             writeln!(out, "\n| header | URL | before | now |\n|---|---|---|---|")?;
         }
         for change in site.responses.iter().take(ROWS) {
-            let url = format!("{}{}", code(&change.url), times(change.count, difference.basis));
+            let url = format!("{}{}", code(&change.url), times_of(change, difference.basis));
             let (old, new) = (code(&lines(&change.old)), code(&lines(&change.new)));
             writeln!(out, "| {} | {url} | {old} | {new} |", cell(&heading(change)))?;
         }
@@ -166,6 +167,18 @@ fn times(count: u64, basis: Basis) -> String {
     }
 }
 
+/// The same of tags, which people get as well.
+fn times_of(change: &ResponseChange, basis: Basis) -> String {
+    match basis {
+        Basis::Log => {
+            let requests = if change.count == 1 { "request" } else { "requests" };
+            let others = if change.others > 0 { format!(", {} of others", change.others) } else { String::new() };
+            format!("  ({} {requests} of crawlers{others})", change.count)
+        }
+        Basis::Patterns | Basis::Urls => times(change.count, basis),
+    }
+}
+
 fn names(crawlers: &[String], all: usize) -> String {
     if crawlers.len() == all && all > NAMED {
         return format!("all {all} crawlers");
@@ -195,7 +208,7 @@ fn summary(difference: &Difference) -> String {
 
 /// Nothing that a terminal obeys.
 fn plain(text: &str) -> String {
-    text.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect()
+    printable(text.as_bytes())
 }
 
 /// Text in a table of Markdown.

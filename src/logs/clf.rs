@@ -37,6 +37,7 @@ pub fn read(line: &[u8]) -> Option<Line<'_>> {
         target,
         status: u16::try_from(number(status)).unwrap_or(0),
         bytes: number(bytes),
+        content_type: None,
         user_agent: user_agent.map(or_empty),
     }))
 }

@@ -27,6 +27,7 @@ enum Variable {
     Client,
     Status,
     Bytes,
+    ContentType,
     UserAgent,
     Other,
 }
@@ -107,6 +108,7 @@ fn variable(name: &str) -> Variable {
         "remote_addr" => Variable::Client,
         "status" => Variable::Status,
         "body_bytes_sent" | "bytes_sent" => Variable::Bytes,
+        "sent_http_content_type" => Variable::ContentType,
         "http_user_agent" => Variable::UserAgent,
         _ => Variable::Other,
     }
@@ -125,6 +127,7 @@ struct Found<'a> {
     client: Option<Cow<'a, [u8]>>,
     status: u16,
     bytes: u64,
+    content_type: Cow<'a, [u8]>,
     user_agent: Cow<'a, [u8]>,
 }
 
@@ -142,6 +145,7 @@ impl<'a> Found<'a> {
             Variable::Client => self.client = Some(value.into()),
             Variable::Status => self.status = u16::try_from(number(value)).unwrap_or(0),
             Variable::Bytes => self.bytes = number(value),
+            Variable::ContentType => self.content_type = or_empty(unescape(value)),
             Variable::UserAgent => self.user_agent = or_empty(unescape(value)),
             Variable::Other => {}
         }
@@ -170,6 +174,7 @@ impl<'a> Found<'a> {
             target,
             status: self.status,
             bytes: self.bytes,
+            content_type: Some(self.content_type).filter(|media| !media.is_empty()),
             user_agent: Some(self.user_agent),
         }))
     }

@@ -17,6 +17,7 @@ enum Field {
     Client,
     Status,
     Bytes,
+    ContentType,
     UserAgent,
     /// An object with more of them.
     Headers,
@@ -64,6 +65,8 @@ const KEYS: &[(&str, Field, u8)] = &[
     ("bytes", Field::Bytes, 1),
     ("size", Field::Bytes, 1),
     ("bytes_sent", Field::Bytes, 2),
+    ("sent_http_content_type", Field::ContentType, 0),
+    ("downstream_Content-Type", Field::ContentType, 0),
     ("http_user_agent", Field::UserAgent, 0),
     ("request_User-Agent", Field::UserAgent, 0),
     ("user_agent", Field::UserAgent, 1),
@@ -98,6 +101,7 @@ fn owned(line: Line<'_>) -> Line<'static> {
             target: own(record.target),
             status: record.status,
             bytes: record.bytes,
+            content_type: record.content_type.map(own),
             user_agent: record.user_agent.map(own),
         }),
     }
@@ -187,6 +191,7 @@ impl<'a> Slots<'a> {
             target,
             status: u16::try_from(self.number(Field::Status)).unwrap_or(0),
             bytes: self.number(Field::Bytes),
+            content_type: self.text(Field::ContentType).map(or_empty).filter(|media| !media.is_empty()),
             user_agent: Some(self.text(Field::UserAgent).map(or_empty).unwrap_or_default()),
         }))
     }

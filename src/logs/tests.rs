@@ -160,3 +160,40 @@ fn moments_are_the_same_in_every_spelling() {
         assert!(moment::any(text).is_none_or(|time| text == "2026-11-22" && time < AT), "{text}");
     }
 }
+
+#[test]
+fn the_type_of_the_response_is_read_where_the_format_has_it() {
+    let format = "[$time_iso8601] \"$request\" \"$sent_http_content_type\" \"$http_user_agent\"";
+    let format = LineFormat::FormatString(FormatString::parse(format).expect("a format"));
+    let types = |format: &LineFormat, line: &str| match format.read(line.as_bytes()) {
+        Some(Line::Request(record)) => record.content_type.map(|media| String::from_utf8_lossy(&media).into_owned()),
+        other => panic!("{line}: {other:?}"),
+    };
+    let json = |key: &str, media: &str| {
+        format!(r#"{{"time":"2026-11-22T10:00:00Z","request":"GET /a HTTP/1.1","{key}":"{media}"}}"#)
+    };
+    let line = |media: &str| format!(r#"[2026-11-22T10:00:00Z] "GET /a HTTP/1.1" "{media}" "x""#);
+    for (media, expected) in [("text/html; charset=x", Some("text/html; charset=x")), ("-", None), ("", None)] {
+        let expected = expected.map(str::to_owned);
+        assert_eq!(types(&format, &line(media)), expected);
+        for key in ["sent_http_content_type", "downstream_Content-Type"] {
+            assert_eq!(types(&LineFormat::Detect, &json(key, media)), expected, "{key}");
+        }
+        // nginx's `$content_type` is that of the request.
+        assert_eq!(types(&LineFormat::Detect, &json("content_type", media)), None);
+    }
+}
+
+#[test]
+fn hidden_characters_are_made_visible_and_others_stay() {
+    for hidden in ["\0", "\n", "\u{7f}", "\u{85}", "\u{9b}", "\u{61c}", "\u{200e}", "\u{200f}", "\u{202a}", "\u{202e}"]
+    {
+        assert_eq!(super::printable(hidden.as_bytes()), "\u{fffd}", "{hidden:?}");
+    }
+    for hidden in ["\u{2028}", "\u{2029}", "\u{2066}", "\u{2069}", "\u{feff}"] {
+        assert_eq!(super::printable(hidden.as_bytes()), "\u{fffd}", "{hidden:?}");
+    }
+    let shown = "a \u{e9}\u{5d0}\u{200d}\u{202f}\u{2065}\u{206a}";
+    assert_eq!(super::printable(shown.as_bytes()), shown);
+    assert_eq!(super::printable(b"a\xff"), "a\u{fffd}");
+}

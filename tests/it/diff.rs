@@ -177,6 +177,52 @@ fn a_robots_txt_is_compared_with_a_policy_on_real_urls_and_requests() {
 }
 
 #[test]
+fn a_tag_of_pdfs_counts_requests_that_can_be_pdfs_and_crawlers_apart() {
+    const BING: &str = "Mozilla/5.0 (compatible; bingbot/2.0)";
+    const PERSON: &str = "Mozilla/5.0 (Windows NT 10.0) Chrome/120.0 Safari/537.36";
+    let line = |target: &str, status: u16, agent: &str, kind: &str| {
+        format!("192.0.2.7 [22/Nov/2026:10:00:00 +0000] \"GET {target} HTTP/1.1\" {status} \"{agent}\" {kind}\n")
+    };
+    let log = [
+        line("/about", 200, BING, "-"),
+        line("/a.pdf", 200, BING, "-"),
+        line("/a.pdf", 200, PERSON, "-"),
+        line("/A.PDF?x", 200, "GPTBot/1.2", "-"),
+        line("/download", 200, BING, "application/pdf; charset=binary"),
+        line("/b.pdf", 200, BING, "text/html"),
+        line("/gone.pdf", 404, BING, "text/html"),
+        line("/photo.jpg", 200, BING, "-"),
+    ];
+    let new = OLD.replace(
+        "indexing:",
+        "indexing:\n  - { types: image/*, tag: noimageindex }\n  - { paths: /about, tag: noarchive }",
+    );
+    let case = Case::new(&[
+        ("robots.txt", "User-agent: *\nDisallow: /cart/\nDisallow: /search\n"),
+        ("shop.yaml", &new),
+        ("access.log", &log.concat()),
+    ]);
+    let format = "$remote_addr [$time_local] \"$request\" $status \"$http_user_agent\" $sent_http_content_type";
+    let arguments = ["robots.txt", "shop.yaml", "--log", "access.log", "--format", format];
+    let (code, difference) = case.json(&arguments);
+    let tags = list(&difference["sites"][0], "responses").iter();
+    let counted: Vec<[&Value; 5]> =
+        tags.map(|tag| ["content_type", "status", "url", "count", "others"].map(|field| &tag[field])).collect();
+    let expected = [
+        [json!("text/html"), json!(200), json!("/about"), json!(1), Value::Null],
+        [json!("image/jpeg"), json!(200), json!("/photo.jpg"), json!(1), Value::Null],
+        [json!("application/pdf"), json!(200), json!("/a.pdf"), json!(3), json!(1)],
+    ];
+    assert_eq!(code, Some(1));
+    assert_eq!(counted.len(), expected.len(), "{difference}");
+    for row in &expected {
+        assert!(counted.contains(&row.each_ref()), "{row:?} in {difference}");
+    }
+    let text = String::from_utf8(case.run(&arguments).stdout).expect("text");
+    assert!(text.contains("(3 requests of crawlers, 1 of others)"), "{text}");
+}
+
+#[test]
 fn markdown_shows_hostile_patterns_as_text() {
     let new = OLD.replace("/search", "/a|b`<script>`");
     let case = Case::new(&[("old.yaml", OLD), ("new.yaml", &new)]);

@@ -1,5 +1,4 @@
-//! The type that a response most likely has, by the extension of its path. A proxy that tells the real type later chooses
-//! other tags by it.
+//! The type that a response most likely has, by the extension of its path, where nothing tells the real one.
 
 /// Extensions and types. What is not here, and a path without an extension, is a page.
 const TYPES: [(&str, &str); 56] = [
@@ -63,7 +62,7 @@ const TYPES: [(&str, &str); 56] = [
 const PAGE: &str = "text/html";
 
 /// The type of what is at a target.
-pub(super) fn media_type(target: &[u8]) -> &'static str {
+pub fn likely_type(target: &[u8]) -> &'static str {
     let path = target.split(|octet| *octet == b'?').next().unwrap_or_default();
     let name = path.rsplit(|octet| *octet == b'/').next().unwrap_or_default();
     let Some(dot) = name.iter().rposition(|octet| *octet == b'.') else { return PAGE };
@@ -91,7 +90,7 @@ mod tests {
             ("/file.", PAGE),
             ("/?x=a.pdf", PAGE),
         ] {
-            assert_eq!(media_type(target.as_bytes()), media, "{target}");
+            assert_eq!(likely_type(target.as_bytes()), media, "{target}");
         }
     }
 }
