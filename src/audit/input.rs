@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Octets of a chunk. A line that is longer is cut, and its pieces cannot be read.
 const CHUNK: usize = 1 << 20;
 
+/// Octets that tell how a log is packed. A log is longer.
+const MAGIC: usize = 6;
+
 /// A log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
@@ -38,13 +41,18 @@ impl Input {
         Ok(file.is_file().then_some(file.len()))
     }
 
+    fn is_named_packed(&self) -> bool {
+        let Input::File(path) = self else { return false };
+        path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
+    }
+
     /// Opens it. `taken` counts the octets that are taken from it as stored.
     pub(super) fn open(&self, taken: Arc<AtomicU64>) -> io::Result<Opened> {
         let source: Box<dyn Read> = match self {
             Input::Stdin => Box::new(io::stdin().lock()),
             Input::File(path) => Box::new(File::open(path)?),
         };
-        let reader = unpacked(Counting { source, taken })?;
+        let reader = unpacked(Counting { source, taken }, self.is_named_packed())?;
         Ok(Opened { reader, rest: Vec::new(), damage: None, is_over: false })
     }
 }
@@ -76,18 +84,35 @@ impl Read for Counting {
     }
 }
 
-fn unpacked(mut source: Counting) -> io::Result<Box<dyn Read>> {
+/// A name that promises gzip or zstd is wrong for plain text, too, and then the text counts. Without even that the file
+/// is damaged.
+fn unpacked(mut source: Counting, is_named_packed: bool) -> io::Result<Box<dyn Read>> {
     let mut magic = Vec::new();
-    source.by_ref().take(6).read_to_end(&mut magic)?;
+    source.by_ref().take(MAGIC as u64).read_to_end(&mut magic)?;
     let whole = Cursor::new(magic.clone()).chain(source);
     match magic.as_slice() {
         [0x1f, 0x8b, ..] => {
             Ok(Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(1 << 17, whole))))
         }
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Ok(Box::new(zstd::Decoder::new(whole)?)),
+        // A frame, or one to skip with which pzstd begins (RFC 8878 section 3.1.2).
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Ok(Box::new(zstd::Decoder::new(whole)?)),
         [b'B', b'Z', b'h', ..] => Err(unsupported("bzip2", "bzcat")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => Err(unsupported("xz", "xzcat")),
+        plain if is_named_packed && (plain.len() < MAGIC || !plain.iter().all(is_text)) => Ok(Box::new(Broken)),
         _ => Ok(Box::new(whole)),
+    }
+}
+
+fn is_text(octet: &u8) -> bool {
+    octet.is_ascii_graphic() || octet.is_ascii_whitespace()
+}
+
+/// What cannot be read at all.
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "it begins neither like gzip or zstd nor like a log"))
     }
 }
 

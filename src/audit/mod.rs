@@ -3,8 +3,10 @@
 //! [`Report`] is the result, printed by `table` or `page`. Must not know the command line. Memory stays the same with any
 //! number of lines: top lists are bounded [`sketch`]es, and caches are emptied when they are full.
 
+mod accused;
 mod input;
 mod networks;
+mod numbers;
 mod options;
 mod page;
 mod pool;
@@ -17,9 +19,10 @@ mod worker;
 
 pub use input::{Input, each_line};
 pub use networks::PublishedNetworks;
+pub use numbers::{size, thousands};
 pub use options::Options;
 pub use page::page;
 pub use pool::{AuditError, Progress, audit};
 pub use report::Report;
 pub use rules::{PublishedFile, Rules, RulesError};
-pub use table::{size, table, thousands};
+pub use table::table;

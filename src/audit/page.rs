@@ -1,17 +1,19 @@
-//! A report as one HTML page that needs nothing else: tables, and bars as inline SVG, dark and light, without script. The
-//! log is hostile input: every text of it is escaped, and a Content-Security-Policy allows nothing but the page's style.
+//! A report as one HTML page that needs nothing else: tables and bars, dark and light, without script. The log is hostile
+//! input: every text of it is escaped, and a Content-Security-Policy allows nothing but the page's style.
 
-use super::report::{Crawler, Day, NO_LISTS, Report};
-use super::table::{size, thousands};
+use super::accused::{accusations, nothing_proven, remarks, title};
+use super::numbers::{plural, size, thousands};
+use super::report::{Crawler, Day, Report, Unlisted};
+use super::tally::ClientIdentity;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Crawlers that are shown, and days that have a bar each.
+/// Rows of crawlers that are shown, and days that have a bar each.
 const CRAWLERS: usize = 100;
 const BARS: usize = 15;
 const DAYS: usize = 120;
 
-/// The look of all pages that crawlgate makes for its operator.
-const STYLE: &str = include_str!("../look.css");
+/// The look of all pages that crawlgate makes for its operator, and of this page.
+const STYLE: &str = concat!(include_str!("../look.css"), include_str!("page.css"));
 
 /// Text of the log as HTML.
 struct Text<'a>(&'a str);
@@ -24,8 +26,22 @@ impl Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '&' => f.write_str("&amp;")?,
                 '"' => f.write_str("&quot;")?,
-                sign if sign.is_control() => f.write_char('\u{fffd}')?,
                 sign => f.write_char(sign)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sentence as HTML, with commands between backticks.
+struct Prose<'a>(&'a str);
+
+impl Display for Prose<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (place, part) in self.0.split('`').enumerate() {
+            match place % 2 {
+                0 => write!(f, "{}", Text(part))?,
+                _ => write!(f, "<code>{}</code>", Text(part))?,
             }
         }
         Ok(())
@@ -53,30 +69,11 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
         writeln!(out, "<p class=\"soft\">{from} to {to}</p>")?;
     }
     let crawlers: Vec<&Crawler> = report.crawlers.iter().filter(|crawler| crawler.judged).collect();
-    let requests = crawlers.iter().map(|crawler| crawler.counts.requests).sum();
-    let breaking = crawlers.iter().filter(|crawler| crawler.counts.certain > 0).count() as u64;
-    writeln!(out, "<ul class=\"numbers\">")?;
-    let suspected = report.lists.map(|_| (report.suspected, "requests of suspected impostors"));
-    let numbers = [
-        (requests, "requests of crawlers"),
-        (report.disallowed, "fetches of disallowed pages"),
-        (report.certain, "of them certain"),
-        (breaking, "crawlers with certain ones"),
-        (report.people.requests, "requests of people"),
-    ];
-    for (number, text) in numbers.into_iter().chain(suspected) {
-        writeln!(out, "<li><b>{}</b>{text}</li>", thousands(number))?;
-    }
-    writeln!(
-        out,
-        "</ul>\n<p>A fetch is certain if no robots.txt that the crawler may have used allows it. It is stale if an older \
-         file that the crawler may still use allows it. It is unproven if it is not known what was in force before. \
-         <i>Would block</i> says what enforcing the rules would have refused.</p>"
-    )?;
+    numbers(out, report, &crawlers)?;
+    accused(out, report)?;
     bars(out, &crawlers)?;
     days(out, report)?;
     table(out, &crawlers)?;
-    identities(out, report)?;
     let rules = report.rules.iter().map(|rule| (format!("{} ({})", rule.pattern, rule.place), rule.count, 0));
     list(out, "Rules", "Rules that disallowed what was fetched", rules)?;
     let urls = report.urls.iter().map(|top| (top.name.clone(), top.count, top.error));
@@ -86,41 +83,89 @@ fn write(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "</body></html>")
 }
 
-/// The crawlers with the most disallowed fetches.
+fn numbers(out: &mut String, report: &Report, crawlers: &[&Crawler]) -> fmt::Result {
+    let requests = crawlers.iter().map(|crawler| crawler.counts.requests).sum();
+    let identities = &report.identities;
+    let named = identities.verified.certain + identities.unverified.certain + identities.suspected_impostor.certain;
+    writeln!(out, "<ul class=\"numbers\">")?;
+    let has_lists = report.lists.is_some();
+    for (number, text, is_known) in [
+        (requests, "requests of crawlers", true),
+        (identities.verified.certain, "against the rules, verified crawlers", has_lists),
+        (identities.unverified.certain, "against the rules, unverified", true),
+        (identities.suspected_impostor.certain, "against the rules, suspected impostors", has_lists),
+        (report.certain - named, "against the rules, unlisted bots", true),
+        (report.people.requests, "requests of people", true),
+    ] {
+        if !is_known {
+            continue;
+        }
+        writeln!(out, "<li><b>{}</b>{text}</li>", thousands(number))?;
+    }
+    writeln!(out, "</ul>")
+}
+
+fn accused(out: &mut String, report: &Report) -> fmt::Result {
+    let accused = accusations(report);
+    writeln!(out, "<h2>{}</h2>", title(report))?;
+    if accused.is_empty() {
+        writeln!(out, "<p><b>No request is certain to have broken them.</b></p>")?;
+    } else {
+        writeln!(out, "<ul>")?;
+        for accusation in accused.iter().take(CRAWLERS) {
+            let requests = plural(accusation.requests, "request");
+            writeln!(out, "<li><b>{requests}</b>: {}</li>", Text(&accusation.text))?;
+        }
+        writeln!(out, "</ul>")?;
+        nothing_proven(report).map_or(Ok(()), |text| writeln!(out, "<p><b>{text}</b></p>"))?;
+    }
+    remarks(report).iter().try_for_each(|remark| writeln!(out, "<p>{}</p>", Prose(remark)))?;
+    writeln!(
+        out,
+        "<p>A disallowed request is certain if no robots.txt that the crawler may have used allows it: only these break \
+         the rules. It is stale if an older file that the crawler may still use allows it. It is unproven if it is not \
+         known what was in force before. <i>Would block</i> says what enforcing the rules would have refused.</p>"
+    )
+}
+
+/// The rows with the most disallowed requests. Only a verified crawler, and a bot that claims no name, is shown in red.
 fn bars(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
     let shown: Vec<&&Crawler> = crawlers.iter().filter(|crawler| crawler.counts.disallowed > 0).take(BARS).collect();
     let Some(most) = shown.iter().map(|crawler| crawler.counts.disallowed).max() else {
         return writeln!(out, "<p><b>No crawler fetched anything that robots.txt disallows.</b></p>");
     };
-    let height = shown.len() * 26;
     writeln!(
         out,
-        "<h2>Disallowed fetches by crawler</h2>\n<p class=\"soft\">Coloured: certain. Grey: the others. The table below \
-         has the numbers.</p>\n<div class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 800 {height}\" role=\"img\" aria-label=\"Disallowed fetches by crawler\">"
+        "<h2>Disallowed requests by who sent them</h2>\n<p class=\"soft\"><span class=\"key bad\"></span> certain, of \
+         verified crawlers and of bots that claim no known name <span class=\"key claim\"></span> certain, of clients \
+         that use a crawler's name <span class=\"key some\"></span> not certain</p>\n<div class=\"bars\">"
     )?;
-    for (place, crawler) in shown.iter().enumerate() {
-        let y = place * 26;
-        let width = |number: u64| number as f64 / most as f64 * 480.0;
-        let (certain, all) = (width(crawler.counts.certain), width(crawler.counts.disallowed));
+    for crawler in shown {
+        let width = |number: u64| number as f64 / most as f64 * 100.0;
+        let (certain, all) = (crawler.counts.certain, crawler.counts.disallowed);
+        let colour = match crawler.identity {
+            Some(ClientIdentity::Verified) | None => "bad",
+            Some(ClientIdentity::Unverified | ClientIdentity::SuspectedImpostor) => "claim",
+        };
         writeln!(
             out,
-            "<text x=\"190\" y=\"{}\" text-anchor=\"end\">{}</text>\
-             <rect class=\"some\" x=\"200\" y=\"{}\" width=\"{all:.1}\" height=\"18\"/>\
-             <rect class=\"bad\" x=\"200\" y=\"{}\" width=\"{certain:.1}\" height=\"18\"/>\
-             <text x=\"{:.1}\" y=\"{}\">{}</text>",
-            y + 17,
-            Text(&crawler.name.chars().take(26).collect::<String>()),
-            y + 3,
-            y + 3,
-            208.0 + all,
-            y + 17,
-            thousands(crawler.counts.disallowed)
+            "<span>{} <span class=\"soft\">{}</span></span><span class=\"bar\"><i class=\"{colour}\" \
+             style=\"width:{:.1}%\"></i><i class=\"some\" style=\"width:{:.1}%\"></i></span><b>{}</b>",
+            Text(&crawler.name),
+            identity(crawler),
+            width(certain),
+            width(all - certain),
+            thousands(all)
         )?;
     }
-    writeln!(out, "</svg></div>")
+    writeln!(out, "</div>")
 }
 
-/// Disallowed fetches over time: a bar for each day, or for each week where there are many days.
+fn identity(crawler: &Crawler) -> &'static str {
+    crawler.identity.map_or("", ClientIdentity::name)
+}
+
+/// Disallowed requests over time: a bar for each day, or for each week where there are many days.
 fn days(out: &mut String, report: &Report) -> fmt::Result {
     let (step, name) = if report.days.len() > DAYS { (7, "week") } else { (1, "day") };
     let bars: Vec<(&str, u64, u64)> = report
@@ -136,120 +181,102 @@ fn days(out: &mut String, report: &Report) -> fmt::Result {
     if most == 0 || bars.len() < 2 {
         return Ok(());
     }
-    let width = 800.0 / bars.len() as f64;
+    let width = 100.0 / bars.len() as f64;
     writeln!(
         out,
-        "<h2>Disallowed fetches by {name}</h2>\n<p class=\"soft\">Coloured: certain. At most {} in a {name}.</p>\n\
-         <div class=\"scroll\" tabindex=\"0\"><svg viewBox=\"0 0 800 170\" role=\"img\" aria-label=\"Disallowed fetches by {name}\">",
+        "<h2>Disallowed requests by {name}</h2>\n<p class=\"soft\">All that claim to be crawlers together. Coloured: \
+         certain. At most {} in a {name}.</p>\n<svg class=\"days\" viewBox=\"0 0 100 100\" preserveAspectRatio=\"none\" \
+         role=\"img\" aria-label=\"Disallowed requests by {name}\">",
         thousands(most)
     )?;
     for (place, (day, disallowed, certain)) in bars.iter().enumerate() {
-        let height = |number: u64| number as f64 / most as f64 * 140.0;
-        for (class, number) in [("some", *disallowed), ("bad", *certain)] {
+        let height = |number: u64| number as f64 / most as f64 * 100.0;
+        for (class, number) in [("some", *disallowed), ("claim", *certain)] {
             writeln!(
                 out,
-                "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{day}: {} \
+                "<rect class=\"{class}\" x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{:.1}\"><title>{day}: {} \
                  disallowed, {} certain</title></rect>",
                 place as f64 * width,
-                145.0 - height(number),
-                (width * 0.85).min(40.0),
+                100.0 - height(number),
+                (width * 0.85).min(5.0),
                 height(number),
                 thousands(*disallowed),
                 thousands(*certain)
             )?;
         }
     }
-    writeln!(
-        out,
-        "<text x=\"0\" y=\"165\">{first}</text><text x=\"800\" y=\"165\" text-anchor=\"end\">{}</text>\n</svg></div>",
-        last.day
-    )
+    writeln!(out, "</svg>\n<p class=\"axis\"><span>{first}</span><span>{}</span></p>", last.day)
+}
+
+/// A column: its title, and the class of its cells.
+type Column = (&'static str, &'static str);
+
+/// A table, of which a narrow screen shows each row as a list (`page.css`).
+fn sheet(out: &mut String, caption: &str, columns: &[Column], rows: impl Iterator<Item = Vec<String>>) -> fmt::Result {
+    write!(out, "<div class=\"scroll\" tabindex=\"0\"><table>")?;
+    if !caption.is_empty() {
+        write!(out, "<caption>{caption}</caption>")?;
+    }
+    write!(out, "<thead><tr>")?;
+    columns.iter().try_for_each(|(title, class)| write!(out, "<th scope=\"col\" class=\"{class}\">{title}</th>"))?;
+    writeln!(out, "</tr></thead><tbody>")?;
+    for row in rows {
+        write!(out, "<tr>")?;
+        for ((title, class), cell) in columns.iter().zip(row) {
+            write!(out, "<td class=\"{class}\" data-label=\"{title}\">{cell}</td>")?;
+        }
+        writeln!(out, "</tr>")?;
+    }
+    writeln!(out, "</tbody></table></div>")
 }
 
 fn table(out: &mut String, crawlers: &[&Crawler]) -> fmt::Result {
-    writeln!(out, "<h2>Crawlers</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>")?;
-    for title in [
-        "Crawler",
-        "Requests",
-        "robots.txt",
-        "Disallowed",
-        "Certain",
-        "Stale",
-        "Unproven",
-        "Not bound",
-        "Would block",
-        "Sent",
-        "Sent, disallowed",
-        "First and last disallowed",
-    ] {
-        write!(out, "<th scope=\"col\">{title}</th>")?;
-    }
-    writeln!(out, "</tr></thead><tbody>")?;
-    for crawler in crawlers.iter().take(CRAWLERS) {
+    const COLUMNS: [Column; 13] = [
+        ("Crawler", "name"),
+        ("Identity", "who"),
+        ("Requests", ""),
+        ("robots.txt", ""),
+        ("Disallowed", ""),
+        ("Certain", ""),
+        ("Stale", ""),
+        ("Unproven", ""),
+        ("Not bound", ""),
+        ("Would block", ""),
+        ("Sent", ""),
+        ("Sent, disallowed", ""),
+        ("First and last disallowed", "dates"),
+    ];
+    let row = |crawler: &&Crawler| {
+        let counts = &crawler.counts;
         let purpose = crawler.purpose.map_or("", |purpose| purpose.name());
-        write!(out, "<tr><td>{} <span class=\"soft\">{purpose}</span></td>", Text(&crawler.name))?;
+        let name = format!("{} <span class=\"soft\">{purpose}</span>", Text(&crawler.name));
         let would = crawler.would.get("block").copied().unwrap_or(0);
-        for (number, is_hit) in [
-            (crawler.counts.requests, false),
-            (crawler.counts.robots_txt, false),
-            (crawler.counts.disallowed, false),
-            (crawler.counts.certain, crawler.counts.certain > 0),
-            (crawler.counts.stale, false),
-            (crawler.counts.unproven, false),
-            (crawler.counts.not_bound, false),
-            (would, false),
-        ] {
-            write!(out, "<td{}>{}</td>", if is_hit { " class=\"hit\"" } else { "" }, thousands(number))?;
-        }
-        writeln!(
-            out,
-            "<td>{}</td><td>{}</td><td>{}</td></tr>",
-            size(crawler.counts.bytes),
-            size(crawler.counts.bytes_disallowed),
-            crawler.days()
-        )?;
-    }
-    writeln!(out, "</tbody></table></div>")?;
+        let numbers = [
+            counts.requests,
+            counts.robots_txt,
+            counts.disallowed,
+            counts.certain,
+            counts.stale,
+            counts.unproven,
+            counts.not_bound,
+            would,
+        ];
+        let mut cells = vec![name, identity(crawler).to_owned()];
+        cells.extend(numbers.map(thousands));
+        cells.extend([size(counts.bytes), size(counts.bytes_disallowed), crawler.days()]);
+        cells
+    };
+    writeln!(out, "<h2>Crawlers</h2>")?;
+    sheet(out, "", &COLUMNS, crawlers.iter().take(CRAWLERS).map(row))?;
     if crawlers.len() > CRAWLERS {
-        writeln!(out, "<p class=\"soft\">{} crawlers more are in the JSON.</p>", crawlers.len() - CRAWLERS)?;
+        writeln!(out, "<p class=\"soft\">{} rows more are in the JSON.</p>", crawlers.len() - CRAWLERS)?;
     }
     Ok(())
 }
 
-/// Who the crawlers were, by published networks.
-fn identities(out: &mut String, report: &Report) -> fmt::Result {
-    writeln!(out, "<h2>Impostors</h2>")?;
-    let Some(lists) = report.lists else { return writeln!(out, "<p>{NO_LISTS}</p>") };
-    let checked = lists.checked.map_or_else(String::new, |at| format!(", last checked {at}"));
-    write!(
-        out,
-        "<div class=\"scroll\" tabindex=\"0\"><table><caption>Requests by the networks that the crawlers' operators \
-         publish (lists: {}{checked})</caption><thead><tr>",
-        lists.known
-    )?;
-    for title in ["Crawler", "Verified", "Suspected", "Suspected, disallowed", "Unverified"] {
-        write!(out, "<th scope=\"col\">{title}</th>")?;
-    }
-    writeln!(out, "</tr></thead><tbody>")?;
-    for (crawler, counts) in report.identities().take(CRAWLERS) {
-        writeln!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td{}>{}</td><td>{}</td><td>{}</td></tr>",
-            Text(&crawler.name),
-            thousands(counts.verified),
-            if counts.suspected > 0 { " class=\"hit\"" } else { "" },
-            thousands(counts.suspected),
-            thousands(counts.suspected_disallowed),
-            thousands(counts.unverified)
-        )?;
-    }
-    writeln!(out, "</tbody></table></div>")?;
-    report.identity_notes().iter().try_for_each(|note| writeln!(out, "<p>{}</p>", Text(note)))
-}
-
 fn list(
     out: &mut String,
-    title: &str,
+    title: &'static str,
     caption: &str,
     entries: impl Iterator<Item = (String, u64, u64)>,
 ) -> fmt::Result {
@@ -257,37 +284,24 @@ fn list(
     if entries.peek().is_none() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "<h2>{title}</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><caption>{caption}</caption><thead><tr><th scope=\"col\" \
-         class=\"text\">{title}</th><th scope=\"col\">Requests</th></tr></thead><tbody>"
-    )?;
-    for (text, count, error) in entries {
+    writeln!(out, "<h2>{title}</h2>")?;
+    let row = |(text, count, error): (String, u64, u64)| {
         let error = if error > 0 { format!(" (at most {} too high)", thousands(error)) } else { String::new() };
-        writeln!(out, "<tr><td class=\"text\">{}</td><td>{}{error}</td></tr>", Text(&text), thousands(count))?;
-    }
-    writeln!(out, "</tbody></table></div>")
+        vec![Text(&text).to_string(), format!("{}{error}", thousands(count))]
+    };
+    sheet(out, caption, &[(title, "text"), ("Requests", "")], entries.map(row))
 }
 
 fn unlisted(out: &mut String, report: &Report) -> fmt::Result {
     if report.unlisted.is_empty() {
         return Ok(());
     }
-    writeln!(
-        out,
-        "<h2>Unlisted bots</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><caption>Bots that crawlgate does not know, \
-         by what they call themselves</caption><thead><tr><th scope=\"col\" class=\"text\">Name</th>\
-         <th scope=\"col\">Requests</th><th scope=\"col\">Disallowed</th></tr></thead><tbody>"
-    )?;
-    for bot in &report.unlisted {
-        let (requests, disallowed) = (thousands(bot.top.count), thousands(bot.disallowed));
-        writeln!(
-            out,
-            "<tr><td class=\"text\">{}</td><td>{requests}</td><td>{disallowed}</td></tr>",
-            Text(&bot.top.name)
-        )?;
-    }
-    writeln!(out, "</tbody></table></div>")
+    writeln!(out, "<h2>Unlisted bots</h2>")?;
+    let caption = "Bots that crawlgate does not know, by what they call themselves";
+    let row =
+        |bot: &Unlisted| vec![Text(&bot.top.name).to_string(), thousands(bot.top.count), thousands(bot.disallowed)];
+    let columns = [("Name", "text"), ("Requests", ""), ("Disallowed", "")];
+    sheet(out, caption, &columns, report.unlisted.iter().map(row))
 }
 
 /// What was not read or not judged.
@@ -304,7 +318,7 @@ fn notes(out: &mut String, report: &Report) -> fmt::Result {
         }
     }
     for damaged in &report.damaged {
-        writeln!(out, "<li>{} breaks off: {}</li>", Text(&damaged.file), Text(&damaged.error))?;
+        writeln!(out, "<li>{}</li>", Text(&damaged.message()))?;
     }
     writeln!(out, "<li>Crawlers are named by their user agents, which anybody can write.</li>\n</ul>")
 }

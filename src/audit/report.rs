@@ -3,12 +3,15 @@
 use super::networks::{ListsUsed, PublishedNetworks};
 use super::rules::Rules;
 use super::sketch::{Counted, Sketch};
-use super::tally::{Counts, IdentityCounts, Row, RuleKey, Tally};
+use super::tally::{ClientIdentity, Counts, Row, Rows, RuleKey, Tally};
 use crate::crawlers::{CrawlerIndex, Purpose, Registry};
+use crate::logs::printable;
 use crate::policy::Site;
 use crate::policy::site::RuleSource;
 use crate::time::{Timestamp, rfc3339};
+use ahash::AHashMap;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Entries of the lists of URLs, rules and unlisted bots.
@@ -40,14 +43,14 @@ pub struct Report {
     pub to: Option<Timestamp>,
     pub disallowed: u64,
     pub certain: u64,
-    /// Requests from outside of the networks that operators publish for their crawlers.
-    pub suspected: u64,
+    /// Those of them that claim a crawler's name, by what published networks say.
+    pub identities: Identities,
     /// The published networks that were at hand.
     pub lists: Option<ListsUsed>,
     /// Whether the rules are those of policies that need not have been published at that time.
     pub by_policies: bool,
     pub people: People,
-    /// Those that fetched most of what is disallowed first.
+    /// Those that fetched most of what is disallowed first. One name has a row for each sort of clients.
     pub crawlers: Vec<Crawler>,
     pub rules: Vec<RuleCount>,
     pub urls: Vec<Top>,
@@ -71,6 +74,13 @@ pub struct Damaged {
     pub error: String,
 }
 
+impl Damaged {
+    /// What happened, and what was done.
+    pub fn message(&self) -> String {
+        format!("{} is damaged or cut off: {}. It was read up to there.", self.file, self.error)
+    }
+}
+
 #[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct People {
@@ -78,7 +88,24 @@ pub struct People {
     pub bytes: u64,
 }
 
-/// One crawler.
+/// Requests of those that claim a crawler's name.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct Identities {
+    pub verified: IdentityCounts,
+    pub unverified: IdentityCounts,
+    pub suspected_impostor: IdentityCounts,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[allow(missing_docs)]
+pub struct IdentityCounts {
+    pub requests: u64,
+    pub disallowed: u64,
+    pub certain: u64,
+}
+
+/// The requests under one crawler's name by one sort of clients.
 #[derive(Debug, Serialize)]
 #[allow(missing_docs)]
 pub struct Crawler {
@@ -95,8 +122,8 @@ pub struct Crawler {
     pub first_disallowed: Option<Timestamp>,
     #[serde(serialize_with = "rfc3339")]
     pub last_disallowed: Option<Timestamp>,
-    /// Where lists are at hand, and its operator publishes some.
-    pub identity: Option<IdentityCounts>,
+    /// `None` of bots and tools that claim no name that could be proven.
+    pub identity: Option<ClientIdentity>,
     pub rules: Vec<RuleCount>,
     /// What `mode: enforce` would have done, by action.
     pub would: BTreeMap<&'static str, u64>,
@@ -168,14 +195,9 @@ impl Report {
     ) -> Report {
         let Files { names, damaged } = files;
         let sites: Vec<&Site> = rules.entries().map(|entry| &*entry.site).collect();
-        let all = rule_counts(tally.rows.values().flat_map(|row| &row.rules), &sites);
-        let mut crawlers: Vec<Crawler> =
-            tally.rows.iter().map(|(label, row)| crawler(label, row, (registry, networks), &sites)).collect();
-        crawlers.sort_by(|a, b| {
-            (b.counts.disallowed, b.counts.requests)
-                .cmp(&(a.counts.disallowed, a.counts.requests))
-                .then_with(|| a.id.cmp(&b.id))
-        });
+        let rows = tally.rows.values().flat_map(Rows::all);
+        let all = rule_counts(rows.flat_map(|(_, row)| &row.rules), &sites);
+        let crawlers = crawlers(&tally.rows, registry, &sites);
         let examples = tally.examples.into_iter().map(|example| Unreadable {
             file: names.get(example.input).cloned().unwrap_or_default(),
             line: example.line,
@@ -201,7 +223,7 @@ impl Report {
             by_policies: rules.are_policies(),
             disallowed: crawlers.iter().map(|crawler| crawler.counts.disallowed).sum(),
             certain: crawlers.iter().map(|crawler| crawler.counts.certain).sum(),
-            suspected: crawlers.iter().filter_map(|crawler| crawler.identity).map(|counts| counts.suspected).sum(),
+            identities: Identities::of(&crawlers),
             lists: networks.map(PublishedNetworks::used),
             people: People { requests: tally.people, bytes: tally.people_bytes },
             crawlers,
@@ -213,53 +235,47 @@ impl Report {
     }
 }
 
-/// Said where there are no lists.
-pub(super) const NO_LISTS: &str = "Impostors were not looked for: no published networks of crawlers were at hand.";
-
-impl Report {
-    /// Crawlers whose operators publish networks, with their numbers.
-    pub(super) fn identities(&self) -> impl Iterator<Item = (&Crawler, IdentityCounts)> {
-        self.crawlers.iter().filter_map(|crawler| Some((crawler, crawler.identity?)))
+impl Identities {
+    fn of(crawlers: &[Crawler]) -> Identities {
+        let mut all = Identities::default();
+        for crawler in crawlers {
+            let counts = match crawler.identity {
+                Some(ClientIdentity::Verified) => &mut all.verified,
+                Some(ClientIdentity::Unverified) => &mut all.unverified,
+                Some(ClientIdentity::SuspectedImpostor) => &mut all.suspected_impostor,
+                None => continue,
+            };
+            counts.requests += crawler.counts.requests;
+            counts.disallowed += crawler.counts.disallowed;
+            counts.certain += crawler.counts.certain;
+        }
+        all
     }
+}
 
-    /// What to bear in mind about suspected impostors.
-    pub(super) fn identity_notes(&self) -> Vec<String> {
-        let Some(lists) = self.lists else { return Vec::new() };
-        let mut notes = Vec::new();
-        if self.suspected > 0 {
-            notes.push(
-                "Suspected requests came from outside of these networks: another client may use the crawler's name. \
-                 That is no proof, because reverse DNS was not asked, and networks may have changed since."
-                    .to_owned(),
-            );
-        }
-        if self.suspected > 0 && self.identities().all(|(_, counts)| counts.verified == 0) {
-            notes.push(
-                "No request at all came from these networks. If the log has the addresses of a proxy instead of those of \
-                 the clients, the suspicion is wrong."
-                    .to_owned(),
-            );
-        }
-        if lists.fresh < lists.known {
-            notes.push(format!(
-                "{} of the lists were last checked more than seven days ago. They raise no suspicion.",
-                lists.known - lists.fresh
-            ));
-        }
-        notes
-    }
+/// Rows of one name stand together; the name with the most disallowed requests comes first.
+fn crawlers(rows: &AHashMap<Box<str>, Rows>, registry: &Registry, sites: &[&Site]) -> Vec<Crawler> {
+    let of_name = |label: &str, rows: &Rows| -> Vec<Crawler> {
+        rows.all().map(|(identity, row)| crawler(label, (identity, row), registry, sites)).collect()
+    };
+    let mut names: Vec<Vec<Crawler>> = rows.iter().map(|(label, rows)| of_name(label, rows)).collect();
+    names.sort_by_cached_key(|rows| {
+        let sum = |number: fn(&Counts) -> u64| rows.iter().map(|row| number(&row.counts)).sum::<u64>();
+        let id = rows.first().map(|row| row.id.clone());
+        (Reverse((sum(|counts| counts.disallowed), sum(|counts| counts.requests))), id)
+    });
+    names.into_iter().flatten().collect()
 }
 
 fn crawler(
     label: &str,
-    row: &Row,
-    (registry, networks): (&Registry, Option<&PublishedNetworks>),
+    (identity, row): (Option<ClientIdentity>, &Row),
+    registry: &Registry,
     sites: &[&Site],
 ) -> Crawler {
     let index = registry.crawlers().iter().position(|crawler| crawler.id == label);
     let index = index.and_then(|index| u16::try_from(index).ok()).map(CrawlerIndex);
     let known = index.map(|index| registry.get(index));
-    let is_proven_by_list = index.zip(networks).is_some_and(|(index, networks)| networks.of(index).is_some());
     let name = known.map_or(
         match label {
             "other" => "unlisted bots",
@@ -278,7 +294,7 @@ fn crawler(
         counts: row.counts,
         first_disallowed: row.first,
         last_disallowed: row.last,
-        identity: is_proven_by_list.then_some(row.identity),
+        identity,
         rules: rule_counts(&row.rules, sites),
         would,
     }
@@ -294,13 +310,13 @@ fn rule_counts<'a>(rules: impl IntoIterator<Item = (&'a RuleKey, &'a u64)>, site
         entry.1.insert(*key);
     }
     let count = |(pattern, (count, keys)): (&str, (u64, BTreeSet<RuleKey>))| RuleCount {
-        pattern: pattern.to_owned(),
+        pattern: printable(pattern.as_bytes()),
         count,
         place: places(sites, &keys),
     };
     let mut counts: Vec<RuleCount> = by_pattern.into_iter().map(count).collect();
     // Stable: equal counts stay in the order of their patterns.
-    counts.sort_by_key(|rule| std::cmp::Reverse(rule.count));
+    counts.sort_by_key(|rule| Reverse(rule.count));
     counts
 }
 
@@ -336,20 +352,16 @@ fn place(sites: &[&Site], (site, group, rule): RuleKey) -> Option<String> {
 /// Those with the most disallowed requests first.
 fn unlisted(all: Sketch, disallowed: Sketch) -> Vec<Unlisted> {
     let disallowed: Vec<Counted> = disallowed.top(usize::MAX);
-    let of = |name: &str| disallowed.iter().find(|counted| *counted.key == *name.as_bytes());
+    let of = |name: &str| disallowed.iter().find(|counted| printable(&counted.key) == name);
     let mut named: Vec<Unlisted> = top(all)
         .into_iter()
         .map(|top| Unlisted { disallowed: of(&top.name).map_or(0, |counted| counted.count), top })
         .collect();
-    named.sort_by_key(|unlisted| std::cmp::Reverse(unlisted.disallowed));
+    named.sort_by_key(|unlisted| Reverse(unlisted.disallowed));
     named
 }
 
 fn top(sketch: Sketch) -> Vec<Top> {
-    let shown = |counted: Counted| Top {
-        name: String::from_utf8_lossy(&counted.key).into_owned(),
-        count: counted.count,
-        error: counted.error,
-    };
+    let shown = |counted: Counted| Top { name: printable(&counted.key), count: counted.count, error: counted.error };
     sketch.top(TOP).into_iter().map(shown).collect()
 }

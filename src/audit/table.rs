@@ -1,6 +1,9 @@
 //! A report as text for a terminal.
 
-use super::report::{NO_LISTS, Report, RuleCount, Top, Unlisted};
+use super::accused::{accusations, nothing_proven, remarks, title};
+use super::numbers::{plural, size, thousands};
+use super::report::{Crawler, Report, RuleCount, Top, Unlisted};
+use super::tally::ClientIdentity;
 use std::io::{self, Write};
 
 /// Crawlers and other entries that are shown; JSON has all.
@@ -13,18 +16,17 @@ const SHOWN_OF_LISTS: usize = 10;
 /// Those of the stream.
 pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.lines == 0 {
-        return writeln!(out, "The logs have no lines.");
+        writeln!(out, "The logs have no lines.")?;
+        return damaged(out, report);
     }
     head(out, report)?;
+    accused(out, report)?;
     crawlers(out, report)?;
-    identities(out, report)?;
     list(out, "Rules that disallowed most of it", report.rules.iter().map(rule))?;
     list(out, "Disallowed URLs that were requested most, without their query", report.urls.iter().map(top))?;
     let title = "Unlisted bots by what they call themselves, with their disallowed requests";
     list(out, title, report.unlisted.iter().map(unlisted))?;
-    for damaged in &report.damaged {
-        writeln!(out, "\n{} breaks off: {}; it was read up to there.", damaged.file, damaged.error)?;
-    }
+    damaged(out, report)?;
     if report.unreadable > 0 {
         writeln!(
             out,
@@ -36,6 +38,10 @@ pub fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn damaged(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    report.damaged.iter().try_for_each(|damaged| writeln!(out, "\n{}", damaged.message()))
 }
 
 fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -74,13 +80,16 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let titles =
             ["requests", "robots.txt", "disallowed", "certain", "stale", "unproven", "not bound", "would block"];
         let width = judged.iter().take(SHOWN).map(|crawler| crawler.id.len()).max().unwrap_or(0).max("crawler".len());
-        write!(out, "\n{:<width$}", "crawler")?;
+        let identity = |crawler: &Crawler| crawler.identity.map_or("", ClientIdentity::name);
+        let named =
+            judged.iter().take(SHOWN).map(|crawler| identity(crawler).len()).max().unwrap_or(0).max("identity".len());
+        write!(out, "\n{:<width$}  {:<named$}", "crawler", "identity")?;
         for title in titles {
             write!(out, "  {title:>11}")?;
         }
         writeln!(out, "  {:>9}  {:>9}  first and last disallowed", "sent", "disallowed")?;
         for crawler in judged.iter().take(SHOWN) {
-            write!(out, "{:<width$}", crawler.id)?;
+            write!(out, "{:<width$}  {:<named$}", crawler.id, identity(crawler))?;
             let would = crawler.would.get("block").copied().unwrap_or(0);
             for number in [
                 crawler.counts.requests,
@@ -98,7 +107,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             writeln!(out, "{}", format!("  {sent:>9}  {disallowed:>9}  {}", crawler.days()).trim_end())?;
         }
         if judged.len() > SHOWN {
-            writeln!(out, "and {} crawlers more; --json has all", judged.len() - SHOWN)?;
+            writeln!(out, "and {} rows more; --json has all", judged.len() - SHOWN)?;
         }
         if judged.iter().any(|crawler| crawler.id == "other" && crawler.counts.disallowed > 0) {
             writeln!(out, "other: unlisted bots, which are refused only with `purposes: {{ other: enforce }}`")?;
@@ -118,35 +127,21 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// How to get lists.
-const GET_LISTS: &str = "To look for them, give `--lists yes`, which fetches the networks from the operators. A running \
-                         crawlgate keeps them in its state directory (--state DIR); `crawlgate crawlers --update` \
-                         makes it fetch them.";
-
-/// Who the crawlers were, by published networks.
-fn identities(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let Some(lists) = report.lists else { return writeln!(out, "\n{NO_LISTS}\n{GET_LISTS}") };
-    let checked = lists.checked.map_or_else(String::new, |at| format!(", last checked {at}"));
-    let known = plural(lists.known as u64, "list");
-    writeln!(out, "\nRequests by the networks that operators publish ({known}{checked})")?;
-    let rows: Vec<_> = report.identities().take(SHOWN).collect();
-    if rows.is_empty() {
-        return writeln!(out, "The log has no crawler whose operator publishes networks.");
-    }
-    let width = rows.iter().map(|(crawler, _)| crawler.id.len()).max().unwrap_or(0).max("crawler".len());
-    writeln!(
-        out,
-        "{:<width$}  {:>14}  {:>14}  {:>14}  {:>14}",
-        "crawler", "verified", "suspected", "and disallowed", "unverified"
-    )?;
-    for (crawler, counts) in rows {
-        write!(out, "{:<width$}", crawler.id)?;
-        for number in [counts.verified, counts.suspected, counts.suspected_disallowed, counts.unverified] {
-            write!(out, "  {:>14}", thousands(number))?;
+/// Who broke the rules for certain.
+fn accused(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let accused = accusations(report);
+    if !accused.is_empty() {
+        writeln!(out, "\n{} (certain requests)", title(report))?;
+        for accusation in accused.iter().take(SHOWN_OF_LISTS) {
+            writeln!(out, "{:>12}  {}", thousands(accusation.requests), accusation.text)?;
         }
-        writeln!(out)?;
+        if let Some(more) = accused.len().checked_sub(SHOWN_OF_LISTS).filter(|more| *more > 0) {
+            writeln!(out, "and {more} more in the table of crawlers")?;
+        }
+        nothing_proven(report).map_or(Ok(()), |text| writeln!(out, "{text}"))?;
     }
-    report.identity_notes().iter().try_for_each(|note| writeln!(out, "{note}"))
+    writeln!(out)?;
+    remarks(report).iter().try_for_each(|remark| writeln!(out, "{remark}"))
 }
 
 fn rule(rule: &RuleCount) -> (u64, String) {
@@ -170,48 +165,7 @@ fn list(out: &mut impl Write, title: &str, entries: impl Iterator<Item = (u64, S
     }
     writeln!(out, "\n{title}")?;
     for (count, text) in entries {
-        let text: String = text.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
         writeln!(out, "{:>12}  {text}", thousands(count))?;
     }
     Ok(())
-}
-
-fn plural(number: u64, word: &str) -> String {
-    format!("{} {word}{}", thousands(number), if number == 1 { "" } else { "s" })
-}
-
-/// A number with commas: `1,234,567`.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number of octets: `1.4 GiB`.
-pub fn size(octets: u64) -> String {
-    let mut number = octets as f64;
-    for unit in ["B", "KiB", "MiB", "GiB"] {
-        if number < 1024.0 {
-            return if unit == "B" { format!("{octets} B") } else { format!("{number:.1} {unit}") };
-        }
-        number /= 1024.0;
-    }
-    format!("{number:.1} TiB")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{size, thousands};
-
-    #[test]
-    fn numbers_are_written_for_people() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([1_023, 1_536, 5 << 40].map(size), ["1023 B", "1.5 KiB", "5.0 TiB"]);
-    }
 }

@@ -3,6 +3,7 @@
 
 use super::sketch::Sketch;
 use crate::identity::ListsSay;
+use crate::logs::printable;
 use crate::time::Timestamp;
 use crate::verdict::{Action, Decision, Kind, Verdict};
 use ahash::AHashMap;
@@ -45,46 +46,48 @@ pub struct Counts {
     pub bytes_disallowed: u64,
 }
 
-/// The requests of one crawler by what the networks say that its operator publishes.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct IdentityCounts {
-    /// From its networks.
-    pub verified: u64,
-    /// From elsewhere.
-    pub suspected: u64,
-    /// Nothing is known.
-    pub unverified: u64,
-    /// Those of `suspected` that are disallowed.
-    pub suspected_disallowed: u64,
+/// Who sent a request under a crawler's name, as far as the networks say that the crawler's operator publishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientIdentity {
+    /// The crawler: the address is in its networks.
+    Verified,
+    /// Nothing is proven.
+    Unverified,
+    /// Another client, it seems: the address is outside of the networks.
+    SuspectedImpostor,
 }
 
-impl IdentityCounts {
-    /// Counts a request.
-    pub fn add(&mut self, lists: &ListsSay, is_disallowed: bool) {
-        match lists {
-            ListsSay::Inside(_) => self.verified += 1,
-            ListsSay::Outside => {
-                self.suspected += 1;
-                self.suspected_disallowed += u64::from(is_disallowed);
-            }
-            ListsSay::Nothing(_) => self.unverified += 1,
+impl ClientIdentity {
+    /// All of them, in the order of tables.
+    pub const ALL: [ClientIdentity; 3] =
+        [ClientIdentity::Verified, ClientIdentity::Unverified, ClientIdentity::SuspectedImpostor];
+
+    /// What tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ClientIdentity::Verified => "verified",
+            ClientIdentity::Unverified => "unverified",
+            ClientIdentity::SuspectedImpostor => "suspected impostor",
         }
     }
+}
 
-    fn merge(&mut self, other: IdentityCounts) {
-        self.verified += other.verified;
-        self.suspected += other.suspected;
-        self.unverified += other.unverified;
-        self.suspected_disallowed += other.suspected_disallowed;
+impl From<&ListsSay> for ClientIdentity {
+    fn from(lists: &ListsSay) -> ClientIdentity {
+        match lists {
+            ListsSay::Inside(_) => ClientIdentity::Verified,
+            ListsSay::Outside => ClientIdentity::SuspectedImpostor,
+            ListsSay::Nothing(_) => ClientIdentity::Unverified,
+        }
     }
 }
 
-/// The requests of one crawler.
+/// The requests under one crawler's name by one sort of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     /// How many of each sort.
     pub counts: Counts,
-    pub identity: IdentityCounts,
     /// By the name of the action.
     pub would: BTreeMap<&'static str, u64>,
     pub rules: AHashMap<RuleKey, u64>,
@@ -93,6 +96,27 @@ pub struct Row {
     pub last: Option<Timestamp>,
     /// Whether its requests are judged: tools that no rule names are not.
     pub judged: bool,
+}
+
+/// The requests under one crawler's name. Clients that claim no name that could be proven have a row of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Rows([Row; ClientIdentity::ALL.len() + 1]);
+
+impl Rows {
+    /// The row of these clients.
+    pub fn of(&mut self, identity: Option<ClientIdentity>) -> &mut Row {
+        &mut self.0[identity.map_or(ClientIdentity::ALL.len(), |identity| identity as usize)]
+    }
+
+    /// Those with requests.
+    pub fn all(&self) -> impl Iterator<Item = (Option<ClientIdentity>, &Row)> {
+        let identities = ClientIdentity::ALL.map(Some).into_iter().chain([None]);
+        identities.zip(&self.0).filter(|(_, row)| row.counts.requests > 0)
+    }
+
+    fn merge(&mut self, other: Rows) {
+        self.0.iter_mut().zip(other.0).for_each(|(row, other)| row.merge(other));
+    }
 }
 
 /// The requests of one day.
@@ -120,7 +144,7 @@ pub struct Tally {
     /// By days since 1970.
     pub days: BTreeMap<i64, Day>,
     /// By the crawler's label.
-    pub rows: AHashMap<Box<str>, Row>,
+    pub rows: AHashMap<Box<str>, Rows>,
     pub urls: Sketch,
     /// Unlisted bots by what they call themselves.
     pub unlisted: Sketch,
@@ -177,7 +201,6 @@ impl Row {
         self.counts.ambiguous += other.counts.ambiguous;
         self.counts.bytes += other.counts.bytes;
         self.counts.bytes_disallowed += other.counts.bytes_disallowed;
-        self.identity.merge(other.identity);
         self.span(other.first, other.last);
         self.judged |= other.judged;
         for (name, number) in other.would {
@@ -216,8 +239,7 @@ impl Tally {
         if self.examples.len() == EXAMPLES && !self.examples.last().is_some_and(is_earlier) {
             return;
         }
-        let text = String::from_utf8_lossy(&text[..text.len().min(200)]);
-        let text = text.chars().map(|sign| if sign.is_control() { '\u{fffd}' } else { sign }).collect();
+        let text = printable(&text[..text.len().min(200)]);
         self.examples.push(Example { input, line, text });
         self.examples.sort();
         self.examples.truncate(EXAMPLES);

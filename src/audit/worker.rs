@@ -4,8 +4,8 @@
 use super::networks::PublishedNetworks;
 use super::options::Options;
 use super::rules::{Found, Rules};
-use super::tally::Tally;
-use crate::crawlers::{Claim, Registry, calls_itself};
+use super::tally::{ClientIdentity, Rows, Tally};
+use crate::crawlers::{Claim, Purpose, Registry, calls_itself};
 use crate::logs::{Line, LineFormat, Record};
 use crate::policy::HostHistory;
 use crate::policy::site::name_and_port;
@@ -155,15 +155,11 @@ impl<'a> Worker<'a> {
         let label = claim_label(claim, self.registry, Some(site)).unwrap_or_default();
         let rows = &mut self.tally.rows;
         if !rows.contains_key(label) {
-            rows.insert(label.into(), super::tally::Row::default());
+            rows.insert(label.into(), Rows::default());
         }
-        let Some(row) = rows.get_mut(label) else { return };
+        let Some(rows) = rows.get_mut(label) else { return };
+        let row = rows.of(identity(claim, record.client.as_deref(), self.registry, self.networks));
         let (is_disallowed, is_certain) = row.add(found.index, &decision, (record.time, record.bytes));
-        if let (Some(networks), Claim::Known(crawler)) = (self.networks, claim)
-            && let Some(means) = networks.of(crawler)
-        {
-            row.identity.add(&networks.say(means, record.client.as_deref()), is_disallowed);
-        }
         if let Some(day) = self.tally.day(record.time) {
             day.crawlers += 1;
             day.disallowed += u64::from(is_disallowed);
@@ -192,6 +188,23 @@ impl<'a> Worker<'a> {
         self.url.extend_from_slice(&path[..path.len().min(LONGEST_URL)]);
         self.url.extend_from_slice(query);
         self.tally.urls.add(&self.url);
+    }
+}
+
+/// Who a client is that claims a crawler's name. `None` where it claims none.
+fn identity(
+    claim: Claim,
+    client: Option<&[u8]>,
+    registry: &Registry,
+    networks: Option<&PublishedNetworks>,
+) -> Option<ClientIdentity> {
+    match claim {
+        Claim::Known(crawler) if registry.get(crawler).purpose != Purpose::Tool => {
+            let means = networks.and_then(|networks| Some((networks, networks.of(crawler)?)));
+            Some(means.map_or(ClientIdentity::Unverified, |(networks, means)| (&networks.say(means, client)).into()))
+        }
+        Claim::Token(_) => Some(ClientIdentity::Unverified),
+        Claim::Known(_) | Claim::Other | Claim::Tool | Claim::Nobody => None,
     }
 }
 

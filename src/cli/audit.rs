@@ -99,6 +99,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
+    if let Some(damaged) = report.damaged.first() {
+        let message = damaged.message();
+        return Err(Failure::CouldNot(format!("{message} The report lacks what comes after; unpack the log again")));
+    }
     if report.lines > 0 && report.unreadable == report.lines {
         let problem = "none of the lines could be read; describe them with --format, like nginx's log_format";
         return Err(Failure::CouldNot(problem.into()));
@@ -111,7 +115,16 @@ fn result(report: &Report, fail_on: Option<FailOn>) -> Result<(), Failure> {
     let Some(kind) = fail_on.filter(|_| found > 0) else { return Ok(()) };
     let found = thousands(found);
     Err(Failure::Found(match kind {
-        FailOn::Violation => format!("{found} disallowed requests are certain, and --fail-on violation is set"),
+        FailOn::Violation => {
+            let [verified, unverified, impostors] = {
+                let of = &report.identities;
+                [of.verified, of.unverified, of.suspected_impostor].map(|counts| thousands(counts.certain))
+            };
+            format!(
+                "{found} disallowed requests are certain ({verified} of verified crawlers, {unverified} of unverified \
+                 ones, {impostors} of suspected impostors), and --fail-on violation is set"
+            )
+        }
         FailOn::Disallowed => format!("{found} requests are disallowed, and --fail-on disallowed is set"),
     }))
 }

@@ -313,7 +313,9 @@ fn a_log_that_breaks_off_is_read_up_to_there() {
     packed.write_all(lines.as_bytes()).expect("room");
     let packed = packed.finish().expect("gzip");
     let case = Case::new(&[("cut.gz", &packed[..packed.len() / 2]), ("b.bz2", b"BZh91AY")]);
-    let report = case.json(&["--robots", "robots.txt", "cut.gz"]);
+    let output = case.run(&["--robots", "robots.txt", "--json", "cut.gz"]);
+    assert_eq!(output.status.code(), Some(3), "the report is not whole");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["damaged"][0]["file"], "cut.gz");
     let requests = numbers(&report, "gptbot")[0];
     assert!(requests > 1_000 && requests < 19_000, "{requests}");
@@ -324,9 +326,117 @@ fn a_log_that_breaks_off_is_read_up_to_there() {
     assert!(whole["urls"].as_array().is_some_and(|urls| urls.len() <= 20));
 }
 
+#[test]
+fn a_packed_log_that_is_cut_or_damaged_anywhere_is_an_error() {
+    let log = line("22/Nov/2026:10:00:00 +0000", "/a", GPTBOT);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(log.as_bytes()).expect("room");
+    let gzip = gzip.finish().expect("gzip");
+    let zstd = zstd::encode_all(log.as_bytes(), 3).expect("zstd");
+    let case = Case::new(&[("whole.gz", &gzip), ("whole.zst", &zstd), ("plain.gz", log.as_bytes())]);
+    for (name, code) in [("whole.gz", 0), ("whole.zst", 0), ("plain.gz", 0)] {
+        assert_eq!(case.run(&["--robots", "robots.txt", name]).status.code(), Some(code), "{name}");
+    }
+    let damaged = |name: &str, content: &[u8], what: &str| {
+        case.write(name, content);
+        let output = case.run(&["--robots", "robots.txt", "--html", "out.html", name]);
+        let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(3), "{what}: {text}{error}");
+        let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+        for said in [&text, &error, &page.into()] {
+            assert!(said.contains(&format!("{name} is damaged or cut off")), "{what}: {said}");
+        }
+    };
+    for (name, packed) in [("a.gz", &gzip), ("a.zst", &zstd)] {
+        for length in [0, 1, 2, 3, 5, 9, 12, 20, packed.len() / 2, packed.len() - 5, packed.len() - 1] {
+            damaged(name, &packed[..length], &format!("{name} cut to {length}"));
+        }
+        let mut other = packed.clone();
+        other[0] ^= 0xff;
+        damaged(name, &other, &format!("{name} with another beginning"));
+    }
+    let mut wrong = gzip.clone();
+    let crc = wrong.len() - 6;
+    wrong[crc] ^= 1;
+    damaged("a.gz", &wrong, "a wrong checksum");
+}
+
+#[test]
+fn no_control_or_direction_character_of_a_log_is_printed() {
+    const HIDDEN: [char; 7] = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{2028}', '\u{61c}'];
+    let hidden: String = HIDDEN.iter().collect();
+    let lines = [
+        line("22/Nov/2026:10:00:00 +0000", &format!("/a{hidden}b"), GPTBOT),
+        line("22/Nov/2026:10:00:00 +0000", "/", &format!("Foo{hidden}Bot/1.0 (+https://foo.example)")),
+        format!("no line {hidden}\n"),
+    ];
+    let robots = format!("User-agent: *\nDisallow: /*{hidden}\nUser-agent: GPTBot\nDisallow: /\n");
+    let case = Case::new(&[("access.log", lines.concat().as_bytes()), ("odd.txt", robots.as_bytes())]);
+    for arguments in [&["--html", "out.html"][..], &["--json"]] {
+        let output = case.run(&[arguments, &["--robots", "odd.txt", "access.log"]].concat());
+        let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+        for text in [String::from_utf8(output.stdout).expect("UTF-8"), page] {
+            assert!(text.contains("/a\u{fffd}"), "{text}");
+            assert!(!text.contains(HIDDEN), "{text}");
+        }
+    }
+}
+
 /// A line of a client.
 fn line_of(client: &str, target: &str, user_agent: &str) -> String {
     line("22/Nov/2026:10:00:00 +0000", target, user_agent).replacen("192.0.2.7", client, 1)
+}
+
+/// Of a crawler: identity, requests and certain ones of each row.
+fn by_identity<'a>(report: &'a Value, id: &str) -> Vec<(&'a str, u64, u64)> {
+    let rows = report["crawlers"].as_array().expect("a list").iter().filter(|row| row["id"] == id);
+    let number = |row: &Value, field: &str| row[field].as_u64().expect("a number");
+    rows.map(|row| (row["identity"].as_str().unwrap_or("none"), number(row, "requests"), number(row, "certain")))
+        .collect()
+}
+
+#[test]
+fn an_impostor_is_never_charged_to_the_real_crawler() {
+    let lines = [
+        line_of("198.51.100.7", "/robots.txt", GPTBOT).repeat(30),
+        line_of("203.0.113.9", "/a", GPTBOT).repeat(662),
+        line_of("203.0.113.9", "/robots.txt", GPTBOT).repeat(279),
+        line_of("203.0.113.9", "/cart/", AHREFS).repeat(5),
+        line_of("203.0.113.9", "/cart/", "FooBot/1.0 (+https://foo.example)").repeat(4),
+    ];
+    let case = Case::new(&[("access.log", lines.concat().as_bytes())]);
+    fs::create_dir_all(case.0.path().join("lists/openai.com")).expect("a directory");
+    case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
+    let arguments = ["--robots", "robots.txt", "--lists", "lists", "access.log"];
+    let report = case.json(&arguments);
+    assert_eq!(by_identity(&report, "gptbot"), [("verified", 30, 0), ("suspected_impostor", 941, 662)]);
+    assert_eq!(by_identity(&report, "other"), [("none", 4, 4)]);
+
+    let text = String::from_utf8(case.run(&[&arguments[..], &["--html", "out.html"]].concat()).stdout).expect("text");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("gptbot")).collect();
+    let words = |row: &str| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(rows[0])[..6], ["gptbot", "verified", "30", "30", "0", "0"], "{text}");
+    assert_eq!(words(rows[1])[..7], ["gptbot", "suspected", "impostor", "941", "279", "662", "662"], "{text}");
+    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
+    for said in [&text, &page].map(|said| said.split("Who broke the rules").nth(1).expect("accusations")) {
+        // Unverified ones, then impostors, then those that claim no name; each with whom the number is about.
+        let accused = ["claims to be AhrefsBot; nothing is proven", "suspected impostors of GPTBot", "unlisted bots"];
+        let places = accused.map(|accused| said.find(accused).unwrap_or_else(|| panic!("{accused}: {said}")));
+        assert!(places.is_sorted(), "{said}");
+        assert!(said.contains("GPTBot itself broke no rule: 30 verified requests"), "{said}");
+        assert!(!said.contains("GPTBot, verified"), "{said}");
+    }
+    let bar = page.split("class=\"bars\"").nth(1).expect("bars").lines().find(|line| line.contains("GPTBot"));
+    assert!(bar.is_some_and(|bar| bar.contains("suspected impostor") && !bar.contains("\"bad\"")), "{bar:?}");
+    let failed = case.run(&[&arguments[..], &["--fail-on", "violation"]].concat());
+    let error = String::from_utf8_lossy(&failed.stderr);
+    assert!(error.contains("(0 of verified crawlers, 5 of unverified ones, 662 of suspected impostors)"), "{error}");
+
+    // Without lists everything is a claim.
+    let report = case.json(&["--robots", "robots.txt", "access.log"]);
+    assert_eq!(by_identity(&report, "gptbot"), [("unverified", 971, 662)]);
+    let text = String::from_utf8(case.run(&["--robots", "robots.txt", "access.log"]).stdout).expect("text");
+    assert!(text.contains("claims to be GPTBot; nothing is proven") && text.contains("--lists yes"), "{text}");
 }
 
 #[test]
@@ -351,27 +461,23 @@ fn requests_from_outside_of_published_networks_are_suspected() {
     case.write("lists/openai.com/gptbot.json", br#"{"prefixes": [{"ipv4Prefix": "198.51.100.0/24"}]}"#);
     let report = case.json(&arguments);
     assert_eq!(
-        crawler(&report, "gptbot")["identity"],
-        json!({"verified": 1, "suspected": 2, "unverified": 3, "suspected_disallowed": 1})
+        by_identity(&report, "gptbot"),
+        [("verified", 1, 0), ("unverified", 3, 3), ("suspected_impostor", 2, 1)]
     );
     // Its list is not at hand.
-    assert_eq!(crawler(&report, "ahrefsbot")["identity"]["unverified"], 1);
+    assert_eq!(by_identity(&report, "ahrefsbot"), [("unverified", 1, 0)]);
     assert_eq!(crawler(&report, "curl")["identity"], Value::Null);
-    assert_eq!((&report["suspected"], &report["lists"]["known"]), (&json!(2), &json!(1)));
-    let text = String::from_utf8(case.run(&[&arguments[..], &["--html", "out.html"]].concat()).stdout).expect("text");
-    let row = text.lines().rfind(|line| line.starts_with("gptbot")).expect("a row");
-    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["gptbot", "1", "2", "1", "3"], "{text}");
-    let page = fs::read_to_string(case.0.path().join("out.html")).expect("the page");
-    assert!(page.contains("Suspected, disallowed") && page.contains("<td class=\"hit\">2</td>"), "{page}");
+    let suspected = &report["identities"]["suspected_impostor"];
+    assert_eq!(
+        (suspected, &report["lists"]["known"]),
+        (&json!({"requests": 2, "disallowed": 1, "certain": 1}), &json!(1))
+    );
 
     // A list that was last changed eight days ago accuses no client.
     let list = fs::File::options().append(true).open(case.0.path().join("lists/openai.com/gptbot.json")).expect("it");
     list.set_modified(SystemTime::now() - Duration::from_secs(8 * 86_400)).expect("a time");
     let report = case.json(&arguments);
-    assert_eq!(
-        crawler(&report, "gptbot")["identity"],
-        json!({"verified": 1, "suspected": 0, "unverified": 5, "suspected_disallowed": 0})
-    );
+    assert_eq!(by_identity(&report, "gptbot"), [("verified", 1, 0), ("unverified", 5, 4)]);
     assert_eq!((&report["lists"]["known"], &report["lists"]["fresh"]), (&json!(1), &json!(0)));
 
     let off = case.run(&["--robots", "robots.txt", "access.log"]);

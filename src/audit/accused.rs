@@ -1,0 +1,112 @@
+//! Who broke the rules, in the words that the table and the page share: [`accusations`], and [`remarks`] on what the
+//! identities rest on. A user agent is a claim, so verified crawlers, unverified clients and suspected impostors are
+//! never added up under one name. Must not know where the words are shown.
+
+use super::numbers::plural;
+use super::report::{Crawler, Report};
+use super::tally::ClientIdentity;
+
+/// Requests that are certainly against the rules, and who sent them.
+pub(super) struct Accusation {
+    pub requests: u64,
+    pub text: String,
+}
+
+/// The heading of the accusations.
+pub(super) fn title(report: &Report) -> &'static str {
+    match report.by_policies {
+        true => "Who would have broken the rules of the policies",
+        false => "Who broke the rules",
+    }
+}
+
+/// One for each crawler and identity with certain requests: verified crawlers first, then unverified clients, then
+/// suspected impostors, then bots that claim no known name.
+pub(super) fn accusations(report: &Report) -> Vec<Accusation> {
+    let is_accused = |crawler: &&Crawler| crawler.judged && crawler.counts.certain > 0;
+    let mut accused: Vec<&Crawler> = report.crawlers.iter().filter(is_accused).collect();
+    accused.sort_by_key(|crawler| (crawler.identity.is_none(), crawler.identity, u64::MAX - crawler.counts.certain));
+    let accusation = |crawler: &Crawler| Accusation { requests: crawler.counts.certain, text: text(report, crawler) };
+    accused.into_iter().map(accusation).collect()
+}
+
+fn text(report: &Report, crawler: &Crawler) -> String {
+    let name = &crawler.name;
+    let claim = match crawler.identity {
+        Some(ClientIdentity::Verified) => return format!("{name}, verified"),
+        Some(ClientIdentity::Unverified) => format!("claims to be {name}; nothing is proven"),
+        Some(ClientIdentity::SuspectedImpostor) => {
+            format!("suspected impostors of {name}, from outside of the networks that its operator publishes")
+        }
+        None => return name.clone(),
+    };
+    let is_kept = |other: &&Crawler| {
+        other.id == crawler.id && other.identity == Some(ClientIdentity::Verified) && other.counts.disallowed == 0
+    };
+    match report.crawlers.iter().find(is_kept) {
+        Some(verified) => {
+            let requests = plural(verified.counts.requests, "verified request");
+            format!("{claim}. {name} itself broke no rule: {requests}")
+        }
+        None => claim,
+    }
+}
+
+/// Said where there is no accusation of a verified crawler.
+pub(super) fn nothing_proven(report: &Report) -> Option<&'static str> {
+    let identities = &report.identities;
+    match (identities.verified.certain, identities.verified.requests) {
+        (1.., _) => None,
+        (0, 0) => Some("No request of this log is proven to be of the crawler that it names."),
+        (0, _) => Some("No verified crawler is among them."),
+    }
+}
+
+/// What the identities rest on, and how more could be proven.
+pub(super) fn remarks(report: &Report) -> Vec<String> {
+    let identities = &report.identities;
+    let mut remarks = Vec::new();
+    match report.lists {
+        None => remarks.push(
+            "No published networks of crawlers were at hand, so no name is proven. To prove names, give `--lists yes`, \
+             which fetches the networks from the operators. A running crawlgate keeps them in its state directory \
+             (--state DIR); `crawlgate crawlers --update` makes it fetch them."
+                .to_owned(),
+        ),
+        Some(lists) => {
+            let checked = lists.checked.map_or_else(String::new, |at| format!(", last checked {at}"));
+            remarks.push(format!(
+                "Verified requests came from the networks that the crawler's operator publishes ({}{checked}).",
+                plural(lists.known as u64, "list")
+            ));
+            if lists.fresh < lists.known {
+                remarks.push(format!(
+                    "{} of the lists were last checked more than seven days ago. They raise no suspicion.",
+                    lists.known - lists.fresh
+                ));
+            }
+        }
+    }
+    if identities.suspected_impostor.requests > 0 {
+        remarks.push(
+            "Suspected impostors came from outside of these networks: another client uses the crawler's name. That is no \
+             proof, because reverse DNS was not asked, and networks may have changed since."
+                .to_owned(),
+        );
+        if identities.verified.requests == 0 {
+            remarks.push(
+                "No request at all came from these networks. If the log has the addresses of a proxy instead of those \
+                 of the clients, the suspicion is wrong."
+                    .to_owned(),
+            );
+        }
+    }
+    if identities.unverified.requests + identities.suspected_impostor.requests > 0 {
+        remarks.push(
+            "To prove who an address is, run `crawlgate crawlers --verify ADDRESS --as CRAWLER`: it asks the operator's \
+             lists and reverse DNS. Some operators publish neither; `crawlgate crawlers CRAWLER` shows what there is."
+                .to_owned(),
+        );
+    }
+    remarks
+}
