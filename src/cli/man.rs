@@ -95,6 +95,7 @@ fn examples(command: &str) -> &'static [&'static str] {
         "reload" => &["crawlgate reload --json"],
         "status" => &["crawlgate status", "crawlgate status --control /run/crawlgate/control.sock"],
         "report" => &["crawlgate report", "crawlgate report --since 30d --html report.html"],
+        "state" => &["crawlgate state backup /var/backups/crawlgate.db"],
         "traps" => &["crawlgate traps", "crawlgate traps --release 203.0.113.9"],
         "schema" => &["crawlgate schema > policies/policy.schema.json", "crawlgate schema settings"],
         "completions" => &["crawlgate completions bash"],

@@ -28,6 +28,7 @@ mod resume;
 mod run;
 mod schema;
 mod server_flags;
+mod state;
 mod status;
 mod tester;
 mod traps;
@@ -65,6 +66,7 @@ enum Command {
     Reload(reload::Arguments),
     Status(status::Arguments),
     Report(report::Arguments),
+    State(state::Arguments),
     Traps(traps::Arguments),
     Schema(schema::Arguments),
     Completions(completions::Arguments),
@@ -129,6 +131,7 @@ pub fn main() -> ExitCode {
         Command::Reload(arguments) => reload::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Report(arguments) => report::run(arguments),
+        Command::State(arguments) => state::run(arguments),
         Command::Traps(arguments) => traps::run(arguments),
         Command::Schema(arguments) => schema::run(arguments),
         Command::Completions(arguments) => completions::run(arguments),

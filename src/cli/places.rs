@@ -1,6 +1,7 @@
 //! The default places of the control socket and the state directory. `run` and the commands that talk to it look in
 //! the same places.
 
+use super::Failure;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,13 @@ pub fn state() -> Option<PathBuf> {
     variable("XDG_STATE_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".local/state")))
         .map(|home| home.join("crawlgate"))
+}
+
+/// The state directory that a command was given, else the default one.
+pub fn state_or_default(given: Option<&Path>) -> Result<PathBuf, Failure> {
+    given.map(Path::to_owned).or_else(state).ok_or_else(|| {
+        Failure::Usage("the default state directory is not known here; name one with --state DIR".into())
+    })
 }
 
 /// The control socket of a crawlgate that is about to run: the first place that can hold one.

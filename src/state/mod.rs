@@ -15,6 +15,7 @@
 //! - [`StateStore::publish`] succeeds when its facts are on the disk, or when the next start will see a gap anyway.
 //! - Facts that were dropped, because too many waited, make the run incomplete. The next start knows nothing of it then.
 
+mod backup;
 mod changes;
 mod columns;
 mod database;
@@ -30,6 +31,7 @@ mod store;
 mod tests;
 mod writer;
 
+pub use backup::back_up;
 pub use changes::changes;
 pub use columns::{AsWritten, TOLERANCE, taken_as_past};
 pub use error::StateError;

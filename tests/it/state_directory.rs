@@ -4,7 +4,7 @@
 use crate::support::{BINGBOT, GPTBOT, Gate, Origin, Setup, eventually, read};
 use serde_json::Value;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 
 const HOST: &str = "shop.example";
 const BYSTANDER: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
@@ -264,4 +264,43 @@ fn run_without_a_state_directory_works_from_memory() {
     assert_eq!(kind(&gate, BINGBOT, "/cart/"), "violation");
     assert_eq!(gate.command(&["pause", "--for", "1h"]).status.code(), Some(0));
     assert_eq!(warnings(&gate), 0);
+}
+
+/// Makes a backup of the state directory.
+fn back_up(gate: &Gate, file: &str) -> Output {
+    let (state, file) = (gate.path("state"), gate.path(file));
+    let crawlgate = env!("CARGO_BIN_EXE_crawlgate");
+    Command::new(crawlgate).args(["state", "backup"]).arg(file).arg("--state").arg(state).output().expect("it runs")
+}
+
+#[test]
+fn backup_of_a_running_crawlgate_is_believed_by_the_start_that_restores_it() {
+    let origin = Origin::plain();
+    let mut gate = observed(setup(&origin, "/cart/"));
+    assert_eq!(gate.command(&["pause", "--for", "10h"]).status.code(), Some(0));
+    gate.wait_until_stored();
+    assert!(fs::metadata(gate.path("state/state.db-wal")).is_ok_and(|log| log.len() > 0), "commits wait in the log");
+    let backup = back_up(&gate, "running.db");
+    assert_eq!(backup.status.code(), Some(0), "{}", String::from_utf8_lossy(&backup.stderr));
+    let copy = fs::read(gate.path("running.db")).expect("the backup");
+
+    let again = back_up(&gate, "running.db");
+    assert_eq!((again.status.code(), fs::read(gate.path("running.db")).expect("it")), (Some(3), copy));
+    assert_eq!(gate.command(&["resume"]).status.code(), Some(0));
+    gate.restart("TERM", |gate| {
+        assert_eq!(back_up(gate, "ended.db").status.code(), Some(0));
+        for name in ["state.db", "state.db-wal", "state.db-shm"] {
+            let _ = fs::remove_file(gate.path("state").join(name));
+        }
+        assert_eq!(back_up(gate, "missing.db").status.code(), Some(3));
+        assert!(!gate.path("missing.db").exists());
+        fs::copy(gate.path("running.db"), gate.path("state/state.db")).expect("restored");
+    });
+    assert_eq!(warnings(&gate), 0, "{}", status(&gate)["warnings"]);
+    assert_eq!(gate.get(HOST, "/", &format!("User-Agent: {BINGBOT}\r\n")).status, 503, "the pause of the backup");
+    assert_eq!(gate.command(&["resume"]).status.code(), Some(0));
+    // What was published after the backup is not known: no crawler is accused for a day.
+    assert_eq!(kind(&gate, BINGBOT, "/cart/"), "unproven");
+    observe(&mut gate);
+    assert_eq!(kind(&gate, BYSTANDER, "/cart/"), "violation");
 }

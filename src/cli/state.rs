@@ -1,0 +1,44 @@
+//! `state`: a backup of the state directory. The crawlgate of that directory may be running.
+
+use super::{Failure, places, say};
+use crate::audit::size;
+use crate::state::back_up;
+use clap::ValueEnum;
+use std::path::PathBuf;
+
+/// Back up the state directory into one file, while crawlgate runs or not
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// `backup` writes a copy, with all that is committed
+    action: Action,
+    /// The copy, a new file
+    file: PathBuf,
+    /// The state directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    Backup,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  crawlgate state backup /var/backups/crawlgate-2026-11-22.db
+  crawlgate state backup state.db --state /var/lib/crawlgate
+
+To restore: stop crawlgate, remove state.db, state.db-wal and state.db-shm from the state directory, copy the backup there
+as state.db, give it to the user of crawlgate, and start crawlgate.
+
+Exit codes: 0 fine, 2 wrong usage, 3 the state cannot be read, or the file cannot be written.";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Action::Backup = arguments.action;
+    let directory = places::state_or_default(arguments.state.as_deref())?;
+    let octets = back_up(&directory, &arguments.file).map_err(|error| Failure::CouldNot(error.to_string()))?;
+    say(&format!("{}: {} from {}", arguments.file.display(), size(octets), directory.display()));
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! A copy of the state in one file: [`back_up`] makes it from a directory whose crawlgate may be running. What the
+//! write-ahead log holds is in it. A start from a copy believes its facts, but for how the run ended: what was published
+//! after the copy is not known, so observation begins anew.
+
+use super::database::{FILE, open_for_reading};
+use rusqlite::{Connection, OpenFlags};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// For so long the copy waits for a commit on file systems without a write-ahead log.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why there is no copy.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// There is nothing to copy.
+    #[error("there is no state to back up: {0} does not exist; name the state directory with --state DIR")]
+    Missing(PathBuf),
+    /// The copy has the name of another file.
+    #[error("{0} exists, and crawlgate overwrites no file; give the backup another name")]
+    Exists(PathBuf),
+    /// The state cannot be read.
+    #[error("cannot read {file}: {error}; no backup was made")]
+    Unread {
+        /// The state.
+        file: PathBuf,
+        /// What SQLite says.
+        error: rusqlite::Error,
+    },
+    /// The copy is not what was read: the disk or the state is damaged.
+    #[error("cannot back up {file}: {problem}; no backup was made")]
+    Damaged {
+        /// The state.
+        file: PathBuf,
+        /// What the check found.
+        problem: String,
+    },
+    /// The copy cannot be written.
+    #[error("cannot write {file}: {error}; no backup was made")]
+    Unwritten {
+        /// The copy.
+        file: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+}
+
+/// Copies the state of a directory into a new file, for this user alone. Returns the octets of the copy.
+///
+/// # Errors
+/// There is no state, the file exists, or one of them cannot be used. No file is left then.
+pub fn back_up(directory: &Path, to: &Path) -> Result<u64, BackupError> {
+    let file = directory.join(FILE);
+    if !file.exists() {
+        return Err(BackupError::Missing(file));
+    }
+    if to.symlink_metadata().is_ok() {
+        return Err(BackupError::Exists(to.to_owned()));
+    }
+    let unwritten = |error: io::Error| BackupError::Unwritten { file: to.to_owned(), error };
+    let beside = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let copy = tempfile::Builder::new().prefix(".crawlgate-backup").tempfile_in(beside).map_err(unwritten)?;
+    let unread = |error| BackupError::Unread { file: file.clone(), error };
+    let source = open(&file).map_err(unread)?;
+    source.execute("VACUUM INTO ?1", [copy.path().to_string_lossy()]).map_err(unread)?;
+    match seal(copy.path()) {
+        Ok(checked) if checked == "ok" => {}
+        Ok(problem) => return Err(BackupError::Damaged { file, problem }),
+        Err(error) => return Err(BackupError::Damaged { file, problem: error.to_string() }),
+    }
+    let octets = copy.as_file().sync_all().and_then(|()| copy.as_file().metadata()).map_err(unwritten)?.len();
+    match copy.persist_noclobber(to) {
+        Ok(_) => Ok(octets),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(BackupError::Exists(to.to_owned())),
+        Err(error) => Err(unwritten(error.error)),
+    }
+}
+
+/// A crawlgate that runs, or crashed, has a write-ahead log. Without one the file changes for nobody.
+fn open(file: &Path) -> rusqlite::Result<Connection> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let connection = match Path::new(&log).exists() {
+        true => Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?,
+        false => open_for_reading(file)?,
+    };
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+/// Says in the copy that a run went on after it, and checks the copy.
+fn seal(copy: &Path) -> rusqlite::Result<String> {
+    let copy = Connection::open(copy)?;
+    copy.execute("UPDATE run SET clean = 0, incomplete = 1", [])?;
+    copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+}
