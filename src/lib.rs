@@ -172,3 +172,8 @@ pub mod telemetry;
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub mod upkeep;
+
+/// The code in docs/library.md, which the tests of the documentation compile.
+#[cfg(all(doctest, feature = "tower"))]
+#[doc = include_str!("../docs/library.md")]
+struct LibraryPage;
