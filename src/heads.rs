@@ -23,6 +23,23 @@ pub fn host<'a>(headers: &'a HeaderMap, authority: Option<&'a str>) -> &'a [u8] 
     }
 }
 
+/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2.
+pub fn is_host(written: &[u8]) -> bool {
+    let (name, port) = match written.iter().rposition(|octet| *octet == b':') {
+        Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
+        _ => (written, b"".as_slice()),
+    };
+    if !port.iter().all(u8::is_ascii_digit) || port.len() > 5 {
+        return false;
+    }
+    if let Some(address) = name.strip_prefix(b"[") {
+        let address = address.strip_suffix(b"]").and_then(|address| std::str::from_utf8(address).ok());
+        return address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
+    }
+    let is_of_a_name = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(octet);
+    !name.is_empty() && name.iter().all(is_of_a_name)
+}
+
 /// Path and query of a request target; borrowed when it is in origin form already. Absolute form is for proxies: an
 /// origin expects a path (RFC 9112 section 3.2).
 pub fn origin_form(target: &[u8]) -> Cow<'_, [u8]> {

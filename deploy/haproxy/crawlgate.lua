@@ -20,12 +20,8 @@ local fields = {
     ["tdm-policy"] = "tdm_policy",
 }
 
--- Fields of the client's request that concern the connection, or that are set below.
-local own = {
-    ["connection"] = true, ["content-length"] = true, ["transfer-encoding"] = true, ["te"] = true, ["upgrade"] = true,
-    ["expect"] = true, ["host"] = true, ["x-forwarded-method"] = true, ["x-forwarded-uri"] = true,
-    ["x-forwarded-host"] = true, ["x-forwarded-for"] = true,
-}
+-- Fields of the client's request that the question needs. What a client sends besides cannot spoil the question.
+local needed = { "accept", "authorization", "referer", "signature", "signature-agent", "signature-input", "user-agent" }
 
 -- HAProxy has the lines of a field as a table that begins with 0.
 local function lines(values)
@@ -38,17 +34,21 @@ local function lines(values)
     return list
 end
 
-local function ask(txn)
-    local headers = {}
-    for name, values in pairs(txn.http:req_get_headers()) do
-        if not own[name] then
-            headers[name] = lines(values)
+local function question(txn)
+    local sent, headers = txn.http:req_get_headers(), {}
+    for _, name in ipairs(needed) do
+        if sent[name] then
+            headers[name] = lines(sent[name])
         end
     end
     headers["x-forwarded-method"] = { txn.sf:method() }
     headers["x-forwarded-uri"] = { txn.sf:pathq() }
-    headers["x-forwarded-host"] = { txn.sf:req_hdr("host") }
+    headers["x-forwarded-host"] = { txn.sf:req_fhdr("host") }
     headers["x-forwarded-for"] = { txn.sf:src() }
+    return headers
+end
+
+local function ask(headers)
     return core.httpclient():get({
         url = "http://" .. service .. "/decide/forward-auth",
         headers = headers,
@@ -56,8 +56,19 @@ local function ask(txn)
     })
 end
 
+-- A request about which no question can be asked.
+local function refuse(txn)
+    local reply = txn:reply()
+    reply:set_status(403)
+    txn:done(reply)
+end
+
 local function decide(txn)
-    local ok, answer = pcall(ask, txn)
+    local is_question, headers = pcall(question, txn)
+    if not is_question then
+        return refuse(txn)
+    end
+    local ok, answer = pcall(ask, headers)
     local headers = ok and answer.headers or {}
     local server = headers["server"] and headers["server"][0]
     if server ~= "crawlgate" then

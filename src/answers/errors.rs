@@ -35,6 +35,9 @@ pub enum Rejection {
     Busy,
     /// The peer may not ask for decisions. Not 403, which its own clients would be told.
     Untrusted,
+    /// A proxy asks about a request in a way that cannot be read. 403, which every proxy takes for a refusal: a client
+    /// may have caused it, and must not pass by it.
+    Unreadable,
 }
 
 /// The longest host that an answer repeats: a name has at most 253 octets.
@@ -70,6 +73,11 @@ static UNTRUSTED: LazyLock<Forms> = LazyLock::new(|| {
         "This peer may not ask for decisions: `decisions.trusted` of crawlgate's settings names those that may.";
     rejected(StatusCode::SERVICE_UNAVAILABLE, "untrusted", message)
 });
+static UNREADABLE: LazyLock<Forms> = LazyLock::new(|| {
+    let message = "The request cannot be read, so it is refused.";
+    // nginx is told by the field that crawlgate refuses.
+    rejected(StatusCode::FORBIDDEN, "unreadable", message).map(|answer| answer.with(Field::Status, 403.into()))
+});
 static METHOD: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH"));
 static NOT_TO_BE_WRITTEN: LazyLock<Forms> = LazyLock::new(|| wrong_method("GET, HEAD"));
 static BAD_REQUEST: LazyLock<Forms> = LazyLock::new(|| failed(StatusCode::BAD_REQUEST));
@@ -89,6 +97,7 @@ pub fn rejection(rejection: Rejection, asked: &Asked<'_>) -> Answer {
         Rejection::NotEncrypted => &NOT_ENCRYPTED,
         Rejection::Busy => &BUSY,
         Rejection::Untrusted => &UNTRUSTED,
+        Rejection::Unreadable => &UNREADABLE,
     };
     choose(forms, asked.headers).in_reply_to(asked.method)
 }

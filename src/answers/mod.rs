@@ -22,7 +22,7 @@ pub use answer::Answer;
 pub use challenge::challenge;
 pub use errors::{Rejection, failure, no_origin, rejection};
 pub use field::Field;
-pub use passed::{led_back, misasked, not_here, passed, referred};
+pub use passed::{led_back, led_to, misasked, not_here, passed, referred, retry_later};
 pub use prepared::Answers;
 pub use redirect::redirect;
 pub use respond::{Received, Respond, Responded};

@@ -8,7 +8,7 @@ use crate::policy::SiteEntry;
 use crate::policy::site::TagLines;
 use crate::verdict::Decision;
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use std::sync::LazyLock;
 
 /// The status that a page most likely has.
@@ -78,29 +78,46 @@ pub fn referred(answer: &Answer) -> Answer {
     Answer::new(StatusCode::FORBIDDEN, [(Field::ContentLength, 0.into()), (Field::Status, status)], Bytes::new())
 }
 
-/// crawlgate cannot understand the question.
-pub fn misasked(message: &str) -> Answer {
-    said(StatusCode::BAD_REQUEST, message)
+/// The request may not pass, for Envoy, which takes 5xx for a service that is down and lets the request through.
+pub fn retry_later(answer: Answer) -> Answer {
+    if !answer.status().is_server_error() {
+        return answer;
+    }
+    let fields = answer.fields().filter(|(field, _)| *field != Field::Server);
+    let fields: Vec<_> = fields.map(|(field, value)| (field, value.clone())).collect();
+    Answer::new(StatusCode::TOO_MANY_REQUESTS, fields, answer.body().clone())
+}
+
+/// crawlgate cannot understand the question. A refusal to every proxy: the request that it asks about may be the reason.
+pub fn misasked(message: &str, method: &Method) -> Answer {
+    said(StatusCode::FORBIDDEN, message, method).with(Field::Status, 403.into())
+}
+
+/// The request is for a file of crawlgate's in another spelling, and is led to this one. To a request that passes, the
+/// origin would show its own file.
+pub fn led_to(location: HeaderValue, method: &Method) -> Answer {
+    said(StatusCode::MOVED_PERMANENTLY, "This file has one spelling.", method).with(Field::Location, location)
 }
 
 /// crawlgate has no answer of its own: the proxy takes its origin's.
-pub fn not_here(message: &str) -> Answer {
-    said(StatusCode::NOT_FOUND, message)
+pub fn not_here(message: &str, method: &Method) -> Answer {
+    said(StatusCode::NOT_FOUND, message, method)
 }
 
 /// crawlgate asked the origin for its file, and the question came back.
-pub fn led_back() -> Answer {
-    said(StatusCode::LOOP_DETECTED, "crawlgate asked for this file of the origin, and the proxy asks crawlgate for it")
+pub fn led_back(method: &Method) -> Answer {
+    let message = "crawlgate asked for this file of the origin, and the proxy asks crawlgate for it";
+    said(StatusCode::LOOP_DETECTED, message, method)
 }
 
-fn said(status: StatusCode, message: &str) -> Answer {
+fn said(status: StatusCode, message: &str, method: &Method) -> Answer {
     let body = Bytes::from(format!("{message}\n"));
     let fields = [
         (Field::ContentType, HeaderValue::from_static("text/plain; charset=utf-8")),
         (Field::ContentLength, body.len().into()),
         (Field::CacheControl, HeaderValue::from_static("no-store")),
     ];
-    Answer::new(status, fields, body)
+    Answer::new(status, fields, body).in_reply_to(method)
 }
 
 #[cfg(test)]

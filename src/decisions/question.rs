@@ -15,7 +15,8 @@ const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The path below which questions are asked.
 const DECIDE: &[u8] = b"/decide/";
 /// The files that a proxy fetches from crawlgate in place of its origin.
-const FILES: [&[u8]; 2] = [b"/robots.txt", b"/.well-known/tdmrep.json"];
+pub(super) const ROBOTS_TXT: &str = "/robots.txt";
+pub(super) const TDMREP: &str = "/.well-known/tdmrep.json";
 
 /// How a proxy asks, by the path that it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub enum QuestionError {
     /// A field has a value that cannot be its.
     #[error("the field {0} has no path in it")]
     NoPath(&'static str),
+    /// The host that the proxy routes by is missing, or it is none. A name with other octets would be that of no site, and
+    /// the request would pass.
+    #[error("the field {0} has no host in it")]
+    NoHost(&'static str),
     /// There is nothing at this path.
     #[error(
         "crawlgate answers /decide/nginx, /decide/answer, /decide/forward-auth, /decide/envoy/..., /robots.txt and \
@@ -70,7 +75,9 @@ impl<'a> Question<'a> {
     /// # Errors
     /// The proxy is not set up to ask.
     pub fn read(request: &Received<'a>, trusted: &[IpNet]) -> Result<Question<'a>, QuestionError> {
-        let path = request.target.split(|octet| *octet == b'?').next().unwrap_or_default();
+        let path = path_of(request.target);
+        // Proxies route by what a path resolves to, and send it on as it came.
+        let is_file = path == TDMREP.as_bytes() || reaches_robots_txt(request.target);
         let (protocol, own_target) = match path.strip_prefix(DECIDE) {
             Some(b"nginx") => (Protocol::Nginx, None),
             Some(b"answer") => (Protocol::Answer, None),
@@ -78,8 +85,7 @@ impl<'a> Question<'a> {
             Some(rest) if rest.starts_with(b"envoy/") => {
                 (Protocol::Envoy, Some(&request.target[DECIDE.len() + b"envoy".len()..]))
             }
-            // Proxies route by what a path resolves to, and send it on as it came.
-            _ if FILES.contains(&path) || reaches_robots_txt(request.target) => (Protocol::File, Some(request.target)),
+            _ if is_file => (Protocol::File, Some(request.target)),
             _ => return Err(QuestionError::Unknown),
         };
         let field = |name: &'static str| request.headers.get(name).map(HeaderValue::as_bytes);
@@ -96,9 +102,28 @@ impl<'a> Question<'a> {
         if !matches!(target, [b'/', ..] | b"*") && !target.windows(3).any(|window| window == b"://") {
             return Err(QuestionError::NoPath(target_field));
         }
-        let asked_for = host_field.filter(|_| !is_direct).and_then(field).unwrap_or(request.host);
+        let host_field = host_field.filter(|_| !is_direct);
+        let asked_for = host_field.and_then(field).unwrap_or(request.host).trim_ascii();
+        if !heads::is_host(asked_for) {
+            return Err(QuestionError::NoHost(host_field.unwrap_or("Host")));
+        }
         let method = field(method_field).filter(|_| !is_direct).unwrap_or(request.method.as_str().as_bytes());
         Ok(Question { protocol, method, target, host: asked_for, client: client(request, trusted) })
+    }
+
+    /// Whether it asks about this file as it is spelled everywhere.
+    pub(super) fn is_for(&self, file: &str) -> bool {
+        path_of(self.target) == file.as_bytes()
+    }
+
+    /// Where a client finds this file. Whole where the proxy says its scheme: Traefik would complete a path with the address
+    /// of crawlgate.
+    pub(super) fn location(&self, request: &Received<'_>, file: &'static str) -> HeaderValue {
+        let scheme = request.headers.get("x-forwarded-proto").map(HeaderValue::as_bytes);
+        let scheme = scheme.filter(|scheme| matches!(*scheme, b"http" | b"https"));
+        let url = scheme.filter(|_| self.protocol == Protocol::ForwardAuth);
+        let url = url.map(|scheme| [scheme, b"://", self.host, file.as_bytes()].concat());
+        url.and_then(|url| HeaderValue::from_bytes(&url).ok()).unwrap_or(HeaderValue::from_static(file))
     }
 
     /// What the judge is told.
@@ -117,6 +142,10 @@ impl<'a> Question<'a> {
             lived: request.lived,
         }
     }
+}
+
+fn path_of(target: &[u8]) -> &[u8] {
+    target.split(|octet| *octet == b'?').next().unwrap_or_default()
 }
 
 /// The client that the proxy speaks for.
@@ -203,6 +232,10 @@ mod tests {
         assert_eq!(read("/decide/forward-auth", &[]), Err(QuestionError::Missing("X-Forwarded-Uri")));
         let no_path = [("x-original-uri", "example")];
         assert_eq!(read("/decide/nginx", &no_path), Err(QuestionError::NoPath("X-Original-URI")));
+        for host in ["", "shop.example:abc", "shop.example:123456", "a@shop.example", "shop.example/x", "a b", "a,b"] {
+            let fields = [("x-forwarded-uri", "/"), ("x-forwarded-host", host)];
+            assert_eq!(read("/decide/forward-auth", &fields), Err(QuestionError::NoHost("x-forwarded-host")), "{host}");
+        }
         for path in ["/", "/page", "/decide/", "/decide/envoy", "/decide/nginx/x"] {
             assert_eq!(read(path, &[]), Err(QuestionError::Unknown), "{path}");
         }

@@ -2,10 +2,10 @@
 //! the proxy has it. What the proxy's client gets afterwards, crawlgate cannot know: a request that may pass is recorded
 //! without a status.
 
-use super::question::{Protocol, Question, QuestionError};
+use super::question::{Protocol, Question, QuestionError, ROBOTS_TXT, TDMREP};
 use crate::answers::{
-    Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, led_back, misasked, not_here,
-    passed, referred, rejection,
+    Answer, Answers, Asked, Field, Received, Rejection, Respond, Responded, Ruling, led_back, led_to, misasked,
+    not_here, passed, referred, rejection, retry_later,
 };
 use crate::heads::{OWN_AGENT, likely_type};
 use crate::judge::{Judge, Judgement, Outcome};
@@ -46,21 +46,29 @@ impl Decisions {
             // The body is framed by the proxy's own method.
             self.answers.answer(&ruling, &Asked { method: request.method, headers: request.headers })
         });
-        let is_file = judged.is_some_and(|judged| is_file(judged.decision.action));
+        let file = judged.and_then(|judged| file_of(judged.decision.action));
+        let own = match file.filter(|_| question.protocol != Protocol::File) {
+            // A proxy routes the one spelling. To a request in another one that passes, the origin would show its file.
+            Some(file) if !question.is_for(file) => Some(led_to(question.location(request, file), request.method)),
+            Some(_) => {
+                self.warn_of_file(question);
+                return passed(None, "");
+            }
+            None => own,
+        };
         match (question.protocol, own) {
             (Protocol::File, Some(own)) => own,
-            (Protocol::File, None) => not_here("crawlgate has no policy for this host: serve the file of the origin"),
+            (Protocol::File, None) => {
+                not_here("crawlgate has no policy for this host: serve the file of the origin", request.method)
+            }
             (Protocol::Answer, Some(own)) => own,
             // What was refused a moment ago would pass now.
             (Protocol::Answer, None) => {
                 rejection(Rejection::Busy, &Asked { method: request.method, headers: request.headers })
             }
-            (_, Some(_)) if is_file => {
-                self.warn_of_file(question);
-                passed(None, "")
-            }
             (Protocol::Nginx, Some(own)) => referred(&own),
-            (Protocol::ForwardAuth | Protocol::Envoy, Some(own)) => own,
+            (Protocol::Envoy, Some(own)) => retry_later(own),
+            (Protocol::ForwardAuth, Some(own)) => own,
             (_, None) => passed(judged.map(|judged| (&judged.decision, judged.entry())), likely_type(question.target)),
         }
     }
@@ -87,15 +95,17 @@ impl Respond for Decisions {
             Err(error) => {
                 self.judge.recorder().metrics().request_rejected("question");
                 let answer = match error {
-                    QuestionError::Unknown => not_here(&error.to_string()),
-                    QuestionError::Missing(_) | QuestionError::NoPath(_) => misasked(&error.to_string()),
+                    QuestionError::Unknown => not_here(&error.to_string(), request.method),
+                    QuestionError::Missing(_) | QuestionError::NoPath(_) | QuestionError::NoHost(_) => {
+                        misasked(&error.to_string(), request.method)
+                    }
                 };
                 return Responded { answer, judgement: None };
             }
         };
         let facts = question.facts(request);
         if question.protocol == Protocol::File && facts.user_agent == Some(OWN_AGENT.as_bytes()) {
-            return Responded { answer: led_back(), judgement: None };
+            return Responded { answer: led_back(request.method), judgement: None };
         }
         let judgement = match question.protocol {
             Protocol::Answer => self.judge.look(&facts),
@@ -133,7 +143,11 @@ impl Respond for Decisions {
     }
 }
 
-/// Whether the answer is a file that a proxy has to fetch from crawlgate.
-fn is_file(action: Action) -> bool {
-    matches!(action, Action::RobotsTxt | Action::TdmRep)
+/// The file that a proxy has to fetch from crawlgate, if that is the answer.
+fn file_of(action: Action) -> Option<&'static str> {
+    match action {
+        Action::RobotsTxt => Some(ROBOTS_TXT),
+        Action::TdmRep => Some(TDMREP),
+        _ => None,
+    }
 }

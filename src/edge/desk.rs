@@ -7,7 +7,7 @@ use super::lane::{LaneRequest, fits};
 use super::mistake::Mistake;
 use super::redirect::Redirect;
 use super::visit::Visit;
-use crate::answers::{Answer, Answers, Asked, Field, Respond, Ruling, challenge, redirect, rejection};
+use crate::answers::{Answer, Answers, Asked, Field, Rejection, Respond, Ruling, challenge, redirect, rejection};
 use crate::forwarding::{Arrival, ClientConnection, client_address};
 use crate::judge::{Judge, Judgement, Outcome, Unjudged};
 use crate::settings::Limits;
@@ -93,7 +93,8 @@ impl Desk {
     /// Refuses octets that are no proper head, or not a whole one.
     pub fn refuse<'b>(&self, head: &'b [u8], mistake: Mistake, connection: &ClientConnection) -> (Visit<'b>, Way) {
         self.judge.recorder().metrics().request_rejected(mistake.name());
-        let answer = rejection(mistake.rejection(), &Asked { method: &Method::GET, headers: &HeaderMap::new() });
+        let reason = if self.responder.is_some() { Rejection::Unreadable } else { mistake.rejection() };
+        let answer = rejection(reason, &Asked { method: &Method::GET, headers: &HeaderMap::new() });
         let (request, client) = (Request::recognisable(head), connection.peer.address);
         let visit = Visit { request, arrival: self.arrival(), client, address_may_accuse: false, tls: connection.tls };
         (visit, Way::Answer(Box::new(with_hsts(answer, connection)), Reason::Refused(mistake)))

@@ -4,7 +4,7 @@
 use super::mistake::Mistake;
 use crate::answers::Asked;
 use crate::forwarding::is_forwarding_field;
-use crate::heads::{SignatureFields, is_license_token};
+use crate::heads::{SignatureFields, is_host, is_license_token};
 use crate::settings::Limits;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use httparse::Header;
@@ -254,23 +254,6 @@ fn host<'b>(seen: &Seen<'b>, is_http10: bool) -> Result<&'b [u8], Mistake> {
         Some(host) if is_host(host) => Ok(host),
         Some(_) => Err(Mistake::BadHost),
     }
-}
-
-/// Whether this is a host with or without a port, in the characters of RFC 3986 section 3.2.2.
-fn is_host(written: &[u8]) -> bool {
-    let (name, port) = match written.iter().rposition(|octet| *octet == b':') {
-        Some(colon) if !written.ends_with(b"]") => (&written[..colon], &written[colon + 1..]),
-        _ => (written, b"".as_slice()),
-    };
-    if !port.iter().all(u8::is_ascii_digit) || port.len() > 5 {
-        return false;
-    }
-    if let Some(address) = name.strip_prefix(b"[") {
-        let address = address.strip_suffix(b"]").and_then(|address| std::str::from_utf8(address).ok());
-        return address.is_some_and(|address| address.parse::<std::net::Ipv6Addr>().is_ok());
-    }
-    let is_of_a_name = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(octet);
-    !name.is_empty() && name.iter().all(is_of_a_name)
 }
 
 fn framing(seen: &Seen<'_>, is_http10: bool) -> Result<Framing, Mistake> {

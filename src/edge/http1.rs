@@ -31,6 +31,9 @@ use tokio::io::AsyncWriteExt;
 /// What is read of a request that is answered without it, while the connection is being closed. A connection that is closed
 /// while the client still sends is reset, and the client may lose the answer.
 const LINGERING: usize = 64 * 1024;
+/// The same of a proxy's question: more than any proxy lets a head be (Go: 1 MiB). A proxy that cannot read the refusal
+/// would let the request pass.
+const LINGERING_FOR_PROXIES: usize = 2 * 1024 * 1024;
 /// How long that may take.
 const LINGER_LIMIT: Duration = Duration::from_secs(2);
 
@@ -133,7 +136,7 @@ where
             match exchange.run(&head, || *stop.borrow()).await {
                 After::GoesOn => Some(connection),
                 After::Ends => {
-                    linger(&mut connection).await;
+                    linger(&mut connection, LINGERING).await;
                     None
                 }
                 After::BreaksOff => None,
@@ -173,7 +176,7 @@ async fn answer_here<A>(
     let keeps_alive = keeps_alive && !answer.closes();
     let is_sent = write(door, connection, &answer, keeps_alive).await;
     desk.record(visit, &answer, reason, is_sent);
-    goes_on(connection, is_sent, keeps_alive).await
+    goes_on(desk, connection, is_sent, keeps_alive).await
 }
 
 /// Writes an answer, and says whether all of it was written.
@@ -195,9 +198,10 @@ async fn write<A>(door: &Door<A>, connection: &mut Connection, answer: &Answer, 
 }
 
 /// Whether the connection goes on after an answer. One that does not is closed.
-async fn goes_on(connection: &mut Connection, is_sent: bool, keeps_alive: bool) -> bool {
+async fn goes_on(desk: &Desk, connection: &mut Connection, is_sent: bool, keeps_alive: bool) -> bool {
     if is_sent && !keeps_alive {
-        linger(connection).await;
+        let most = if desk.responder.is_some() { LINGERING_FOR_PROXIES } else { LINGERING };
+        linger(connection, most).await;
     }
     is_sent && keeps_alive
 }
@@ -222,7 +226,7 @@ async fn respond<A>(
     let keeps_alive = heard.keeps_alive && !responded.answer.closes() && !*stop.borrow();
     let is_sent = write(door, &mut connection, &responded.answer, keeps_alive).await;
     responder.written(&request, &responded, is_sent);
-    goes_on(&mut connection, is_sent, keeps_alive).await.then_some(connection)
+    goes_on(desk, &mut connection, is_sent, keeps_alive).await.then_some(connection)
 }
 
 /// A request for a door that answers by itself.
@@ -270,12 +274,12 @@ impl<'b> Heard<'b> {
 }
 
 /// Ends a connection to a client that may still be sending. Octets of a body are thrown away, and never read as a request.
-async fn linger(connection: &mut Connection) {
+async fn linger(connection: &mut Connection, most: usize) {
     if connection.shutdown().await.is_err() {
         return;
     }
     connection.set_deadline(LINGER_LIMIT);
-    let mut left = LINGERING;
+    let mut left = most;
     loop {
         let seen = connection.seen().len();
         connection.take(0..seen);

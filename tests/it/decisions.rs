@@ -4,6 +4,7 @@
 mod caddy;
 mod haproxy;
 mod nginx;
+mod odd;
 mod suite;
 
 use crate::support::{BINGBOT, BROWSER, GPTBOT, Gate, HOST, Http2, Origin, Response, Setup};
@@ -144,6 +145,58 @@ fn file_that_a_proxy_only_asks_about_passes_with_a_warning() {
 }
 
 #[test]
+fn other_spelling_of_a_file_is_led_to_it() {
+    let gate = deciding();
+    for target in ["//robots.txt", "/%72obots.txt", "/robots.txt;x", "/x/..;/robots.txt?y", "/robots.txt/."] {
+        let led = forward_auth(&gate, GPTBOT, target);
+        // Traefik would complete a path with the address of crawlgate.
+        assert_eq!((led.status, led.field("location")), (301, Some("https://site.test/robots.txt")), "{target}");
+        let led = envoy(&gate, GPTBOT, target);
+        assert_eq!((led.status, led.field("location")), (301, Some("/robots.txt")), "{target}");
+        let refused = nginx(&gate, GPTBOT, target);
+        assert_eq!((refused.status, refused.field("crawlgate-status")), (403, Some("301")), "{target}");
+        let fields = format!("User-Agent: {GPTBOT}\r\nX-Original-URI: {target}\r\nX-Forwarded-For: 198.51.100.1\r\n");
+        let answer = gate.get(HOST, "/decide/answer", &fields);
+        assert_eq!((answer.status, answer.field("location")), (301, Some("/robots.txt")), "{target}");
+    }
+    let head = gate.ask("HEAD", HOST, "/decide/envoy//robots.txt", "");
+    assert_eq!((head.status, head.body.len()), (301, 0));
+    // Who is led to a file was not served it.
+    let robots = gate.get(HOST, "/robots.txt", &format!("User-Agent: {BINGBOT}\r\n"));
+    assert_eq!(robots.status, 200);
+    gate.wait_for_metric(r#"crawlgate_robots_txt_total{crawler="bingbot",site="site",status="200"}"#, 1.0);
+    assert!(!gate.metrics().contains(r#"crawlgate_robots_txt_total{crawler="gptbot",site="site",status="200"}"#));
+}
+
+#[test]
+fn questions_that_cannot_be_read_are_refused_with_403() {
+    let gate = deciding();
+    let large = format!("X-Large: {}", "a".repeat(900 * 1024));
+    let many = vec!["X-Odd: a"; 150].join("\r\n");
+    for fields in ["X-Odd: \u{1}", "User-Agent: \u{7f}", "X Odd: a", "Host: x.example", &large, &many] {
+        let mut connection = gate.connect();
+        connection
+            .send(&format!("GET /decide/nginx HTTP/1.1\r\nHost: {HOST}\r\nX-Original-URI: /\r\n{fields}\r\n\r\n"));
+        let refused = connection.response("GET");
+        assert_eq!((refused.status, refused.field("crawlgate-status")), (403, Some("403")), "{}", &fields[..8]);
+    }
+    for host in ["site.test:abc", "a@site.test", "site.test/x", ""] {
+        let fields = format!("X-Forwarded-Uri: /\r\nX-Forwarded-Host: {host}\r\n");
+        assert_eq!(gate.get(HOST, "/decide/forward-auth", &fields).status, 403, "{host}");
+    }
+    assert_eq!(gate.get(HOST, "/decide/nginx", "").status, 403);
+}
+
+/// Envoy takes 5xx for a service that is down, and lets requests through.
+#[test]
+fn envoy_is_told_429_in_place_of_503() {
+    let gate = Setup::deciding().policy("site", &format!("{POLICY}pause: {{ retry_after: 2h }}\n")).start();
+    let paused = envoy(&gate, BINGBOT, "/");
+    assert_eq!((paused.status, paused.field("retry-after")), (429, Some("7200")));
+    assert_eq!(paused.text(), forward_auth(&gate, BINGBOT, "/").text());
+}
+
+#[test]
 fn answers_over_http_2_are_those_over_http_1() {
     let gate = deciding();
     let http2 = Http2::open(gate.address);
@@ -156,7 +209,7 @@ fn answers_over_http_2_are_those_over_http_1() {
         }
     }
     assert_eq!(http2.get(HOST, "/robots.txt", &[]).status, 200);
-    assert_eq!(http2.get(HOST, "/decide/nginx", &[]).status, 400);
+    assert_eq!(http2.get(HOST, "/decide/nginx", &[]).status, 403);
 }
 
 #[test]
