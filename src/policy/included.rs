@@ -1,8 +1,9 @@
 //! Files beside a policy that it names: pages for people, and the robots.txt from before crawlgate. [`IncludedFiles`] is
 //! what lies in the policy directory, and [`Policy::include`] takes it over. Must not know the disk.
 
+use super::lint::catalogue as lints;
 use super::model::{AnswerPages, Included, Policy, PreviousRobots};
-use crate::yaml::{Diagnostic, Diagnostics};
+use crate::yaml::Diagnostics;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,11 +27,11 @@ impl Policy {
             if is_html && included.name.value.ends_with(".txt") {
                 included.bytes = None;
                 let message = format!("`{}` is HTML and no robots.txt; crawlgate does not use it", included.name.value);
-                let finding = Diagnostic::warning("not-a-robots-txt", included.name.span, message);
+                let finding = lints::NOT_A_ROBOTS_TXT.at(included.name.span, message);
                 diagnostics.push(finding.help("save the file with `curl -fsSL`, which fails where the site has none"));
             } else if included.bytes.is_none() {
                 let message = format!("the policy directory has no readable file `{}`", included.name.value);
-                let finding = Diagnostic::warning("missing-file", included.name.span, message);
+                let finding = lints::MISSING_FILE.at(included.name.span, message);
                 diagnostics.push(finding.help(
                     "put the file beside the policy: at most 512 KiB, with the ending .html or .txt. Until then crawlgate \
                      goes on as if the line were not there",

@@ -17,6 +17,7 @@ pub mod origin;
 mod parsed_version;
 pub mod planned_pause;
 pub mod retire;
+mod signal_lines;
 
 pub use check::read;
 pub use compile::{CompileError, compile, compile_at, compile_with_origin};

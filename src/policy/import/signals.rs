@@ -3,8 +3,9 @@
 
 use super::left_out::SignalLimit;
 use super::yaml::{line, scalar};
-use crate::policy::decode::{MAX_PATTERN, is_category};
-use crate::policy::model::{SignalCategory, USAGE_CATEGORIES, USES};
+use crate::policy::decode::MAX_PATTERN;
+use crate::policy::model::{SignalCategory, USAGE_CATEGORIES};
+use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
 use crate::robots::Pattern;
 use std::collections::BTreeMap;
 
@@ -44,11 +45,9 @@ struct Usage {
 fn categories(members: &[&str], added: &mut AddedLine) -> BTreeMap<String, bool> {
     let mut said = BTreeMap::new();
     for member in members {
-        let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
-        let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
-        let word = ["n", "y"].into_iter().position(|known| known == word);
-        match word.filter(|_| is_category(category)) {
-            Some(word) => drop(said.insert(category.to_owned(), word == 1)),
+        let UsageMember { said: word, parameters } = usage_member(member);
+        match word {
+            Some((category, word)) => drop(said.insert(category.to_owned(), word)),
             None => {
                 added.left_out.push(((*member).to_owned(), SignalLimit::UnknownCategory));
                 continue;
@@ -77,29 +76,18 @@ impl Signals {
     /// The value of a `Content-Signal` line: `search=yes, ai-train=no, use=reference`.
     pub fn add_signal(&mut self, value: &str) -> AddedLine {
         let mut added = AddedLine::default();
-        for part in value.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-            let left_out = match part.split_once('=').map(|(name, word)| (name.trim(), word.trim())) {
-                Some((name, word)) if name.eq_ignore_ascii_case("use") => {
-                    match USES.into_iter().find(|known| known.eq_ignore_ascii_case(word)) {
-                        Some(word) => (*self.extent.get_or_insert(word) != word).then_some(SignalLimit::HasAnother),
-                        None => Some(SignalLimit::UnknownSignal),
-                    }
+        for (part, said) in signal_parts(value) {
+            let has_another = match said {
+                Some(SignalPart::Extent(word)) => *self.extent.get_or_insert(word) != word,
+                Some(SignalPart::Category(category, said)) => *self.signal.entry(category).or_insert(said) != said,
+                None => {
+                    added.left_out.push((part.to_owned(), SignalLimit::UnknownSignal));
+                    continue;
                 }
-                Some((name, word)) => {
-                    let is = |category: &SignalCategory| category.name().eq_ignore_ascii_case(name);
-                    let word = ["no", "yes"].into_iter().position(|known| known.eq_ignore_ascii_case(word));
-                    match SignalCategory::ALL.into_iter().find(is).zip(word.map(|word| word == 1)) {
-                        Some((category, said)) => {
-                            (*self.signal.entry(category).or_insert(said) != said).then_some(SignalLimit::HasAnother)
-                        }
-                        None => Some(SignalLimit::UnknownSignal),
-                    }
-                }
-                None => Some(SignalLimit::UnknownSignal),
             };
-            match left_out {
-                Some(why) => added.left_out.push((part.to_owned(), why)),
-                None => added.is_carried = true,
+            match has_another {
+                true => added.left_out.push((part.to_owned(), SignalLimit::HasAnother)),
+                false => added.is_carried = true,
             }
         }
         if !added.is_carried && added.left_out.is_empty() {
@@ -111,24 +99,13 @@ impl Signals {
     /// The value of a `Content-Usage` line: a path or none, and a dictionary of RFC 9651, `/open/ train-ai=y`.
     pub fn add_usage(&mut self, value: &str) -> AddedLine {
         let whole = |why| AddedLine { is_carried: false, left_out: vec![(value.to_owned(), why)] };
-        let (path, dictionary) = match value.starts_with('/') {
-            true => value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest)),
-            false => (None, value),
-        };
+        let (path, members) = usage_line(value);
         let fits =
             |path: &str| path.len() <= MAX_PATTERN && !path.contains(|c: char| c.is_control() || c == '\u{FFFD}');
         if !path.is_none_or(fits) {
             return whole(SignalLimit::Path);
         }
-        let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
-        // One member that is none, and the whole field counts for nothing (RFC 9651 section 4.2).
-        let is_member = |member: &&str| {
-            let torn = member.contains([' ', '\t']) && !member.contains(['"', ';', '(']);
-            !torn && is_key(member.split(['=', ';']).next().unwrap_or_default())
-        };
-        if !members.iter().all(is_member) {
-            return whole(SignalLimit::NoDictionary);
-        }
+        let Some(members) = members else { return whole(SignalLimit::NoDictionary) };
         let mut added = AddedLine::default();
         let said = categories(&members, &mut added);
         if said.is_empty() {
@@ -191,10 +168,4 @@ impl Usage {
         let fields: Vec<String> = path.chain(said).chain(other).collect();
         format!("{{ {} }}", fields.join(", "))
     }
-}
-
-/// A key of RFC 9651 section 3.1.2.
-fn is_key(text: &str) -> bool {
-    text.starts_with(|sign: char| sign.is_ascii_lowercase() || sign == '*')
-        && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign))
 }

@@ -2,7 +2,7 @@
 
 use super::catalogue as lints;
 use super::subject::{Subject, SubjectGroup, SubjectRule};
-use crate::crawlers::{Binds, Purpose, Registry, stands_in_browsers};
+use crate::crawlers::{Binds, Crawler, Purpose, Registry, stands_in_browsers};
 use crate::robots::{Agent, Dialect, Pattern, TargetScratch};
 use crate::yaml::{Diagnostics, Severity, Span};
 use std::collections::HashSet;
@@ -11,13 +11,21 @@ use strsim::damerau_levenshtein;
 /// Comparisons of patterns in all groups of a file; beyond it, further groups are let be.
 const MAX_COMPARED: usize = 2_000_000;
 
+/// Tokens that are named for one name: more help nobody.
+const MAX_MEANT: usize = 5;
+/// What a product's name is followed by in the tokens of its crawlers.
+const OF_PRODUCTS: [&str; 7] = ["bot", "user", "searchbot", "web", "agent", "aiuser", "fetcher"];
+
 pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostics) {
     for (agent, span) in subject.groups.iter().flat_map(|group| &group.agents).filter(|(agent, _)| agent != "*") {
         if agent.chars().count() < 3 {
             short_token(agent, *span, subject.is_policy, diagnostics);
             continue;
         }
-        if subject.is_policy || tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)) {
+        let meant = meant_by(agent, registry);
+        if !meant.is_empty() {
+            not_a_token(agent, *span, &meant, diagnostics);
+        } else if subject.is_policy || tokens(registry).any(|known| known.eq_ignore_ascii_case(agent)) {
             unknown_token(agent, *span, registry, diagnostics);
         } else if stands_in_browsers(agent, registry) {
             // In a policy it is an error, and said there: it would take people for crawlers.
@@ -53,6 +61,60 @@ pub fn lint(subject: &Subject, registry: &Registry, diagnostics: &mut Diagnostic
     groups_that_drop_star_rules(subject, registry, diagnostics);
     applebot_follows_googlebot(subject, diagnostics);
     star_ignored(subject, registry, diagnostics);
+}
+
+/// A crawler looks for its token; no crawler reads a group for what people call it.
+fn not_a_token(agent: &str, span: Span, meant: &[&Crawler], diagnostics: &mut Diagnostics) {
+    let token = |crawler: &&Crawler| crawler.tokens.first().map(|token| format!("`{token}`"));
+    let help = match meant {
+        [one] => format!("{} looks for {}", one.name, token(one).unwrap_or_default()),
+        _ => {
+            let named = meant.iter().filter_map(|one| Some(format!("{} ({})", token(one)?, one.purpose.name())));
+            format!("write the tokens that are meant: {}", named.collect::<Vec<_>>().join(", "))
+        }
+    };
+    diagnostics.push(
+        lints::NOT_A_TOKEN.at(span, format!("`{agent}` is no product token: no crawler looks for it")).help(help),
+    );
+}
+
+/// The crawlers that are meant by a name that is no token: one that is nearly written so (`GPT-Bot`), those of a product
+/// (`ChatGPT`), or of an operator (`OpenAI`), of these one for each purpose. Empty where the name is known, or nobody's.
+fn meant_by<'r>(name: &str, registry: &'r Registry) -> Vec<&'r Crawler> {
+    if tokens(registry).any(|token| token.eq_ignore_ascii_case(name)) {
+        return Vec::new();
+    }
+    let plain = plain(name);
+    let with_token = || registry.crawlers().iter().filter(|crawler| !crawler.tokens.is_empty());
+    let names = |crawler: &'r Crawler| {
+        crawler.tokens.first().into_iter().chain([&crawler.name, &crawler.id]).map(String::as_str)
+    };
+    if let Some(one) = with_token().find(|crawler| names(crawler).any(|known| self::plain(known) == plain)) {
+        return vec![one];
+    }
+    // Those that their operators document, where there are such: of the others many are gone.
+    let documented = |is_meant: &dyn Fn(&&Crawler) -> bool| {
+        let (documented, others): (Vec<_>, Vec<_>) =
+            with_token().filter(is_meant).partition(|crawler| crawler.source.contains("[D]"));
+        if documented.is_empty() { others } else { documented }
+    };
+    let by_operator = documented(&|crawler| self::plain(&crawler.operator) == plain);
+    if by_operator.is_empty() {
+        return documented(&|crawler| is_of_product(crawler, &plain)).into_iter().take(MAX_MEANT).collect();
+    }
+    let first = |purpose: Purpose| by_operator.iter().find(|crawler| crawler.purpose == purpose).copied();
+    Purpose::ALL.into_iter().filter_map(first).take(MAX_MEANT).collect()
+}
+
+/// Whether the token is the name of a product and a word that tells its crawlers apart: `ChatGPT-User`, `PerplexityBot`.
+fn is_of_product(crawler: &Crawler, name: &str) -> bool {
+    let token = crawler.tokens.first().map(|token| plain(token)).unwrap_or_default();
+    token.strip_prefix(name).is_some_and(|rest| OF_PRODUCTS.contains(&rest))
+}
+
+/// Letters and digits in lower case.
+fn plain(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|sign| sign.to_ascii_lowercase()).collect()
 }
 
 /// In a file that was found it is one of a long list, mostly.
@@ -146,8 +208,9 @@ fn groups_that_drop_star_rules(subject: &Subject, registry: &Registry, diagnosti
         };
         let only_opens =
             group.rules.iter().any(opens_all) && group.rules.iter().all(|rule| rule.allow || rule.pattern.is_empty());
-        // Of a misspelt token it is said that no crawler has it.
-        let of_crawler = |agent: &str| follows_star(agent, registry) && nearly(agent, registry).is_none();
+        // Of a misspelt token, and of a name that is none, it is said that no crawler has it.
+        let is_a_token = |agent: &str| nearly(agent, registry).is_none() && meant_by(agent, registry).is_empty();
+        let of_crawler = |agent: &str| follows_star(agent, registry) && is_a_token(agent);
         let Some((agent, span)) = group.agents.iter().find(|(agent, _)| of_crawler(agent)) else { continue };
         left = left.saturating_sub(forbidden.len() * (group.rules.len() + 1));
         if only_opens || group.closing().is_some() || left == 0 {

@@ -15,7 +15,7 @@ pub struct Lint {
 
 impl Lint {
     /// A finding of it at a place.
-    pub(super) fn at(&self, span: Span, message: impl Into<String>) -> Diagnostic {
+    pub(in crate::policy) fn at(&self, span: Span, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: self.severity, ..Diagnostic::error(self.id, span, message) }
     }
 
@@ -40,6 +40,7 @@ lints! {
     LONG_PAUSE: Error "long-pause", "a pause that is longer than search engines wait";
     TOKEN_OF_BROWSERS: Error "token-of-browsers", "a token that stands in people's user agents";
     // Of a policy.
+    PAST_PAUSE: Warning "past-pause", "a pause that is over";
     PAUSE_WITHOUT_FROM: Warning "pause-without-from", "a pause whose length cannot be checked";
     NOINDEX_UNSEEN: Warning "noindex-unseen", "a noindex on pages that robots.txt keeps crawlers off";
     RETIRED_UNSEEN: Warning "retired-unseen", "a retired path whose noindex crawlers cannot see";
@@ -60,6 +61,7 @@ lints! {
     PREVIOUS_UNDECLARED: Note "previous-undeclared", "an old file of the origin, of which nothing is declared";
     SHARED_NETWORK: Note "shared-network", "a network that proves two crawlers";
     TRAP_IN_THE_WAY: Warning "trap-in-the-way", "a trap that machines have to walk into";
+    MISSING_FILE: Warning "missing-file", "a file beside the policy that is not there";
     ORIGIN_ALLOW_LEFT_OUT: Warning "origin-allow-left-out", "an Allow of the origin that cannot be kept beside a rule of the policy";
     ORIGIN_KEY_LEFT_OUT: Note "origin-key-left-out", "a line of the origin whose key crawlgate does not know";
     // Of signals.
@@ -67,6 +69,7 @@ lints! {
     SIGNALS_DISAGREE: Warning "signals-disagree", "two signals that say the opposite";
     USAGE_OF_DISALLOWED: Warning "usage-of-disallowed", "a preference for pages that robots.txt keeps crawlers off";
     UNKNOWN_CATEGORY: Warning "unknown-category", "a category of use that the vocabulary does not have";
+    UNREADABLE_SIGNAL: Warning "unreadable-signal", "a part of a signal that readers pass over";
     UNREACHABLE_RESERVATION: Warning "unreachable-reservation", "a rule of `tdm` behind one for the whole site";
     UNREACHABLE_LICENSE: Warning "unreachable-license", "a licence behind one for the whole site";
     LICENSE_OF_NOBODY: Warning "license-of-nobody", "a crawler that is asked for a licence, and there is none for it";
@@ -98,6 +101,8 @@ lints! {
     SHADOWED_RULE: Note "shadowed-rule", "a rule that changes nothing, because a wider one says the same";
     PATH_WITHOUT_SLASH: Warning "path-without-slash", "a path that begins with neither `/` nor `*`";
     SEVERAL_PATHS: Warning "several-paths", "several paths in one rule";
+    HASH_IN_PATH: Warning "hash-in-path", "a `#` in a path, which begins a comment";
+    OPEN_ENDED_PATH: Note "open-ended-path", "a path without a slash at its end, which closes more than the folder";
     REGULAR_EXPRESSION: Warning "regular-expression", "a regular expression in place of a path";
     DOLLAR_INSIDE: Warning "dollar-inside", "a `$` that ends no path";
     MANY_WILDCARDS: Warning "many-wildcards", "a path with many wildcards";

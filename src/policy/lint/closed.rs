@@ -11,12 +11,16 @@ use crate::yaml::Diagnostics;
 const RESOURCES: [(&str, &[&str], &[&str]); 3] = [
     ("style sheets", &["css"], &["css", "styles", "stylesheets"]),
     ("scripts", &["js", "mjs"], &["js", "javascript", "javascripts"]),
-    ("images", &["png", "jpg", "jpeg", "gif", "webp", "svg"], &["img", "images"]),
+    ("images", &["png", "jpg", "jpeg", "gif", "webp", "svg"], &["img", "images", "wp-content/uploads"]),
 ];
 /// Folders that hold all of them.
-const FOLDERS_OF_ALL: [&str; 10] = [
+const FOLDERS_OF_ALL: [&str; 14] = [
     "assets",
     "static",
+    "_next",
+    "_next/static",
+    "_nuxt",
+    "pub/static",
     "dist",
     "themes",
     "skins",
@@ -26,6 +30,8 @@ const FOLDERS_OF_ALL: [&str; 10] = [
     "wp-content/themes",
     "wp-content/plugins",
 ];
+/// Folders of which only this one inside has what pages are made of: the rest may well be closed.
+const INSIDE: [(&str, &str); 2] = [("_next", "_next/static"), ("wp-content", "wp-content/themes")];
 /// Folders that hold all of them in Joomla, and may hold anything elsewhere.
 const FOLDERS_OF_JOOMLA: [&str; 2] = ["templates", "media"];
 
@@ -88,6 +94,8 @@ fn closed_by(pattern: &str, group: &SubjectGroup, is_joomla: bool) -> Vec<&'stat
     let folder = path.trim_end_matches('/');
     let is_one_of = |folders: &[&str], name: &str| folders.iter().any(|known| known.eq_ignore_ascii_case(name));
     let holds_all = is_one_of(&FOLDERS_OF_ALL, folder) || (is_joomla && is_one_of(&FOLDERS_OF_JOOMLA, folder));
+    let inside = INSIDE.iter().find(|(known, _)| known.eq_ignore_ascii_case(folder));
+    let sampled = inside.map_or(folder, |(_, inside)| *inside);
     let mut scratch = TargetScratch::default();
     let mut is_closed = |sample: String| {
         let target = scratch.normalise(sample.as_bytes()).sent;
@@ -99,7 +107,7 @@ fn closed_by(pattern: &str, group: &SubjectGroup, is_joomla: bool) -> Vec<&'stat
         match ending {
             Some(ending) => is_closed(format!("/folder/sample.{ending}")),
             // The first ending stands for all: lists that open some of them leave out the rare ones.
-            None => (holds_all || is_one_of(folders, folder)) && is_closed(format!("/{folder}/sample.{}", endings[0])),
+            None => (holds_all || is_one_of(folders, folder)) && is_closed(format!("/{sampled}/sample.{}", endings[0])),
         }
     };
     let found = RESOURCES.iter().filter(|(_, endings, folders)| closes(endings, folders));

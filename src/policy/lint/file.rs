@@ -13,6 +13,8 @@ use crate::yaml::{Diagnostic, Diagnostics, Severity, Source, Span};
 use std::collections::HashSet;
 use std::ops::Range;
 
+mod signal_lines;
+
 /// Rules whose reading by both dialects is compared.
 const MAX_COMPARED: usize = 5_000;
 
@@ -50,6 +52,7 @@ pub fn lint_file(name: &str, file: &File, host: Option<&str>, server: Option<&st
     several_agents(file, &reading, registry, &mut found);
     let subject = subject(file, &reading, host, server);
     super::lint_subject(&subject, registry, &mut found);
+    signal_lines::lint(file, &reading, &subject, &mut found);
     disagreements(file, &reading, &Reading::new(file, Dialect::Google, &spaced), &mut found);
     found.sort();
     super::limit(&mut found);
@@ -163,7 +166,27 @@ fn each_line(file: &File, line: &Line, found: &mut Diagnostics) {
             Oddity::Typo => {}
         }
     }
+    hash_in_path(file, line, found);
     each_record(file, line, found);
+}
+
+/// A path that goes on behind a `#`: crawlers read what stands before it, and take the rest for a comment.
+fn hash_in_path(file: &File, line: &Line, found: &mut Diagnostics) {
+    let Some((record, comment)) = line.record.as_ref().zip(line.comment.as_ref()) else { return };
+    let path = file.text(&record.value);
+    let rest = file.octets(comment).first().is_some_and(|octet| octet.is_ascii_graphic() && *octet != b'#');
+    // A comment has a blank on one of its sides.
+    if !matches!(record.key, Key::Allow | Key::Disallow) || !path.starts_with(['/', '*']) || !rest {
+        return;
+    }
+    if record.value.end + 1 == comment.start {
+        let whole = file.text(&(record.value.start..comment.end));
+        found.push(
+            lints::HASH_IN_PATH
+                .at(span_of_line(file, line.number), format!("`{}` is read as `{path}`", whole.trim_end()))
+                .help("`#` begins a comment, and crawlers send no part of a URL behind it: write the path without it"),
+        );
+    }
 }
 
 fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
@@ -204,11 +227,13 @@ fn each_record(file: &File, line: &Line, found: &mut Diagnostics) {
 fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnostics) {
     let said = |lint: &lints::Lint, message: String, help: &str| lint.at(span, message).help(help);
     found.push(match key {
-        Key::Noindex => said(
-            &lints::RETIRED_DIRECTIVE,
-            format!("`{name}` in robots.txt: Google stopped reading it in 2019"),
-            "send `X-Robots-Tag: noindex`, and let crawlers fetch the page, or they will not see it",
-        ),
+        Key::Noindex => {
+            let help = format!(
+                "send `X-Robots-Tag: {}`, and let crawlers fetch the page, or they will not see it",
+                name.to_ascii_lowercase()
+            );
+            said(&lints::RETIRED_DIRECTIVE, format!("`{name}` in robots.txt: {}", no_longer_read(name)), &help)
+        }
         Key::Host => Diagnostic {
             severity: Severity::Note,
             ..said(
@@ -243,6 +268,15 @@ fn other_key(line: &Line, name: &str, key: Key, span: Span, found: &mut Diagnost
     });
 }
 
+/// Since when a tag in robots.txt means nothing. Google named noindex, nofollow and crawl-delay when it retired them
+/// (Search Central blog, 2019-07-02, "A note on unsupported rules in robots.txt").
+pub(super) fn no_longer_read(directive: &str) -> &'static str {
+    match directive.eq_ignore_ascii_case("noarchive") {
+        true => "no crawler documents that it reads it there",
+        false => "Google stopped reading it in 2019",
+    }
+}
+
 /// Rules before the first User-agent: one finding for all of them.
 fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     let first_agent = reading.groups().first().and_then(|group| group.agents.first());
@@ -260,26 +294,35 @@ fn rules_outside(file: &File, reading: &Reading, found: &mut Diagnostics) {
     );
 }
 
-/// A Crawl-delay that nobody goes by: that of a group for crawlers that are all known to ignore it.
+/// A Crawl-delay that nobody goes by: that of a group for crawlers that are all known to ignore it. And one that search
+/// engines go by, and Google does not: a note.
 fn delays(file: &File, reading: &Reading, registry: &Registry, found: &mut Diagnostics) {
     let ignores = |token: &str| {
         let is = |crawler: &&Crawler| crawler.tokens.first().is_some_and(|own| own.eq_ignore_ascii_case(token));
         registry.crawlers().iter().find(is).is_some_and(|crawler| crawler.crawl_delay == Some(false))
     };
+    let mut agents = reading.groups().iter().flat_map(|group| &group.agents);
+    let has_googlebot = agents.any(|agent| agent.token.eq_ignore_ascii_case("Googlebot"));
     for group in reading.groups() {
         let is_delay = |line: &&Line| line.record.as_ref().is_some_and(|record| record.key == Key::CrawlDelay);
-        let delay = group.others.iter().filter_map(|&number| file.line(number)).find(is_delay);
-        let Some(delay) = delay.filter(|_| group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)))
-        else {
-            continue;
+        let Some(delay) = group.others.iter().filter_map(|&number| file.line(number)).find(is_delay) else { continue };
+        let said = |message: String, help: &str| {
+            lints::CRAWL_DELAY_IGNORED.at(span_of_line(file, delay.number), message).help(help)
         };
-        let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
-        let ignore = if agents.len() == 1 { "ignores" } else { "ignore" };
-        found.push(
-            lints::CRAWL_DELAY_IGNORED
-                .at(span_of_line(file, delay.number), format!("{} {ignore} Crawl-delay", agents.join(" and ")))
-                .help("remove it, or slow the crawler down by answering 429 or 503 with Retry-After"),
-        );
+        if group.agents.iter().all(|agent| !agent.star && ignores(&agent.token)) {
+            let agents: Vec<&str> = group.agents.iter().map(|agent| agent.token.as_str()).take(3).collect();
+            let ignore = if agents.len() == 1 { "ignores" } else { "ignore" };
+            found.push(said(
+                format!("{} {ignore} Crawl-delay", agents.join(" and ")),
+                "remove it, or slow the crawler down by answering 429 or 503 with Retry-After",
+            ));
+        } else if !has_googlebot && group.agents.iter().any(|agent| agent.star) {
+            let finding = said(
+                "Google ignores Crawl-delay, under `*`, too".to_owned(),
+                "other crawlers go by it; to slow Google down answer 429 or 503 with Retry-After",
+            );
+            found.push(Diagnostic { severity: Severity::Note, ..finding });
+        }
     }
 }
 

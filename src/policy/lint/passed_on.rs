@@ -3,6 +3,7 @@
 //! words for both.
 
 use super::catalogue as lints;
+use super::file::no_longer_read;
 use crate::indexing::Directives;
 use crate::policy::compile::unknown_keys;
 use crate::policy::origin::OriginFile;
@@ -26,8 +27,7 @@ pub fn lint(site: &Site, diagnostics: &mut Diagnostics) {
             "say it in the policy, `indexing: [{{ paths: {path:?}, tag: {directive} }}]`, and let crawlers fetch the pages; \
              the line is passed on, and means nothing to a reader that follows RFC 9309"
         );
-        let message =
-            format!("`{name}: {path}` in the origin's robots.txt: Google stopped reading it in 2019 ({place})");
+        let message = format!("`{name}: {path}` in the origin's robots.txt: {} ({place})", no_longer_read(&name));
         found.push(lints::RETIRED_DIRECTIVE.of_file(message).help(help));
     }
     left_out(site, origin, &mut found);

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 const MAX_COMPARED: usize = 500;
 /// A path needs two or three; more make matching slow for every crawler.
 const MAX_WILDCARDS: usize = 8;
+/// A longer name is none that others begin with.
+const MAX_NAME: usize = 40;
 /// Parts of a path that tell a curious reader where to look.
 const SECRETS: [&str; 18] = [
     "admin",
@@ -72,9 +74,12 @@ fn origin_ignores_case(subject: &Subject, diagnostics: &mut Diagnostics) {
 }
 
 fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
+    let mut opened: Vec<&str> =
+        group.rules.iter().filter(|rule| rule.allow).map(|rule| rule.pattern.as_str()).collect();
+    opened.sort_unstable();
     for rule in &group.rules {
         let pattern = rule.pattern.as_str();
-        misread(rule, diagnostics);
+        misread(rule, &opened, diagnostics);
         if has_dollar_inside(pattern) {
             diagnostics.push(
                 lints::DOLLAR_INSIDE
@@ -102,8 +107,9 @@ fn each_rule(group: &SubjectGroup, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// A rule that is no path, or not one: at most one finding.
-fn misread(rule: &SubjectRule, diagnostics: &mut Diagnostics) {
+/// A rule that is no path, or not one, or wider than it looks: at most one finding. `opened` are the paths of Allow, in
+/// order.
+fn misread(rule: &SubjectRule, opened: &[&str], diagnostics: &mut Diagnostics) {
     let pattern = rule.pattern.as_str();
     if !pattern.is_empty() && !pattern.starts_with(['/', '*']) {
         diagnostics.push(
@@ -115,7 +121,7 @@ fn misread(rule: &SubjectRule, diagnostics: &mut Diagnostics) {
         diagnostics.push(
             lints::REGULAR_EXPRESSION
                 .at(rule.span, format!("`{pattern}` looks like a regular expression, and robots.txt has none"))
-                .help("a rule has `*` for any characters and `$` for the end of the URL: `/*.php$`"),
+                .help(paths_for(pattern)),
         );
     } else if holds_several_paths(pattern) {
         diagnostics.push(
@@ -123,7 +129,23 @@ fn misread(rule: &SubjectRule, diagnostics: &mut Diagnostics) {
                 .at(rule.span, format!("`{pattern}` is read as one path"))
                 .help("write a rule for each path, in lines of their own"),
         );
+    } else if is_open_ended(rule, opened) {
+        let message = format!("`{pattern}` closes all that begins with it, such as `{pattern}-2`");
+        let help = format!(
+            "nothing is to be done if that is meant; write `{pattern}/` for the folder alone, `{pattern}$` for the page"
+        );
+        diagnostics.push(lints::OPEN_ENDED_PATH.at(rule.span, message).help(help));
     }
+}
+
+/// Whether this is a Disallow like `/shop`, which closes `/shopping`, too. An owner who opens something that begins with
+/// the path knows it.
+fn is_open_ended(rule: &SubjectRule, opened: &[&str]) -> bool {
+    let path = rule.pattern.as_str();
+    let name = path.rsplit('/').next().filter(|_| path.starts_with('/')).unwrap_or_default();
+    let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let opens = opened.get(opened.partition_point(|other| *other < path)).is_some_and(|next| next.starts_with(path));
+    !rule.allow && (1..=MAX_NAME).contains(&name.len()) && is_word && !opens
 }
 
 /// Whether a pattern has what only regular expressions have: `/.*\.php`, `/(en|de)/`. URLs have no backslash and no `|`.
@@ -132,6 +154,65 @@ pub(super) fn is_regular_expression(pattern: &str) -> bool {
         .split_once('(')
         .is_some_and(|(_, rest)| rest.split_once('|').is_some_and(|(_, rest)| rest.contains(')')));
     has_alternatives || ["\\.", "\\/", "\\?", "\\d", "\\w", "[0-9", "[a-z"].iter().any(|piece| pattern.contains(piece))
+}
+
+/// Rules that are named in place of one expression.
+const MAX_ALTERNATIVES: usize = 6;
+
+/// What to write in place of a regular expression: the rules that come nearest to it.
+fn paths_for(regex: &str) -> String {
+    let rules = as_rules(regex).filter(|rules| rules.iter().all(|rule| rule != regex && rule.len() > 1));
+    match rules {
+        Some(rules) => {
+            let rules: Vec<String> = rules.iter().map(|rule| format!("`{rule}`")).collect();
+            let any = if rules.iter().any(|rule| rule.contains('*')) { "; `*` stands for any characters" } else { "" };
+            format!("write {}{any}", rules.join(" and "))
+        }
+        None => {
+            "a path begins with `/`, `*` stands for any characters, and a `$` for the end of the URL: write a rule \
+                 for each path"
+                .into()
+        }
+    }
+}
+
+/// An expression as rules that match at least what it matches; `None` where a piece of it is not read here.
+fn as_rules(regex: &str) -> Option<Vec<String>> {
+    let mut rules = vec![String::new()];
+    let mut signs = regex.trim_start_matches('^').chars().peekable();
+    while let Some(sign) = signs.next() {
+        let piece = match sign {
+            '(' => {
+                let inside: String = signs.by_ref().take_while(|sign| *sign != ')').collect();
+                let alternatives: Vec<&str> = inside.trim_start_matches("?:").split('|').collect();
+                if inside.contains(['(', '\\', '[', '*', '+']) || rules.len() * alternatives.len() > MAX_ALTERNATIVES {
+                    return None;
+                }
+                let each = |rule: &String| alternatives.iter().map(|one| format!("{rule}{one}")).collect::<Vec<_>>();
+                rules = rules.iter().flat_map(each).collect();
+                continue;
+            }
+            ')' | '|' | ']' | '{' | '}' => return None,
+            '[' => {
+                signs.by_ref().find(|sign| *sign == ']')?;
+                None
+            }
+            '\\' => signs.next().filter(|sign| !sign.is_ascii_alphanumeric()),
+            '.' if signs.peek().is_some_and(|next| "*+?{".contains(*next)) => None,
+            sign => Some(sign),
+        };
+        let sign = piece.unwrap_or('*');
+        if piece.is_none() {
+            // How often, which `*` includes.
+            while signs.next_if(|sign| "*+?{}".contains(*sign) || sign.is_ascii_digit() || *sign == ',').is_some() {}
+        }
+        rules.iter_mut().filter(|rule| sign != '*' || !rule.ends_with('*')).for_each(|rule| rule.push(sign));
+    }
+    let path = |rule: String| {
+        let rule = rule.trim_end_matches('*').to_owned();
+        if rule.starts_with(['/', '*']) { rule } else { format!("/{rule}") }
+    };
+    Some(rules.into_iter().map(path).collect())
 }
 
 /// Whether a pattern looks like a list of paths: `/i,/j` or `/i /j`.
@@ -172,9 +253,7 @@ fn path_for(pattern: &str, is_allow: bool) -> String {
         return format!("write `{path}`, without quotes");
     }
     if pattern.starts_with('^') || is_regular_expression(pattern) {
-        return "robots.txt has no regular expressions: a path begins with `/`, `*` stands for any characters, and `$` \
-                for the end of the URL"
-            .into();
+        return format!("robots.txt has no regular expressions: {}", paths_for(pattern));
     }
     let Some((_, url)) = pattern.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', '?', '*'])) else {
         let general = format!("write `/{pattern}` or `*{pattern}`");

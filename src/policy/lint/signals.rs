@@ -9,19 +9,19 @@ use super::licenses;
 use crate::crawlers::{Claim, CrawlerIndex, Purpose, Registry};
 use crate::policy::compile::signals::covers_all;
 use crate::policy::model::{
-    ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, Mode, SignalCategory, Stance, TdmRule,
-    USAGE_CATEGORIES,
+    ContentSignal, ContentUsage, Emission, Environment, GroupPolicy, GroupSignals, Mode, SignalCategory, Stance,
+    TdmRule, USAGE_CATEGORIES,
 };
 use crate::policy::site::{Binding, Site};
 use crate::robots::TargetScratch;
-use crate::yaml::{Diagnostic, Diagnostics, Span, nearest};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
 
 pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
     if site.policy.environment == Environment::Production {
         purposes(site, diagnostics);
         closed_groups(site, diagnostics);
         grants_to_the_shut_out(site, registry, diagnostics);
-        disallowed_usage(site, diagnostics);
+        usage_of_groups(site, diagnostics);
         licences_for_the_shut_out(site, registry, diagnostics);
     }
     disagreements(site, diagnostics);
@@ -48,10 +48,19 @@ fn said_to_all(site: &Site, category: SignalCategory) -> Vec<(&'static str, bool
     let star = robots.groups.iter().find(|group| group.agents.iter().any(|agent| agent.value == "*"));
     let of_star = star.map(|star| &star.signals);
     let signals = [of_star.and_then(|signals| signals.content_signal.as_ref()), robots.signals.content_signal.as_ref()];
-    let said = signals.into_iter().flatten().find_map(|signal| signal.get(category));
-    let mut all: Vec<_> = said.into_iter().map(|said| (category.name(), said.value, said.span)).collect();
     let rules = of_star.into_iter().flat_map(|signals| &signals.content_usage).chain(&robots.signals.content_usage);
-    all.extend(of_whole_site(rules, category.usage()).map(|(said, span)| (category.usage(), said, span)));
+    said_of(category, signals.into_iter().flatten(), rules)
+}
+
+/// What two vocabularies say of a category and the whole site: the first that says something, of each.
+pub(super) fn said_of<'a>(
+    category: SignalCategory,
+    mut signals: impl Iterator<Item = &'a ContentSignal>,
+    usage: impl Iterator<Item = &'a ContentUsage>,
+) -> Vec<(&'static str, bool, Span)> {
+    let said = signals.find_map(|signal| signal.get(category));
+    let mut all: Vec<_> = said.into_iter().map(|said| (category.name(), said.value, said.span)).collect();
+    all.extend(of_whole_site(usage, category.usage()).map(|(said, span)| (category.usage(), said, span)));
     all
 }
 
@@ -87,25 +96,26 @@ fn purposes(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// What may not be fetched cannot be used, whatever is granted.
 fn closed_groups(site: &Site, diagnostics: &mut Diagnostics) {
-    for group in &site.policy.robots.groups {
-        if !is_closed(group) {
-            continue;
-        }
-        let signal = group.signals.content_signal.iter().flat_map(|signal: &ContentSignal| &signal.said);
-        let signal = signal.filter(|(_, said)| said.value).map(|(category, said)| (category.name(), said.span));
-        let usage = group.signals.content_usage.iter().flat_map(|rule| &rule.said);
-        let usage = usage.filter(|(_, said)| *said).map(|(name, _)| (name.value.as_str(), name.span));
-        for (name, span) in signal.chain(usage) {
-            let disallow = group.disallow.first().map_or(group.span, |path| path.span);
-            diagnostics.push(
-                lints::SIGNAL_CONTRADICTS_RULES
-                    .at(span, format!("`{name}: yes` to crawlers that may fetch nothing"))
-                    .related(disallow, "the whole site is closed to them")
-                    .help("allow what they may use, or leave the grant out"),
-            );
-        }
+    for group in site.policy.robots.groups.iter().filter(|group| is_closed(group)) {
+        let disallow = group.disallow.first().map_or(group.span, |path| path.span);
+        grants_in_closed_group(&group.signals, disallow, diagnostics);
+    }
+}
+
+/// What may not be fetched cannot be used, whatever is granted.
+pub(super) fn grants_in_closed_group(signals: &GroupSignals, closed: Span, diagnostics: &mut Diagnostics) {
+    let signal = signals.content_signal.iter().flat_map(|signal: &ContentSignal| &signal.said);
+    let signal = signal.filter(|(_, said)| said.value).map(|(category, said)| (category.name(), said.span));
+    let usage = signals.content_usage.iter().flat_map(|rule| &rule.said);
+    let usage = usage.filter(|(_, said)| *said).map(|(name, _)| (name.value.as_str(), name.span));
+    for (name, span) in signal.chain(usage) {
+        diagnostics.push(
+            lints::SIGNAL_CONTRADICTS_RULES
+                .at(span, format!("`{name}: yes` to crawlers that may fetch nothing"))
+                .related(closed, "the whole site is closed to them")
+                .help("allow what they may use, or leave the grant out"),
+        );
     }
 }
 
@@ -173,9 +183,7 @@ fn is_closed(group: &GroupPolicy) -> bool {
         && group.disallow.iter().any(|path| matches!(path.value.as_str(), "/" | "*" | "/*"))
 }
 
-/// draft-ietf-aipref-attach-05 section 3.1: no preferences are implied for what is disallowed.
-fn disallowed_usage(site: &Site, diagnostics: &mut Diagnostics) {
-    let mut scratch = TargetScratch::default();
+fn usage_of_groups(site: &Site, diagnostics: &mut Diagnostics) {
     let star = site.matcher.star();
     let of_groups = site.policy.robots.groups.iter().flat_map(|group| {
         let token = group.agents.first().map_or("*", |agent| agent.value.as_str());
@@ -185,38 +193,41 @@ fn disallowed_usage(site: &Site, diagnostics: &mut Diagnostics) {
     let of_site = site.policy.robots.signals.content_usage.iter().map(|rule| (rule, star));
     for (rule, place) in of_groups.chain(of_site) {
         let Some(place) = place else { continue };
-        for path in &rule.paths {
-            let literal = path.value.split(['*', '$']).next().unwrap_or("");
-            if literal.len() < 2 {
-                continue;
-            }
-            let rules = site.matcher.rules(place);
-            let found = rules.find(scratch.normalise(literal.as_bytes()).sent);
-            let Some(found) = found.filter(|rule| !rules.rules()[*rule].allow) else { continue };
-            diagnostics.push(
-                lints::USAGE_OF_DISALLOWED
-                    .at(path.span, "crawlers may not fetch this, so that nothing is said about its use")
-                    .related(super::site::span_of(&site.rule_sources[place][found]), "disallowed here")
-                    .help("allow the path, or leave the rule out"),
-            );
+        let rules = site.matcher.rules(place);
+        let disallowed = |target: &[u8]| {
+            let found = rules.find(target).filter(|rule| !rules.rules()[*rule].allow)?;
+            Some(super::site::span_of(&site.rule_sources[place][found]))
+        };
+        disallowed_usage(rule, disallowed, diagnostics);
+    }
+}
+
+/// draft-ietf-aipref-attach-05 section 3.1: no preferences are implied for what is disallowed.
+pub(super) fn disallowed_usage(
+    rule: &ContentUsage,
+    disallowed: impl Fn(&[u8]) -> Option<Span>,
+    diagnostics: &mut Diagnostics,
+) {
+    let mut scratch = TargetScratch::default();
+    for path in &rule.paths {
+        let literal = path.value.split(['*', '$']).next().unwrap_or("");
+        if literal.len() < 2 {
+            continue;
         }
+        let Some(place) = disallowed(scratch.normalise(literal.as_bytes()).sent) else { continue };
+        diagnostics.push(
+            lints::USAGE_OF_DISALLOWED
+                .at(path.span, "crawlers may not fetch this, so that nothing is said about its use")
+                .related(place, "disallowed here")
+                .help("allow the path, or leave the rule out"),
+        );
     }
 }
 
 /// Two vocabularies that say opposite things of the whole site.
 fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     for category in SignalCategory::ALL {
-        if let [(one, first, place), (other, second, span), ..] = said_to_all(site, category).as_slice()
-            && first != second
-        {
-            let word = |said: &bool| if *said { "yes" } else { "no" };
-            diagnostics.push(
-                lints::SIGNALS_DISAGREE
-                    .at(*span, format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)))
-                    .related(*place, "the opposite is said here")
-                    .help("say the same in both: readers of one do not read the other"),
-            );
-        }
+        opposed_signals(&said_to_all(site, category), diagnostics);
     }
     let whole = |rule: &&TdmRule| rule.paths.is_empty() || rule.paths.iter().any(|path| path.value == "/");
     let Some(rule) = site.policy.tdm.iter().find(whole) else { return };
@@ -233,27 +244,44 @@ fn disagreements(site: &Site, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// What two vocabularies say of a category, if they say the opposite.
+pub(super) fn opposed_signals(said: &[(&str, bool, Span)], diagnostics: &mut Diagnostics) {
+    let [(one, first, place), (other, second, span), ..] = said else { return };
+    if first != second {
+        let word = |said: &bool| if *said { "yes" } else { "no" };
+        diagnostics.push(
+            lints::SIGNALS_DISAGREE
+                .at(*span, format!("`{other}: {}`, and `{one}: {}`", word(second), word(first)))
+                .related(*place, "the opposite is said here")
+                .help("say the same in both: readers of one do not read the other"),
+        );
+    }
+}
+
 fn unknown_categories(site: &Site, diagnostics: &mut Diagnostics) {
     let robots = &site.policy.robots;
     let rules = robots.groups.iter().flat_map(|group| &group.signals.content_usage);
     let rules = rules.chain(&robots.signals.content_usage);
-    for (name, _) in rules.flat_map(|rule| &rule.said) {
-        if USAGE_CATEGORIES.contains(&name.value.as_str()) {
-            continue;
-        }
-        let help = match (name.value.as_str(), nearest(&name.value, USAGE_CATEGORIES)) {
-            // Labels of earlier versions of the draft.
-            ("bots" | "all" | "tdm" | "ai" | "ai-output" | "genai" | "train-genai", _) => {
-                "an earlier version of the draft had it; write `train-ai`, `ai-use` or `search`".to_owned()
-            }
-            ("ai-train", _) => "Content-Signal calls it so; here it is `train-ai`".to_owned(),
-            ("ai-input", _) => "Content-Signal calls it so; here the nearest is `ai-use`".to_owned(),
-            (_, Some(near)) => format!("did you mean `{near}`?"),
-            _ => format!("the categories are: {}; readers pass over others", USAGE_CATEGORIES.join(", ")),
-        };
-        let message = format!("the vocabulary has no category `{}`", name.value);
-        diagnostics.push(lints::UNKNOWN_CATEGORY.at(name.span, message).help(help));
+    diagnostics.items.extend(rules.flat_map(|rule| &rule.said).filter_map(|(name, _)| unknown_category(name)));
+}
+
+/// What is said of a category that Content-Usage does not have.
+pub(super) fn unknown_category(name: &Located<String>) -> Option<Diagnostic> {
+    if USAGE_CATEGORIES.contains(&name.value.as_str()) {
+        return None;
     }
+    let help = match (name.value.as_str(), nearest(&name.value, USAGE_CATEGORIES)) {
+        // Labels of earlier versions of the draft.
+        ("bots" | "all" | "tdm" | "ai" | "ai-output" | "genai" | "train-genai", _) => {
+            "an earlier version of the draft had it; write `train-ai`, `ai-use` or `search`".to_owned()
+        }
+        ("ai-train", _) => "Content-Signal calls it so; here it is `train-ai`".to_owned(),
+        ("ai-input", _) => "Content-Signal calls it so; here the nearest is `ai-use`".to_owned(),
+        (_, Some(near)) => format!("did you mean `{near}`?"),
+        _ => format!("the categories are: {}; readers pass over others", USAGE_CATEGORIES.join(", ")),
+    };
+    let message = format!("the vocabulary has no category `{}`", name.value);
+    Some(lints::UNKNOWN_CATEGORY.at(name.span, message).help(help))
 }
 
 /// The first rule that matches counts: behind one for the whole site nothing does.

@@ -23,7 +23,6 @@ pub(super) fn lint(site: &Site, registry: &Registry, diagnostics: &mut Diagnosti
     permanent_errors(site, registry, diagnostics);
     unknown_agents(site, diagnostics);
     refusing_the_unverified(site, diagnostics);
-    names_that_are_no_tokens(site, registry, diagnostics);
     tokens_of_browsers(site, registry, diagnostics);
     allows_left_out(site, diagnostics);
 }
@@ -137,6 +136,14 @@ fn site_noindex(site: &Site, diagnostics: &mut Diagnostics) {
 
 fn long_pause(site: &Site, diagnostics: &mut Diagnostics) {
     let Some(pause) = &site.policy.pause else { return };
+    // Without an end it begins when it is first seen: that it is over the policy cannot tell.
+    if let Some(end) = pause.until.filter(|end| *end <= site.at) {
+        diagnostics.push(
+            lints::PAST_PAUSE
+                .at(pause.span, format!("this pause ended {end}: it pauses nothing"))
+                .help("remove it, or write the time that is meant"),
+        );
+    }
     if pause.from.is_none() && pause.until.is_some() && !acknowledged(site, Acknowledgement::LongPause) {
         diagnostics.push(
             lints::PAUSE_WITHOUT_FROM
@@ -199,26 +206,6 @@ fn tokens_of_browsers(site: &Site, registry: &Registry, diagnostics: &mut Diagno
                     .at(agent.span, message)
                     .label("people would be taken for a crawler")
                     .help("write the product token that the crawler's operator documents"),
-            );
-        }
-    }
-}
-
-/// A crawler looks for its token; no crawler reads a group for what people call it.
-fn names_that_are_no_tokens(site: &Site, registry: &Registry, diagnostics: &mut Diagnostics) {
-    for agent in site.policy.robots.groups.iter().flat_map(|group| &group.agents) {
-        let is = |name: &String| name.eq_ignore_ascii_case(&agent.value);
-        if registry.crawlers().iter().any(|crawler| crawler.tokens.iter().any(is)) {
-            continue;
-        }
-        let Some(crawler) = registry.crawlers().iter().find(|crawler| is(&crawler.name) || is(&crawler.id)) else {
-            continue;
-        };
-        if let Some(token) = crawler.tokens.first() {
-            diagnostics.push(
-                lints::NOT_A_TOKEN
-                    .at(agent.span, format!("`{}` is no product token", agent.value))
-                    .help(format!("{} looks for `{token}` in robots.txt", crawler.name)),
             );
         }
     }

@@ -94,7 +94,39 @@ const FILES: &[(&str, u32, &str, &str)] = &[
         "User-agent: *\nDisallow: /$\n"),
     ("empty-file", 0, "# User-agent: *\n# Disallow: /\n", "Sitemap: https://shop.example/s.xml\n"),
     ("crawl-delay-ignored", 3, "User-agent: Googlebot\nDisallow: /a\nCrawl-delay: 10\n",
-        "User-agent: *\nUser-agent: Googlebot\nDisallow: /a\nCrawl-delay: 10\n"),
+        "User-agent: Bingbot\nUser-agent: Googlebot\nDisallow: /a\nCrawl-delay: 10\n"),
+    ("crawl-delay-ignored", 3, "User-agent: *\nDisallow: /a\nCrawl-delay: 10\n",
+        "User-agent: Bingbot\nDisallow: /a\nCrawl-delay: 10\n"),
+    ("not-a-token", 1, "User-agent: ChatGPT\nDisallow: /a\n", "User-agent: ChatGPT-User\nUser-agent: chatbot\nDisallow: /a\n"),
+    ("not-a-token", 1, "User-agent: OpenAI\nDisallow: /a\n", "User-agent: OAI-SearchBot\nUser-agent: Yandex\nDisallow: /a\n"),
+    ("unreadable-signal", 2, "User-agent: *\nContent-Signal: search=yes, ai-train=maybe\nAllow: /\n",
+        "User-agent: *\nContent-Signal: Search=YES, AI-train = no, use=reference\nAllow: /\n"),
+    ("unreadable-signal", 2, "User-agent: *\nContent-Signal: ai-train:no\nAllow: /\n",
+        "User-agent: *\nContent-Signal: ai-train=no,\nAllow: /\n"),
+    ("unreadable-signal", 2, "User-agent: *\nContent-Usage: train-ai=no\nAllow: /\n",
+        "User-agent: *\nContent-Usage: train-ai=n;q=1\nContent-Usage: /a/ search=y, ai-use=n\nAllow: /\n"),
+    ("unreadable-signal", 2, "User-agent: *\nContent-Usage: Train-AI=n\nAllow: /\n", "User-agent: *\nContent-Signal:search=no\nAllow: /\n"),
+    ("unknown-category", 2, "User-agent: *\nContent-Signal: ai-training:no\nAllow: /\n",
+        "User-agent: *\nContent-Signal: use=full\nAllow: /\n"),
+    ("unknown-category", 2, "User-agent: *\nContent-Signal: train-ai=no\nAllow: /\n",
+        "User-agent: *\nContent-Signal: ai-train=no\nAllow: /\n"),
+    ("unknown-category", 2, "User-agent: *\nContent-Usage: ai-train=n\nAllow: /\n",
+        "User-agent: *\nContent-Usage: train-ai=n\nAllow: /\n"),
+    ("signals-disagree", 3, "User-agent: *\nContent-Signal: ai-train=no\nContent-Usage: train-ai=y\nAllow: /\n",
+        "User-agent: *\nContent-Signal: ai-train=no\nContent-Usage: /a/ train-ai=y\nContent-Usage: train-ai=n\nAllow: /\n"),
+    ("signal-contradicts-rules", 2, "User-agent: GPTBot\nContent-Signal: ai-train=yes\nDisallow: /\n",
+        "User-agent: GPTBot\nContent-Signal: ai-train=no\nDisallow: /\nUser-agent: *\nContent-Signal: ai-train=yes\nAllow: /\n"),
+    ("usage-of-disallowed", 3, "User-agent: *\nDisallow: /a/\nContent-Usage: /a/b train-ai=n\n",
+        "User-agent: *\nDisallow: /a/\nAllow: /a/b\nContent-Usage: /a/b train-ai=n\n"),
+    ("hash-in-path", 2, "User-agent: *\nDisallow: /a#b\n", "User-agent: *\nDisallow: /a # b\nDisallow: /c# d\nDisallow: /d #e\n"),
+    ("open-ended-path", 2, "User-agent: *\nDisallow: /shop\n",
+        "User-agent: *\nDisallow: /shop/\nDisallow: /a\nAllow: /ab\nDisallow: /c$\nDisallow: /d.html\nDisallow: /e?\nAllow: /f\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /_next/static/\n", "User-agent: *\nDisallow: /_next/\nAllow: /_next/static/\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /_next/\n", "User-agent: *\nDisallow: /_next/data/\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /_nuxt/\n", "User-agent: *\nDisallow: /nuxt/\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /pub/static/\n", "User-agent: *\nDisallow: /pub/errors/\n"),
+    ("resources-closed", 2, "User-agent: *\nDisallow: /wp-content/uploads/\n",
+        "User-agent: *\nDisallow: /wp-content/\nAllow: /wp-content/themes/\nAllow: /wp-content/plugins/\nAllow: /wp-content/uploads/\n"),
     ("several-paths", 2, "User-agent: *\nDisallow: /i,/j\n", "User-agent: *\nDisallow: /i,j\nDisallow: /%20/\n"),
     ("several-paths", 2, "User-agent: *\nDisallow: /i/ /j/\n", "User-agent: *\nDisallow: /i%20/\n"),
     ("several-paths", 2, "User-agent: *\nDisallow: /i, /j\n", "User-agent: *\nDisallow: /i,\n"),
@@ -110,7 +142,7 @@ const FILES: &[(&str, u32, &str, &str)] = &[
     ("resources-closed", 2, "User-agent: Googlebot\nDisallow: /*.css$\nUser-agent: *\nDisallow: /a\n",
         "User-agent: *\nDisallow: /wp-includes/\nUser-agent: Googlebot\nDisallow: /a\n"),
     ("resources-closed", 2, "User-agent: *\nDisallow: /wp-content/plugins/\n",
-        "User-agent: *\nDisallow: /wp-content/uploads/\nDisallow: /media/\nDisallow: /templates/\nDisallow: /distribution/\n"),
+        "User-agent: *\nDisallow: /wp-content/cache/\nDisallow: /media/\nDisallow: /templates/\nDisallow: /distribution/\n"),
     ("resources-closed", 3, "User-agent: *\nDisallow: /administrator/\nDisallow: /templates/\n",
         "User-agent: *\nDisallow: /administrator/\nDisallow: /modules/\n"),
     ("resources-closed", 3, "User-agent: *\nDisallow: /administrator\nDisallow: /media/\n",
@@ -150,6 +182,10 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots: { origin: replace }\nindexing:\n  - { types: application/pdf, tag: noindex }\n"),
     ("long-pause", 2, "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-04 }\n",
         "robots: { origin: replace }\npause: { from: 2026-12-01, until: 2026-12-02 }\n"),
+    ("past-pause", 2, "robots: { origin: replace }\npause: { from: 2026-11-19, until: 2026-11-20 }\n",
+        "robots: { origin: replace }\npause: { from: 2026-11-20, until: 2026-11-22 }\n"),
+    ("past-pause", 2, "robots: { origin: replace }\npause: { until: 2026-11-21 }\n",
+        "robots: { origin: replace }\npause: { from: 2026-11-19 }\n"),
     ("pause-without-from", 2, "robots: { origin: replace }\npause: { until: 2026-12-04 }\n",
         "robots: { origin: replace }\npause: { from: 2026-12-03, until: 2026-12-04 }\n"),
     ("token-of-browsers", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: Chrome, disallow: /a }\n",
@@ -160,6 +196,8 @@ const POLICIES: &[(&str, u32, &str, &str)] = &[
         "robots:\n  origin: replace\n  groups:\n    - { agents: \"*\", disallow: /a }\n    - { agents: Bingbot, extends: \"*\", disallow: /b }\n"),
     ("permanent-error", 0, "robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 503 }\n",
         "robots: { origin: replace }\nenforcement: { mode: enforce, disallowed: 410 }\n"),
+    ("not-a-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: GPT-Bot, disallow: /a }\n",
+        "robots:\n  origin: replace\n  groups:\n    - { agents: GPTBot, disallow: /a }\n"),
     ("not-a-token", 4, "robots:\n  origin: replace\n  groups:\n    - { agents: archive-org-bot, disallow: /a }\n",
         "robots:\n  origin: replace\n  groups:\n    - { agents: bingbot, disallow: /a }\n"),
     ("unknown-crawler", 2, "robots: { origin: replace }\nenforcement: { agents: { OurOwnBot: { mode: enforce } } }\n",
@@ -377,7 +415,7 @@ fn lints_that_need_more_than_a_line() {
     assert!(of_file(b"User-agent: *\nDisallow: /\xff\n", None, None).contains(&("unreadable-octets", 2)));
     let utf16: Vec<u8> = "User-agent: *\nDisallow: /\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert!(of_file(&utf16, None, None).contains(&("not-a-robots-txt", 0)));
-    let text = b"User-agent: *\nDisallow: /Cart\n";
+    let text = b"User-agent: *\nDisallow: /Cart/\n";
     assert!(of_file(text, None, Some("Microsoft-IIS/10.0")).contains(&("origin-ignores-case", 2)));
     assert!(of_file(text, None, Some("nginx")).is_empty());
 }
@@ -391,6 +429,8 @@ fn every_lint_has_a_case_here() {
         "origin-allow-left-out",
         "origin-key-left-out",
         "previous-undeclared",
+        // tests/it/first_day.rs.
+        "missing-file",
     ];
     let cases: BTreeSet<&str> = FILES.iter().chain(POLICIES).map(|(id, ..)| *id).chain(here).collect();
     let lints: BTreeSet<&str> = LINTS.iter().map(|lint| lint.id).collect();
@@ -542,4 +582,78 @@ fn a_token_that_googles_library_does_not_read_has_no_empty_name() {
         lint_file("robots.txt", &File::parse(*b"User-agent: 008\nDisallow: /\n"), None, None, Registry::builtin());
     let cut = found.diagnostics.items.iter().find(|item| item.id == "token-cut").expect("found");
     assert!(cut.message.contains("`008`") && !cut.message.contains("``"), "{}", cut.message);
+}
+
+/// The remedy is the directive that was written, sent as a tag: noindex in its place takes the pages out of the index.
+#[test]
+fn a_retired_directive_is_to_be_sent_as_itself() {
+    for (key, since) in [("Noindex", true), ("NoFollow", true), ("Noarchive", false)] {
+        let text = format!("User-agent: *\nDisallow: /a\n{key}: /b\n");
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let item = found.diagnostics.items.iter().find(|item| item.id == "retired-directive").expect("a finding");
+        let help = item.help.as_deref().unwrap_or_default();
+        assert!(help.contains(&format!("`X-Robots-Tag: {}`", key.to_ascii_lowercase())), "{help}");
+        assert_eq!(item.message.contains("2019"), since, "{}", item.message);
+    }
+}
+
+#[test]
+fn a_name_that_is_no_token_is_told_those_that_are_meant() {
+    for (written, meant) in [
+        ("ChatGPT", &["ChatGPT-User"][..]),
+        ("OpenAI", &["OAI-SearchBot", "GPTBot", "ChatGPT-User"]),
+        ("GPT-Bot", &["GPTBot"]),
+        ("Google", &["Googlebot", "Google-Extended"]),
+        ("anthropic", &["Claude-SearchBot", "ClaudeBot", "Claude-User"]),
+        ("Claude", &["ClaudeBot", "Claude-User"]),
+        ("Perplexity", &["PerplexityBot", "Perplexity-User"]),
+        ("Google-bot", &["Googlebot"]),
+    ] {
+        let text = format!("User-agent: {written}\nDisallow: /a/\n");
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let ids: Vec<_> = found.diagnostics.items.iter().map(|item| item.id).collect();
+        assert!(!ids.contains(&"unlisted-token") && !ids.contains(&"unknown-token"), "{written}: {ids:?}");
+        let item = found.diagnostics.items.iter().find(|item| item.id == "not-a-token").expect(written);
+        let help = item.help.as_deref().unwrap_or_default();
+        assert!(meant.iter().all(|token| help.contains(&format!("`{token}`"))), "{written}: {help}");
+    }
+}
+
+/// Whatever crawlgate learns of crawlers: no token is taken for a name.
+#[test]
+fn a_known_token_is_never_a_name() {
+    for token in Registry::builtin().crawlers().iter().flat_map(|crawler| &crawler.tokens) {
+        let text = format!("User-agent: {token}\nDisallow: /a/\n");
+        let found = of_file(text.as_bytes(), None, None);
+        assert!(!found.iter().any(|(id, _)| *id == "not-a-token"), "{token}");
+    }
+}
+
+#[test]
+fn the_help_of_an_expression_is_about_this_one() {
+    for (written, help) in [
+        (r"/.*\.php", "write `/*.php`"),
+        ("/(en|de)/shop", "write `/en/shop` and `/de/shop`"),
+        ("/item/[0-9]{3}/x$", "write `/item/*/x$`"),
+        (r"/a/\d+\.html$", "write `/a/*.html$`"),
+        (r"^/b\?c=", "write `/b?c=`"),
+        ("/(a|b)(c|d)(e|f)", "write a rule for each path"),
+        (r"/(a|\d)/", "write a rule for each path"),
+    ] {
+        let text = format!("User-agent: *\nDisallow: {written}\n");
+        let found = lint_file("robots.txt", &File::parse(text.into_bytes()), None, None, Registry::builtin());
+        let ids = ["regular-expression", "path-without-slash"];
+        let item = found.diagnostics.items.iter().find(|item| ids.contains(&item.id)).expect(written);
+        assert!(item.help.as_ref().is_some_and(|told| told.contains(help)), "{written}: {item:?}");
+    }
+}
+
+/// What is found stands at the part of the line that says it.
+#[test]
+fn a_part_of_a_signal_is_found_in_its_place() {
+    let text = "User-agent: *\nContent-Signal: search=yes, ai-train=maybe\nDisallow: /a/\n";
+    let found = lint_file("robots.txt", &File::parse(text.as_bytes()), None, None, Registry::builtin());
+    let item = found.diagnostics.items.iter().find(|item| item.id == "unreadable-signal").expect("a finding");
+    let span = item.span.expect("a place");
+    assert_eq!((&text[span.start..span.end], span.line, span.column), ("ai-train=maybe", 2, 29));
 }

@@ -1,0 +1,150 @@
+//! Lints of the `Content-Signal` and `Content-Usage` lines of a robots.txt as it was found: what readers pass over, and
+//! what `signals.rs` says of a policy as well.
+
+use super::{span, span_of_line};
+use crate::policy::lint::catalogue as lints;
+use crate::policy::lint::signals::{
+    disallowed_usage, grants_in_closed_group, opposed_signals, said_of, unknown_category,
+};
+use crate::policy::lint::subject::{Subject, SubjectRule};
+use crate::policy::model::{ContentSignal, ContentUsage, GroupSignals, SignalCategory};
+use crate::policy::signal_lines::{SignalPart, UsageMember, signal_parts, usage_line, usage_member};
+use crate::robots::{File, Key, Line, MAX_BYTES, Reading};
+use crate::yaml::{Diagnostic, Diagnostics, Located, Span, nearest};
+
+pub(super) fn lint(file: &File, reading: &Reading, subject: &Subject, found: &mut Diagnostics) {
+    for line in file.lines().iter().take_while(|line| line.text.end <= MAX_BYTES) {
+        passed_over(file, line, found);
+    }
+    for group in &subject.groups {
+        let Some((token, _)) = group.agents.first() else { continue };
+        let (_, union) = reading.binding(token.as_bytes());
+        let others = union.iter().filter_map(|&group| reading.groups().get(group)).flat_map(|group| &group.others);
+        let signals = said(file, others.filter_map(|&number| file.line(number)));
+        if let Some(rule) = group.closing() {
+            grants_in_closed_group(&signals, rule.span, found);
+        }
+        for rule in &signals.content_usage {
+            let disallowed = |target: &[u8]| group.deciding(target).filter(|rule| !rule.allow).map(place);
+            disallowed_usage(rule, disallowed, found);
+        }
+        for category in SignalCategory::ALL {
+            let usage = signals.content_usage.iter();
+            opposed_signals(&said_of(category, signals.content_signal.iter(), usage), found);
+        }
+    }
+}
+
+fn place(rule: &SubjectRule) -> Span {
+    rule.span
+}
+
+/// The value of a line of this kind; `None` also where its octets are no text, of which another lint tells.
+fn value<'f>(file: &'f File, line: &Line, key: Key) -> Option<&'f str> {
+    let record = line.record.as_ref().filter(|record| record.key == key)?;
+    std::str::from_utf8(file.octets(&record.value)).ok()
+}
+
+/// Where a part of the value of a line stands.
+fn span_of_part(file: &File, line: &Line, value: &str, part: &str) -> Span {
+    let start = line.record.as_ref().map_or(line.text.start, |record| record.value.start);
+    let before = (part.as_ptr() as usize).saturating_sub(value.as_ptr() as usize);
+    span(file, line, &(start + before..start + before + part.len()))
+}
+
+/// What the lines of a group say, each part with its place.
+fn said<'f>(file: &'f File, lines: impl Iterator<Item = &'f Line>) -> GroupSignals {
+    let mut signals = GroupSignals::default();
+    for line in lines {
+        if let Some(value) = value(file, line, Key::ContentSignal) {
+            let nothing = || ContentSignal { said: Vec::new(), extent: None, span: span_of_line(file, line.number) };
+            let signal = signals.content_signal.get_or_insert_with(nothing);
+            for (part, said) in signal_parts(value) {
+                if let Some(SignalPart::Category(category, value_of)) = said {
+                    let span = span_of_part(file, line, value, part);
+                    signal.said.push((category, Located { value: value_of, span }));
+                }
+            }
+        }
+        if let Some(value) = value(file, line, Key::ContentUsage) {
+            let at = |part: &str| span_of_part(file, line, value, part);
+            let (path, members) = usage_line(value);
+            let members = members.into_iter().flatten();
+            let said = members.filter_map(|member| {
+                let (category, said) = usage_member(member).said?;
+                Some((Located { value: category.to_owned(), span: at(member) }, said))
+            });
+            let paths = path.map(|path| Located { value: path.to_owned(), span: at(path) });
+            signals.content_usage.push(ContentUsage {
+                paths: paths.into_iter().collect(),
+                said: said.collect(),
+                span: span_of_line(file, line.number),
+            });
+        }
+    }
+    signals
+}
+
+/// Parts of a line that say nothing to its readers.
+fn passed_over(file: &File, line: &Line, found: &mut Diagnostics) {
+    if let Some(value) = value(file, line, Key::ContentSignal) {
+        if value.is_empty() {
+            found.push(nothing_said(file, line, "write `ai-train=no`, say; a category that is absent is left open"));
+        }
+        for (part, _) in signal_parts(value).filter(|(_, said)| said.is_none()) {
+            part_of_signal(part, span_of_part(file, line, value, part), found);
+        }
+    }
+    let Some(value) = value(file, line, Key::ContentUsage) else { return };
+    let (_, members) = usage_line(value);
+    let Some(members) = members else {
+        found.push(nothing_said(
+            file,
+            line,
+            "write `Content-Usage: train-ai=n`, or `Content-Usage: /path/ train-ai=n`",
+        ));
+        return;
+    };
+    for member in members {
+        let at = span_of_part(file, line, value, member);
+        let UsageMember { said, .. } = usage_member(member);
+        match said {
+            Some((category, _)) => {
+                found.items.extend(unknown_category(&Located { value: category.to_owned(), span: at }));
+            }
+            None => {
+                let name = member.split(['=', ';']).next().unwrap_or_default();
+                let help = format!("write `{name}=n` or `{name}=y`: readers take other values for unknown");
+                let message = format!("`{member}` says nothing to readers of Content-Usage");
+                found.push(lints::UNREADABLE_SIGNAL.at(at, message).help(help));
+            }
+        }
+    }
+}
+
+fn nothing_said(file: &File, line: &Line, help: &str) -> Diagnostic {
+    let message = "this line says nothing: readers find no category in it";
+    lints::UNREADABLE_SIGNAL.at(span_of_line(file, line.number), message).help(help)
+}
+
+/// A part of Content-Signal that readers pass over: an unknown category, or one without a word that is known.
+fn part_of_signal(part: &str, span: Span, found: &mut Diagnostics) {
+    let name = part.split(['=', ':', ' ']).next().unwrap_or_default().trim().to_ascii_lowercase();
+    let names = SignalCategory::ALL.map(SignalCategory::name);
+    if name == "use" {
+        let help = "write `use=immediate`, `use=reference` or `use=full`";
+        found.push(lints::UNREADABLE_SIGNAL.at(span, format!("`{part}` says nothing to readers")).help(help));
+    } else if names.contains(&name.as_str()) {
+        let message = format!("`{part}` says nothing to readers: the category stays open");
+        found.push(lints::UNREADABLE_SIGNAL.at(span, message).help(format!("write `{name}=yes` or `{name}=no`")));
+    } else {
+        let of_usage = SignalCategory::ALL.into_iter().find(|category| category.usage() == name);
+        let help = match (of_usage, nearest(&name, names)) {
+            (Some(category), _) => format!("Content-Usage calls it so; here it is `{}`", category.name()),
+            (_, Some(near)) => format!("did you mean `{near}`?"),
+            _ => format!("the categories are: {}; readers pass over others", names.join(", ")),
+        };
+        let message = format!("Content-Signal has no category `{name}`");
+        found.push(lints::UNKNOWN_CATEGORY.at(span, message).help(help));
+    }
+}

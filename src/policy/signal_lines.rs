@@ -1,0 +1,70 @@
+//! The lines of a robots.txt about the use of content, read part by part: `Content-Signal` (contentsignals.org) and
+//! `Content-Usage` (draft-ietf-aipref-attach-05). The import of a file and the lints share it. This file must not know
+//! what becomes of the parts.
+
+use super::decode::is_category;
+use super::model::{SignalCategory, USES};
+
+/// What a part of a Content-Signal line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignalPart {
+    /// `ai-train=no`.
+    Category(SignalCategory, bool),
+    /// `use=reference`: one of [`USES`].
+    Extent(&'static str),
+}
+
+/// A member of the dictionary of a Content-Usage line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UsageMember<'v> {
+    /// The category and what is said of it; `None` where readers take the member for unknown.
+    pub said: Option<(&'v str, bool)>,
+    /// Parameters behind it, which readers pass over; mostly none.
+    pub parameters: &'v str,
+}
+
+/// The parts of a Content-Signal line as they are written, each with what it says: `None` where readers pass over it.
+pub fn signal_parts(value: &str) -> impl Iterator<Item = (&str, Option<SignalPart>)> {
+    value.split(',').map(str::trim).filter(|part| !part.is_empty()).map(|part| (part, signal_part(part)))
+}
+
+fn signal_part(part: &str) -> Option<SignalPart> {
+    let (name, word) = part.split_once('=').map(|(name, word)| (name.trim(), word.trim()))?;
+    if name.eq_ignore_ascii_case("use") {
+        return USES.into_iter().find(|known| known.eq_ignore_ascii_case(word)).map(SignalPart::Extent);
+    }
+    let category = SignalCategory::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
+    let said = ["no", "yes"].into_iter().position(|known| known.eq_ignore_ascii_case(word))?;
+    Some(SignalPart::Category(category, said == 1))
+}
+
+/// The path of a Content-Usage line, if it has one, and its members: `None` where one of them is no member of a
+/// dictionary, and the whole line counts for nothing (RFC 9651 section 4.2).
+pub fn usage_line(value: &str) -> (Option<&str>, Option<Vec<&str>>) {
+    let (path, dictionary) = match value.starts_with('/') {
+        true => value.split_once([' ', '\t']).map_or((Some(value), ""), |(path, rest)| (Some(path), rest)),
+        false => (None, value),
+    };
+    let members: Vec<&str> = dictionary.split(',').map(str::trim).collect();
+    let is_member = |member: &&str| {
+        let torn = member.contains([' ', '\t']) && !member.contains(['"', ';', '(']);
+        !torn && is_key(member.split(['=', ';']).next().unwrap_or_default())
+    };
+    let is_dictionary = members.iter().all(is_member);
+    (path, is_dictionary.then_some(members))
+}
+
+/// What a member of a dictionary says.
+pub fn usage_member(member: &str) -> UsageMember<'_> {
+    let (assignment, parameters) = member.split_once(';').unwrap_or((member, ""));
+    let (category, word) = assignment.split_once('=').unwrap_or((assignment, ""));
+    let word = ["n", "y"].into_iter().position(|known| known == word);
+    let said = word.filter(|_| is_category(category)).map(|word| (category, word == 1));
+    UsageMember { said, parameters }
+}
+
+/// A key of RFC 9651 section 3.1.2.
+fn is_key(text: &str) -> bool {
+    text.starts_with(|sign: char| sign.is_ascii_lowercase() || sign == '*')
+        && text.chars().all(|sign| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_-.*".contains(sign))
+}
