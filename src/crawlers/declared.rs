@@ -4,7 +4,8 @@
 //! so, or else a tool's. This file knows user agents as bytes and must not know the registry.
 
 use super::Claim;
-use super::octets::{contains, ends_with, is_token_byte};
+use super::address::{ends_host, host_end, is_mail_host, words_outside_addresses};
+use super::octets::{begins_with, contains, ends_with, is_token_byte};
 use super::shape::{Shape, Words, has_fetcher_word, has_tool_word};
 use std::ops::Range;
 
@@ -23,14 +24,16 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     if text.iter().all(u8::is_ascii_whitespace) {
         return Claim::Tool;
     }
-    // What begins as browsers do is held to what browsers say.
+    // What begins as browsers do is held to what browsers say. An app of Apple's systems may have a browser's name:
+    // `Safari%20Technology%20Preview/19614 CFNetwork/1474 Darwin/23.0.0`.
     let shape = match words.shape {
         Shape::App if begins_with(text, b"mozilla/") => Shape::Browser,
+        Shape::Browser if !begins_with(text, b"mozilla/") && contains(text, b" cfnetwork/") => Shape::App,
         shape => shape,
     };
     let says_bot = match shape {
         Shape::Browser => says_bot(text) || is_bot_in_browser(text),
-        Shape::App => says_bot(text),
+        Shape::App => says_bot(text) || is_bot_in_app(text),
         Shape::None => says_bot(text) || is_bot_alone(text),
     };
     let is_tool = || match shape {
@@ -51,6 +54,67 @@ pub fn declared(text: &[u8], words: Words) -> Claim {
     }
 }
 
+/// Why a user agent is taken for what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A marker of the registry stands in it.
+    Listed,
+    /// One of its words ends in bot, crawler, spider or scraper.
+    BotsName,
+    /// It names a page, a host or a mail address.
+    Contact,
+    /// It says `compatible; Name` as bots do.
+    Introduction,
+    /// It is empty.
+    Empty,
+    /// It names a program that tests, watches or renders pages.
+    ToolsName,
+    /// A program added itself to a browser's string.
+    Addition,
+    /// It names neither a browser nor a system that people use.
+    NoShape,
+    /// A browser's string.
+    Browser,
+    /// The string of an app on a system that people use.
+    App,
+}
+
+impl Reason {
+    /// The reason in a few words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Reason::Listed => "a marker of the registry stands in it",
+            Reason::BotsName => "a word of it is a bot's name",
+            Reason::Contact => "it names a page, a host or a mail address",
+            Reason::Introduction => "it says `compatible; Name` as bots do",
+            Reason::Empty => "it is empty",
+            Reason::ToolsName => "it names a program that tests, watches or renders pages",
+            Reason::Addition => "a program added itself to a browser's string",
+            Reason::NoShape => "it names neither a browser nor a system that people use",
+            Reason::Browser => "it is a browser's string",
+            Reason::App => "it names a system that people use",
+        }
+    }
+}
+
+/// Why a user agent with these words is taken for what it is.
+pub fn reason(text: &[u8], words: Words, claim: Claim) -> Reason {
+    match claim {
+        Claim::Known(_) | Claim::Token(_) => Reason::Listed,
+        Claim::Other if words_outside_addresses(text).any(|(_, word)| names_bot(word)) => Reason::BotsName,
+        Claim::Other if names_contact(text) || names_host(text, ends_host) || names_host_of_bot(text) => {
+            Reason::Contact
+        }
+        Claim::Other => Reason::Introduction,
+        Claim::Tool if text.trim_ascii().is_empty() => Reason::Empty,
+        Claim::Tool if words.names_tool => Reason::ToolsName,
+        Claim::Tool if words.shape == Shape::None => Reason::NoShape,
+        Claim::Tool => Reason::Addition,
+        Claim::Nobody if words.shape == Shape::App => Reason::App,
+        Claim::Nobody => Reason::Browser,
+    }
+}
+
 /// Whether the string may hold a page or an address, so that it is worth a closer look.
 pub fn may_name_contact(text: &[u8]) -> bool {
     let is_scheme = |at: usize| text[at..].starts_with(b"://");
@@ -62,22 +126,65 @@ pub fn may_name_contact(text: &[u8]) -> bool {
 fn is_bot_in_browser(text: &[u8]) -> bool {
     let comment = first_comment(text);
     let is_phone = !device_part(text).is_empty()
-        || [&b"iphone"[..], b"ipad", b"ipod"].iter().any(|device| begins_with(&text[comment.start..], device));
-    // Apps of phones add the page of their maker, and every comment may name the model:
-    // `(Linux; Android 9; X20 PRO) ... Instagram 237.0 (28/9; CUBOT; X20 PRO)`.
+        || [&b"iphone"[..], b"ipad", b"ipod", b"midp"].iter().any(|device| begins_with(&text[comment.start..], device));
+    let is_explorer = contains(text, b"msie ") || contains(text, b"trident/");
     let names_contact = match is_phone {
+        // Apps of phones add the page of their maker, and every comment may name the model:
+        // `(Linux; Android 9; X20 PRO) ... Instagram 237.0 (28/9; CUBOT; X20 PRO)`.
         true => contains(text, b"+http") || names_host(text, is_page_of_host),
+        // Shops and providers put their names into the comment of Internet Explorer, and add-ons theirs into the string of
+        // old Firefox: `Supplied by Tesco.net`, `Ant.com Toolbar 1.6`.
+        false if is_explorer || contains(text, b"; u; ") => {
+            names_contact(text)
+                || names_host(text, is_page_of_host)
+                || names_www(text)
+                || is_explorer && names_host(&text[comment.end..], ends_host)
+        }
         false => names_contact(text) || names_host(text, ends_host),
     };
-    if names_contact || is_compatible_program(text, comment.start) {
+    if names_contact || names_host_of_bot(text) || is_compatible_program(text, &comment) {
         return true;
     }
-    let mut start = 0;
-    text.split(|&byte| !is_token_byte(byte)).any(|word| {
-        let begin = start;
-        start += word.len() + 1;
-        is_called_bot(word) && !(is_phone && is_in_comment(&text[..begin])) && !names_another_program(&text[..begin])
+    has_bots_name(text, is_phone)
+}
+
+/// What bots say in the string of an app: a word that ends in bot, crawler or spider where apps name themselves, or a page
+/// behind `compatible; Name`.
+fn is_bot_in_app(text: &[u8]) -> bool {
+    const PHONES: [&[u8]; 5] = [b"andr", b"iphone", b"ipad", b"mobile", b"midp"];
+    let comment = &text[first_comment(text)];
+    begins_with(comment, b"compatible;") && has_page(comment)
+        || has_bots_name(text, PHONES.iter().any(|phone| contains(text, phone)))
+}
+
+/// Whether a word outside of addresses is a bot's name. The comments of a phone name its model, which may be anything.
+fn has_bots_name(text: &[u8], is_phone: bool) -> bool {
+    words_outside_addresses(text).any(|(begin, word)| {
+        names_bot(word) && !(is_phone && is_in_comment(&text[..begin])) && !names_another_program(&text[..begin])
     })
+}
+
+/// Whether a part of a word is what bots end their names with: `Baiduspider-ads`, `RankBotEU`, `Luminator-robots`.
+fn names_bot(word: &[u8]) -> bool {
+    (1..=word.len()).any(|end| {
+        let (until, after) = word.split_at(end);
+        let after = after.strip_prefix(b"s").unwrap_or(after);
+        let ends_part = after.first().is_none_or(|next| {
+            !next.is_ascii_alphabetic() || next.is_ascii_uppercase() && until.last().is_some_and(u8::is_ascii_lowercase)
+        });
+        ends_part && is_called_bot(until)
+    })
+}
+
+/// Whether a word or a comment is a host that begins with `www.`.
+fn names_www(text: &[u8]) -> bool {
+    contains(text, b" www.") || contains(text, b"(www.")
+}
+
+/// Whether the string names a host the way crawlers name their page, without its scheme: `+probely.com/sos`.
+fn names_host_of_bot(text: &[u8]) -> bool {
+    let begins = |at: usize| at == 0 || matches!(text[at - 1], b' ' | b'(' | b';');
+    memchr::memchr_iter(b'+', text).any(|at| begins(at) && is_mail_host(&text[at + 1..]))
 }
 
 /// Whether what comes next stands in brackets.
@@ -90,17 +197,42 @@ fn is_in_comment(before: &[u8]) -> bool {
     before.iter().fold(0, depth) > 0
 }
 
-/// Whether a comment behind the first says `compatible; Name`. Old versions of Internet Explorer repeat their own string
-/// in it.
-fn is_compatible_program(text: &[u8], first: usize) -> bool {
+/// Browsers and systems that browsers name behind `compatible;`.
+const COMPATIBLE: [&[u8]; 12] = [
+    b"msie",
+    b"mozilla",
+    b"applewebkit",
+    b"firefox",
+    b"chrome",
+    b"opera",
+    b"konqueror",
+    b"windows",
+    b"iphone",
+    b"android",
+    b"version",
+    b"compatible",
+];
+
+/// Whether `compatible; Name` introduces another program than a browser: in a comment behind the first, or in the first
+/// before an engine. Old versions of Internet Explorer repeat their own string in a comment.
+fn is_compatible_program(text: &[u8], first: &Range<usize>) -> bool {
     let is_browsers = |at: usize| {
-        let before = &text[..at];
-        begins_with(&text[at + 11..], b" msie")
+        let (before, name) = (&text[..at], text[at + 11..].trim_ascii_start());
+        !name.first().is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'+')
+            || COMPATIBLE.iter().any(|browser| begins_with(name, browser))
             || before.ends_with(b"Mozilla/4.0 (")
             || before.ends_with(b"Mozilla/5.0 (")
     };
     let says = |at: usize| begins_with(&text[at..], b"compatible;");
-    (first + 1..text.len()).any(|at| says(at) && !is_browsers(at))
+    let introduces_engine = || {
+        let behind = &text[first.end..];
+        let name = text[first.clone()].get(11..).unwrap_or_default().trim_ascii_start();
+        let end = name.iter().position(|&byte| !is_token_byte(byte)).unwrap_or(name.len());
+        (begins_with(behind, b") applewebkit/") || begins_with(behind, b") gecko/"))
+            && has_version(&name[end..])
+            && !COMPATIBLE.iter().any(|browser| begins_with(name, browser))
+    };
+    (first.start + 1..text.len()).any(|at| says(at) && !is_browsers(at)) || says(first.start) && introduces_engine()
 }
 
 /// Whether the string names a host, at the beginning of a word or of a comment: `adbeat.com/policy`, `(scope3.com)`. The
@@ -113,26 +245,7 @@ fn names_host(text: &[u8], is_end: impl Fn(&[u8]) -> bool) -> bool {
         // A program that shows documents speaks for the person who reads them: `(via docs.google.com/viewer)`.
         label >= 3 && begins && text[begin].is_ascii_alphabetic() && !ends_with(&text[..begin], b"via ")
     });
-    // A component of old browsers names its maker's page.
-    hosts.any(|dot| is_end(host_end(&text[dot..]))) && !contains(text, b"bsalsa.com")
-}
-
-/// The top-level domain of the host that goes on here, and all that follows it.
-fn host_end(text: &[u8]) -> &[u8] {
-    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
-    let end = text.iter().position(|byte| !is_host(byte)).unwrap_or(text.len());
-    let last = text[..end].iter().rposition(|&byte| byte == b'.').unwrap_or_default();
-    &text[last..]
-}
-
-/// Whether a host ends here with a top-level domain that programs name themselves by.
-fn ends_host(text: &[u8]) -> bool {
-    const DOMAINS: [&[u8]; 16] = [
-        b".com", b".net", b".org", b".info", b".co", b".io", b".eu", b".de", b".fr", b".it", b".nl", b".pl", b".cz",
-        b".ru", b".uk", b".jp",
-    ];
-    let end = 1 + text[1..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
-    DOMAINS.contains(&&text[..end])
+    hosts.any(|dot| is_end(host_end(&text[dot..]))) && !names_page_of_browser(text)
 }
 
 /// The same with a page behind it. A phone's string names many things.
@@ -151,7 +264,11 @@ fn is_bot_alone(text: &[u8]) -> bool {
         let is_bots = begins || WORDS.iter().chain(&STEMS).any(|end| ends_with(word, end));
         is_bots && !names_another_program(&text[..begin])
     });
-    says_so || names_contact(text) || contains(text, b"www.") || contains(text, b"compatible;")
+    says_so
+        || names_contact(text)
+        || names_host_of_bot(text)
+        || contains(text, b"www.")
+        || contains(text, b"compatible;")
 }
 
 /// Whether something stands behind the engine where browsers have `(KHTML, like Gecko)` alone:
@@ -173,13 +290,15 @@ fn adds_to_engine(text: &[u8]) -> bool {
 }
 
 /// Whether a product stands behind the comment in which Internet Explorer 9 and 10 say everything:
-/// `Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2) MapperCmd/5.24`. A service of networks adds `BMID/` to people's.
+/// `Mozilla/5.0 (compatible; MSIE 10.0; Windows NT 6.2) MapperCmd/5.24`. A service of networks adds `BMID/` to people's,
+/// and other browsers that say they are Explorer add themselves.
 fn adds_to_explorer(text: &[u8]) -> bool {
     if !begins_with(text, b"mozilla/5.0 (compatible; msie ") {
         return false;
     }
     let behind = text[first_comment(text).end..].strip_prefix(b")").unwrap_or_default().trim_ascii_start();
-    behind.first().is_some_and(u8::is_ascii_alphabetic) && !begins_with(behind, b"bmid/")
+    const BROWSERS: [&[u8]; 6] = [b"bmid/", b"opera ", b"like gecko", b"applewebkit/", b"gecko/", b"mozilla/"];
+    behind.first().is_some_and(u8::is_ascii_alphabetic) && !BROWSERS.iter().any(|word| begins_with(behind, word))
 }
 
 /// Whether a program on a Mac begins as browsers do and names itself in place of an engine:
@@ -196,18 +315,30 @@ fn is_office_probe(text: &[u8]) -> bool {
     begins_with(text, b"microsoft office ") && !text.contains(&b'/')
 }
 
-/// Whether the string names a page or a mail address. A component of old browsers, `Embedded Web Browser from:
-/// http://bsalsa.com/`, names its maker's page.
+/// Whether the string names a page or a mail address.
 fn names_contact(text: &[u8]) -> bool {
-    last_contact(text).is_some_and(|at| !ends_with(&text[..at], b"from: ") && !contains(text, b"bsalsa.com"))
+    last_contact(text).is_some_and(|at| !ends_with(&text[..at], b"from: ")) && !names_page_of_browser(text)
+}
+
+/// Whether the string names the page of a browser's maker: `QtWeb Internet Browser/3.8.5 http://www.QtWeb.net`, or the
+/// component `Embedded Web Browser from: http://bsalsa.com/`.
+fn names_page_of_browser(text: &[u8]) -> bool {
+    const PAGES: [&[u8]; 4] = [b"bsalsa.com", b"embeddedwb", b"qtweb.net", b"avantbrowser.com"];
+    PAGES.iter().any(|page| contains(text, page))
 }
 
 /// Whether the word that ends here makes the string worth asking [`says_bot`]. A `+` does so, too: `+http` begins with
 /// it.
 pub fn is_hint(until: &[u8]) -> bool {
+    let until = until.strip_suffix(b"s").unwrap_or(until);
     // Most words end in other letters than these, the last letters of the four.
     until.last().is_some_and(|last| matches!(last | 0x20, b't' | b'r'))
         && WORDS.iter().any(|word| ends_with(until, word))
+}
+
+/// Whether the same holds for a part of a word: `Baiduspider-ads`.
+pub fn has_hint_inside_word(text: &[u8]) -> bool {
+    memchr::memchr2_iter(b'-', b'_', text).any(|at| is_hint(&text[..at]))
 }
 
 /// Whether a token says by itself that it is a bot's.
@@ -244,7 +375,10 @@ fn introduced(text: &[u8]) -> Option<&[u8]> {
 /// (`FooBot/1.0`), or ends its part of the string with a page or a mail address somewhere after it.
 pub fn says_bot(text: &[u8]) -> bool {
     // Podcast players name their page as crawlers do: `Overcast/3.0 (+http://overcast.fm/; iOS podcast app)`.
-    if contains(text, b"+http") && !has_shape_of_browser(text) && !contains(text, b"podcast app") {
+    if (contains(text, b"+http") || names_host_of_bot(text))
+        && !has_shape_of_browser(text)
+        && !contains(text, b"podcast app")
+    {
         return true;
     }
     // Found when first asked for: most strings need neither.
@@ -347,18 +481,4 @@ fn last_contact(text: &[u8]) -> Option<usize> {
     let page = |at: usize| begins_with(&text[at..], b"http://") || begins_with(&text[at..], b"https://");
     let mail = |at: usize| text[at] == b'@' && at > 0 && is_token_byte(text[at - 1]) && is_mail_host(&text[at + 1..]);
     (0..text.len()).rev().find(|&at| page(at) || mail(at))
-}
-
-/// Whether a mail host begins here. The `10.0.4.1853` of `Ecosia ios@10.0.4.1853` is none: a top-level domain has no
-/// digits.
-fn is_mail_host(text: &[u8]) -> bool {
-    let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'.' && *byte != b'-');
-    let host = &text[..end.unwrap_or(text.len())];
-    let mut labels = host.rsplit(|&byte| byte == b'.').skip_while(|label| label.is_empty());
-    let top = labels.next().is_some_and(|label| label.len() >= 2 && label.iter().all(u8::is_ascii_alphabetic));
-    top && labels.next().is_some_and(|label| !label.is_empty())
-}
-
-fn begins_with(text: &[u8], lower: &[u8]) -> bool {
-    text.get(..lower.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
 }

@@ -6,7 +6,7 @@
 
 use super::Claim;
 use super::crawler::{Crawler, CrawlerIndex, Purpose};
-use super::declared::{self, names_another_program};
+use super::declared::{self, Reason, names_another_program};
 use super::octets::is_token_byte;
 use super::shape::{Shapes, device_of_plain_browser, ends_like_tool, says_only_browser, tool_names};
 use super::words::WordIndex;
@@ -123,6 +123,13 @@ impl Markers {
         }
     }
 
+    /// The same by the markers alone, and why.
+    pub fn explain(&self, user_agent: &[u8]) -> (Claim, Reason) {
+        let text = &user_agent[..user_agent.len().min(MAX_READ)];
+        let claim = self.identify(text, None);
+        (claim, declared::reason(text, self.shapes.of(text), claim))
+    }
+
     fn found(&self, text: &[u8]) -> Found {
         let device = device_of_plain_browser(text);
         // Most strings differ only in the device: what stands behind it need not be searched.
@@ -156,7 +163,8 @@ impl Markers {
         self.index.find(&text[..until], on_marker, |end| {
             is_hinted |= declared::is_hint(&text[..end]) || ends_like_tool(&text[..end]);
         });
-        found.is_hinted |= is_hinted || declared::may_name_contact(&text[..until]);
+        let text = &text[..until];
+        found.is_hinted |= is_hinted || declared::may_name_contact(text) || declared::has_hint_inside_word(text);
         found
     }
 }

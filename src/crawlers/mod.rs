@@ -2,6 +2,7 @@
 //!
 //! This room knows no policy and no request.
 
+mod address;
 mod browsers;
 mod crawler;
 mod declared;
@@ -16,7 +17,7 @@ mod words;
 
 pub use browsers::{browsers, lookalikes, stands_in_browsers};
 pub use crawler::{Binds, Crawler, CrawlerIndex, Purpose};
-pub use declared::calls_itself;
+pub use declared::{Reason, calls_itself};
 pub use identify::SiteMarkers;
 pub use network::{read_network, read_networks};
 pub use network_list::{ListError, MAX_LIST_BYTES, read_list};

@@ -14,3 +14,8 @@ pub fn ends_with(text: &[u8], lower: &[u8]) -> bool {
 pub fn contains(text: &[u8], lower: &[u8]) -> bool {
     text.windows(lower.len()).any(|window| window.eq_ignore_ascii_case(lower))
 }
+
+/// Whether a text begins with these lower-case letters, without regard to case.
+pub fn begins_with(text: &[u8], lower: &[u8]) -> bool {
+    text.get(..lower.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(lower))
+}

@@ -1,6 +1,7 @@
 //! The registry: what is known of each crawler, with the source and date of each fact, read from `registry.yaml`.
 
 use super::crawler::{Crawler, CrawlerIndex};
+use super::declared::Reason;
 use super::identify::{Markers, SiteMarkers};
 use super::{Claim, records};
 use crate::yaml::{Diagnostics, Source};
@@ -104,6 +105,11 @@ impl Registry {
     /// ```
     pub fn identify(&self, user_agent: &[u8]) -> Claim {
         self.markers.identify(user_agent, None)
+    }
+
+    /// The same, and why.
+    pub fn explain(&self, user_agent: &[u8]) -> (Claim, Reason) {
+        self.markers.explain(user_agent)
     }
 
     /// The same, with the tokens that a site's policy names and the registry does not know.

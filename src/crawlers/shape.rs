@@ -2,89 +2,123 @@
 //! neither. What has neither shape is a program. The words are facts about systems, engines and tools, each known from
 //! its own documentation. This file knows user agents as bytes and must not know the registry.
 
+use super::address::{is_in_address, words_outside_addresses};
 use super::octets::{contains, ends_with, is_token_byte};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-/// Engines of browsers, and browsers that stand alone.
+/// Engines of browsers, and browsers that stand alone. Like [`SYSTEMS`], these are whole words: letters may go on only
+/// where a `*` stands, and `^` stands for the beginning of the string. Digits may follow: `Windows98`, `iOS18`.
 const ENGINES: &[&str] = &[
-    "webkit",
-    "gecko",
+    "*webkit*",
+    "*gecko",
     "khtml",
     "trident/",
-    "msie ",
+    "msie",
+    "internet explorer",
     "presto/",
     "goanna",
-    "chrome",
-    "safari",
-    "firefox",
+    "*chrome",
+    "chromium",
+    "*safari",
+    "*firefox",
     "opera",
+    "operamini",
+    "operamobi",
     "konqueror",
     "netscape",
     "netfront",
-    "obigo",
-    "teleca",
+    "obigo*",
+    "teleca*",
     "dolfin",
     "up.browser",
     "ucbrowser",
     "ucweb",
+    "uc browser",
+    "uc web",
     "antgalio",
     "elinks",
     "links (",
-    "lynx/",
+    "^links/",
+    "lynx",
     "w3m/",
     "ibrowse",
     "netpositive",
     "webpositive",
-    "browser/",
+    "*browser/",
+    "avant browser",
+    "web browser",
     "mozilla/4.7",
     "openwave",
     "dillo",
     "netsurf",
     "amaya/",
     "edbrowse/",
+    "mosaic",
+    "omniweb",
+    "qtweb",
+    "icab",
+    "camino",
+    "galeon",
+    "epiphany",
+    "midori",
+    "k-meleon",
+    "seamonkey",
+    "iceweasel",
+    "maxthon",
+    "lunascape",
+    "falkon",
+    "palemoon",
+    "puffin",
+    "arkweb",
 ];
 
-/// Systems and devices of people, and the libraries that apps on them send requests with.
+/// Systems and devices of people, and the libraries that apps on them send requests with. See [`ENGINES`].
 const SYSTEMS: &[&str] = &[
     // Apple's systems, and what their apps send by themselves.
     "cfnetwork/",
     "darwin/",
     "applecoremedia",
     "scale/",
-    "iphone",
-    "ipad",
-    "ipod",
+    "iphone*",
+    "ipad*",
+    "ipod*",
     "watch os",
-    "ios ",
-    "ios;",
-    "ios/",
-    "ios)",
-    "ipados",
+    "ios",
     "watchos",
     "tvos",
+    "visionos",
     "macintosh",
     "mac os",
-    "macos",
-    "itunes",
+    "macos*",
+    "itunes*",
     "quicktime",
-    // Android and its players.
-    "android",
+    // Android and its players, and HarmonyOS.
+    "android*",
     "dalvik/",
-    "exoplayer",
+    "exoplayer*",
     "stagefright",
     "cronet",
+    "harmonyos",
+    "openharmony*",
     // Windows and the programs of an office.
     "windows nt",
     "windows;",
     "windows phone",
     "windows ce",
-    "win9",
+    "windows xp",
+    "windows 7",
+    "windows 9",
+    "windows 3",
+    "win9*",
     "win64",
     "win32",
+    "winnt",
     "microsoft office",
     "ms-office",
     "microsoft-cryptoapi",
     "microsoft-windows",
+    "microsoft windows",
+    "windows-media-player",
     // Other desktops.
     "x11",
     "freebsd",
@@ -94,6 +128,7 @@ const SYSTEMS: &[&str] = &[
     "linux;",
     "linux x86_64)",
     "amigaos",
+    "risc os",
     "beos",
     "haiku",
     "os/2",
@@ -102,12 +137,14 @@ const SYSTEMS: &[&str] = &[
     "cldc",
     "profile/",
     "wap",
-    "blackberry",
-    "nokia",
-    "symbian",
+    "up.link",
+    "untrusted/",
+    "blackberry*",
+    "nokia*",
+    "symbian*",
     "series60",
-    "samsung",
-    "sonyericsson",
+    "samsung*",
+    "sonyericsson*",
     "lg-",
     "mot-",
     "sie-",
@@ -119,27 +156,65 @@ const SYSTEMS: &[&str] = &[
     "j-phone",
     "vodafone",
     "palm",
+    "palmos",
+    "palmsource",
+    "avantgo",
+    "portalmmm",
+    // Phones that name only themselves: `HTC_One_S/2.38.111.10`.
+    "^htc",
+    "^huawei*",
+    "^zte",
+    "^alcatel*",
+    "^motorola*",
+    "^sharp",
+    "^sagem*",
+    "^philips*",
+    "^panasonic*",
+    "^sanyo*",
+    "^siemens*",
+    "^pantech*",
+    "^lenovo*",
+    "^xiaomi*",
+    "^micromax*",
+    "^tianyu*",
+    "^coolpad*",
+    "^lge",
+    "^sec-",
+    "^sgh-",
+    "^gt-",
+    "^toshiba*",
+    "^kyocera*",
+    "^casio*",
     // Televisions, consoles, players.
     "hbbtv",
+    "crkey",
+    "vizio",
+    "^amazon;",
     "hybridcast",
     "netcast",
     "smart-tv",
-    "smarttv",
+    "smarttv*",
+    "smart_tv",
+    "opentv*",
+    "appletv*",
+    "apple tv",
+    "kreatv",
+    "webtv",
     "web0s",
-    "webos",
+    "webos*",
     "tizen",
-    "roku",
-    "playstation",
+    "roku*",
+    "playstation*",
     "nintendo",
-    "xbox",
+    "xbox*",
     "sonos",
-    "vlc",
+    "*vlc",
     "kodi",
     "xbmc",
     "mpv ",
     "foobar2000",
     "nsplayer",
-    "podcast",
+    "*podcast*",
     "antennapod/",
     "castro ",
     "pocket casts",
@@ -177,6 +252,8 @@ const TOOLS: &[&str] = &[
     "gtmetrix",
     "catchpoint",
     "dareboost",
+    "dejaclick",
+    "gomezagent",
     "neustar wpm",
     "ruxitsynthetic",
     "pingdomtms",
@@ -283,34 +360,75 @@ pub struct Words {
     pub names_tool: bool,
 }
 
+/// A word with what may stand around it.
+#[derive(Debug)]
+struct Word {
+    means: Meaning,
+    at_start: bool,
+    begins: bool,
+    ends: bool,
+}
+
+/// What a word says.
+#[derive(Clone, Copy, Debug)]
+enum Meaning {
+    Browser,
+    App,
+    Tool,
+}
+
+impl Word {
+    fn new(means: Meaning, written: &str) -> Word {
+        let (begins, ends) = (!written.starts_with('*'), !written.ends_with('*'));
+        Word { means, at_start: written.starts_with('^'), begins, ends: ends && !matches!(means, Meaning::Tool) }
+    }
+
+    /// Whether the word found at `start..end` is a whole word.
+    fn stands(&self, text: &[u8], start: usize, end: usize) -> bool {
+        let (before, after) = text.split_at(start);
+        let follows_letter = before.last().is_some_and(u8::is_ascii_alphanumeric) && !ends_with(before, b"%20");
+        let goes_on =
+            text[end - 1].is_ascii_alphabetic() && after.get(end - start).is_some_and(u8::is_ascii_alphabetic);
+        !(self.at_start && start > 0 || self.begins && follows_letter || self.ends && goes_on)
+    }
+}
+
 /// All words, ready to be found in one pass.
 #[derive(Debug)]
-pub struct Shapes(Option<AhoCorasick>);
+pub struct Shapes {
+    automaton: Option<AhoCorasick>,
+    words: Vec<Word>,
+}
 
 impl Shapes {
     pub fn new() -> Shapes {
-        let words = ENGINES.iter().chain(SYSTEMS).chain(TOOLS);
-        let builder = AhoCorasick::builder()
+        let lists = [(Meaning::Browser, ENGINES), (Meaning::App, SYSTEMS), (Meaning::Tool, TOOLS)];
+        let written = || lists.into_iter().flat_map(|(means, words)| words.iter().map(move |word| (means, *word)));
+        let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
             .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(words);
-        Shapes(builder.ok())
+            .build(written().map(|(_, word)| word.trim_matches(['*', '^'])));
+        Shapes { automaton: automaton.ok(), words: written().map(|(means, word)| Word::new(means, word)).collect() }
     }
 
-    /// What the words of a user agent say of it.
+    /// What the words of a user agent say of it. Words of addresses say nothing: `https://www.joesbrewery.com`.
     pub fn of(&self, text: &[u8]) -> Words {
         let mut words = Words { shape: Shape::None, names_tool: false };
-        for found in self.0.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
-            let begins = found.start() == 0 || !text[found.start() - 1].is_ascii_alphanumeric();
-            match found.pattern().as_usize() {
-                place if place < ENGINES.len() => words.shape = Shape::Browser,
-                place if place < ENGINES.len() + SYSTEMS.len() => {
-                    if words.shape == Shape::None {
-                        words.shape = Shape::App;
-                    }
-                }
-                _ => words.names_tool |= begins,
+        for found in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
+            let Some(word) = self.words.get(found.pattern().as_usize()) else { continue };
+            let is_known = match word.means {
+                Meaning::Browser => words.shape == Shape::Browser,
+                Meaning::App => words.shape != Shape::None,
+                Meaning::Tool => words.names_tool,
+            };
+            if is_known || !word.stands(text, found.start(), found.end()) || is_in_address(text, found.start()) {
+                continue;
+            }
+            match word.means {
+                Meaning::Browser => words.shape = Shape::Browser,
+                Meaning::App => words.shape = Shape::App,
+                Meaning::Tool => words.names_tool = true,
             }
         }
         words
@@ -411,12 +529,7 @@ pub fn has_tool_word(text: &[u8], device: &std::ops::Range<usize>) -> bool {
     if is_apps_view {
         return false;
     }
-    let mut start = 0;
-    text.split(|&byte| !is_token_byte(byte)).any(|word| {
-        let begin = start;
-        start += word.len() + 1;
-        !device.contains(&begin) && ends_like_tool(word)
-    })
+    words_outside_addresses(text).any(|(begin, word)| !device.contains(&begin) && ends_like_tool(word))
 }
 
 /// Whether a word of an app's string names what fetches.
