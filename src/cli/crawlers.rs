@@ -1,6 +1,7 @@
 //! `crawlers`: the registry, one record of it, or the crawler that a user agent claims to be.
 
-use super::{Failure, control, crawler_proof, now, print_json};
+use super::crawler_lines::Claimed;
+use super::{Failure, control, crawler_lines, crawler_proof, now, print_json};
 use crate::crawlers::{Binds, Claim, Crawler, CrawlerIndex, Purpose, Registry};
 use crate::time::{Timestamp, rfc3339};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -16,8 +17,8 @@ pub struct Arguments {
     /// The id, name or token of a crawler
     #[arg(value_name = "NAME", conflicts_with_all = ["identify", "purpose"])]
     name: Option<String>,
-    /// Show the crawler that this user agent claims to be
-    #[arg(long, value_name = "UA", conflicts_with = "purpose")]
+    /// Show the crawler that this user agent claims to be; `-`: of each line of standard input
+    #[arg(long, value_name = "UA", conflicts_with = "purpose", allow_hyphen_values = true)]
     identify: Option<String>,
     /// Only crawlers of this purpose
     #[arg(long, value_parser = purposes())]
@@ -73,6 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let crawler = named(registry, name)?;
         let identity = crawler_proof::settings(arguments.config.as_deref())?;
         return crawler_proof::verify(registry, crawler, address.to_canonical(), &identity, arguments.json);
+    }
+    if arguments.identify.as_deref() == Some("-") {
+        return crawler_lines::identify(registry, arguments.json);
     }
     if let Some(user_agent) = &arguments.identify {
         return identify(registry, user_agent, arguments.json);
@@ -152,42 +156,30 @@ fn date_of(source: &str) -> Option<Timestamp> {
         .max()
 }
 
-/// What a user agent claims to be.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Claimed {
-    Known,
-    Other,
-    Tool,
-    Nobody,
-}
-
 #[derive(Serialize)]
 struct Identified<'a> {
     claim: Claimed,
+    why: &'static str,
     crawler: Option<&'a Crawler>,
 }
 
 fn identify(registry: &Registry, user_agent: &str, json: bool) -> Result<(), Failure> {
-    let (claim, crawler) = match registry.identify(user_agent.as_bytes()) {
-        Claim::Known(index) => (Claimed::Known, Some(registry.get(index))),
-        Claim::Other | Claim::Token(_) => (Claimed::Other, None),
-        Claim::Tool => (Claimed::Tool, None),
-        Claim::Nobody => (Claimed::Nobody, None),
-    };
+    let (claim, reason) = registry.explain(user_agent.as_bytes());
+    let crawler = if let Claim::Known(index) = claim { Some(registry.get(index)) } else { None };
+    let (claim, why) = (Claimed::from(claim), reason.text());
     if json {
-        return print_json(&Identified { claim, crawler });
+        return print_json(&Identified { claim, why, crawler });
     }
     let mut out = io::stdout().lock();
     match (claim, crawler) {
         (_, Some(crawler)) => record(&mut out, crawler)?,
-        (Claimed::Nobody, None) => writeln!(out, "nobody: the user agent of a browser or of an app")?,
+        (Claimed::Nobody, None) => writeln!(out, "nobody: a person's browser or app; {why}")?,
         (Claimed::Tool, None) => writeln!(
             out,
-            "tool: a program that is not in the registry and does not call itself a bot; judged only where the policy names \
-             `tool` or the program's token"
+            "tool: a program that is not in the registry and does not call itself a bot; {why}; judged only where the \
+             policy names `tool` or the program's token"
         )?,
-        (_, None) => writeln!(out, "other: the user agent says that it is a bot, and it is not in the registry")?,
+        (_, None) => writeln!(out, "other: a bot that is not in the registry; {why}")?,
     }
     Ok(())
 }

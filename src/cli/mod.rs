@@ -7,6 +7,7 @@ mod certificates;
 mod check;
 mod completions;
 mod control;
+mod crawler_lines;
 mod crawler_proof;
 mod crawlers;
 mod decide;

@@ -1,5 +1,6 @@
 //! The commands that ask the engine without a server, as processes.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -340,12 +341,49 @@ fn crawlers_are_listed_found_and_identified() {
     assert_eq!(json(&crawlgate(&["crawlers", "--json", "--identify", person]))["claim"], "nobody");
     assert!(text(&crawlgate(&["crawlers", "--identify", person]).stdout).starts_with("nobody"));
 
+    assert_eq!(json(&crawlgate(&["crawlers", "--json", "--identify", "-foo"]))["claim"], "tool", "not an option");
+
     assert!(text(&crawlgate(&["crawlers", "gptbot"]).stdout).contains("OpenAI"));
     let kept = text(&crawlgate(&["crawlers", "duckassistbot"]).stdout);
     assert!(kept.contains("72 hours"), "how long it may use a cached copy: {kept}");
     let unknown = crawlgate(&["crawlers", "GTPBot"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).to_lowercase().contains("gptbot"), "{}", text(&unknown.stderr));
+}
+
+/// Runs `crawlers --identify -` with this on standard input.
+fn identify_lines(input: &[u8], arguments: &[&str]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_crawlgate"))
+        .args(["crawlers", "--identify", "-"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().expect("piped").write_all(input).expect("it reads");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn user_agents_are_identified_line_by_line() {
+    let input = b"GPTBot/1.2\r\nExampleBot/1.0\n\n-foo\nMozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0\nx\xff\ty";
+    let output = identify_lines(input, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    let rows: Vec<Vec<&str>> = lines.lines().map(|line| line.split('\t').collect()).collect();
+    let found: Vec<_> = rows.iter().map(|row| (row[0], row[1], row.len())).collect();
+    let nobody = ("nobody", "person", 4);
+    let tool = ("tool", "tool", 4);
+    assert_eq!(found, [("gptbot", "training", 4), ("other", "bot", 4), tool, tool, nobody, tool], "{lines}");
+
+    let output = identify_lines(input, &["--json"]);
+    let answers: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let claims: Vec<_> = answers.iter().map(|answer| answer["claim"].as_str().expect("a word")).collect();
+    assert_eq!(claims, ["known", "other", "tool", "tool", "nobody", "tool"]);
+    assert_eq!((&answers[0]["crawler"], &answers[0]["kind"]), (&"gptbot".into(), &"training".into()));
+    assert_eq!((&answers[1]["calls_itself"], &answers[3]["user_agent"]), (&"ExampleBot".into(), &"-foo".into()));
 }
 
 #[test]
