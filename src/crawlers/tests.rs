@@ -15,7 +15,7 @@ fn who(user_agent: &str) -> String {
 
 #[test]
 fn every_record_has_an_id_and_a_source() {
-    assert_eq!(registry().crawlers().len(), 264);
+    assert_eq!(registry().crawlers().len(), 324);
     let mut ids = HashSet::new();
     for crawler in registry().crawlers() {
         assert!(ids.insert(&crawler.id), "{} stands twice", crawler.id);
