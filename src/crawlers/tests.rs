@@ -330,6 +330,29 @@ fn words_inside_of_other_words_make_no_person() {
 }
 
 #[test]
+fn places_in_addresses_are_told_from_places_in_products() {
+    let far = format!("http://{}/firefox", "x".repeat(300));
+    for (text, expected) in [
+        ("see http://a.example/firefox", true),
+        ("see (www.firefox.example)", true),
+        ("a.firefox.com/x", true),
+        ("a.example.com/firefox", true),
+        ("x firefox@a.example", true),
+        ("x+a@firefox.example", true),
+        ("Firefox/1.0 http://a.example/", false),
+        ("http://a.example/ Firefox/1.0", false),
+        ("x (Firefox/1.0.com)", false),
+        ("com.firefox.browser/1.0", false),
+        ("firefox@1.0.4", false),
+        (".firefox.com", false),
+        (&far, false),
+    ] {
+        let place = text.to_ascii_lowercase().find("firefox").expect("it is there");
+        assert_eq!(address::is_in_address(text.as_bytes(), place), expected, "{text}");
+    }
+}
+
+#[test]
 fn what_a_client_says_of_itself_outweighs_its_system() {
     let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:64.0) Gecko/20100101 Firefox/64.0";
     let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91.0 Safari/537.36";
@@ -372,6 +395,8 @@ fn people_with_rare_browsers_and_devices_are_people() {
         "Mozilla/5.0 (iPad; U; firefox/12; en-us; compatible; AppleWebKit/528.18(KHTML,like Gecko) Version/4.0 Mobile/7A341 Safari/528.16",
         "Mozilla/4.0 (compatible; Mozilla/5.0 (X11; Linux; es-ES) AppleWebKit/523.15 (KHTML, like Gecko) Arora/0.4; Windows)",
         "Amazon;AFTLE;0;;tpapi;3.202.356",
+        "Mozilla/5.0 (compatible; Konqueror/4.1; Linux) AppleWebKit/534.34 (KHTML, like Gecko) Safari/534.34",
+        "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; EmbeddedWB 14.52 from: http://www.example.com/)",
         "TikTok 26.2.0 rv:262018 (iPhone; iOS 14.4.2; en_US) Cronet",
     ]
     .map(str::to_owned)
