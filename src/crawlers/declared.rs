@@ -336,9 +336,10 @@ pub fn is_hint(until: &[u8]) -> bool {
         && WORDS.iter().any(|word| ends_with(until, word))
 }
 
-/// Whether the same holds for a part of a word: `Baiduspider-ads`.
+/// Whether the same holds for a part of a word: `Baiduspider-ads`, `RankBotEU`.
 pub fn has_hint_inside_word(text: &[u8]) -> bool {
-    memchr::memchr2_iter(b'-', b'_', text).any(|at| is_hint(&text[..at]))
+    let ends_part = |pair: &[u8]| matches!(pair, [b't' | b'r' | b's', b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z']);
+    text.windows(2).enumerate().any(|(at, pair)| ends_part(pair) && is_hint(&text[..=at]))
 }
 
 /// Whether a token says by itself that it is a bot's.

@@ -371,6 +371,8 @@ fn what_a_client_says_of_itself_outweighs_its_system() {
     bots.push(format!("{chrome} Example-robots/2.0"));
     bots.push(format!("{chrome} (+probely.example/sos)"));
     bots.push(format!("{chrome} +feeder.example"));
+    bots.push(format!("{chrome} ExampleBotXYZ/1.0"));
+    bots.push(format!("{chrome} examplecrawler4j/1.0"));
     bots.push(format!("{firefox} XYZ-Crawler-31031547"));
     for bot in bots {
         assert_eq!(who(&bot), "Other", "{bot}");
