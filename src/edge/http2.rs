@@ -111,7 +111,7 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http2<A> {
         let stopping = stop.clone();
         let stopped = stop.wait_for(|stop| *stop);
         let mut malformed = 0;
-        let mut ending = false;
+        let (mut ending, mut is_flood) = (false, false);
         let mut pulse = Pulse::new(connection.ping_pong(), self.stall);
         let alarm = sleep(self.idle);
         tokio::pin!(stopped, alarm);
@@ -124,7 +124,8 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http2<A> {
                     send_goaway(connection, alarm.as_mut());
                 }
                 Some(()) = requests.next_end() => {
-                    if requests.are_reset_too_often() {
+                    if !is_flood && requests.are_reset_too_often() {
+                        is_flood = true;
                         connection.abrupt_shutdown(h2::Reason::ENHANCE_YOUR_CALM);
                     }
                 }
@@ -136,6 +137,9 @@ impl<A: HttpServerApp + Send + Sync + 'static> Http2<A> {
                         });
                     }
                     Ok(Some(H2Accept::Rejected)) if malformed + 1 < MALFORMED => malformed += 1,
+                    Ok(None) if is_flood => {
+                        return Err(End { reason: Reason::Http2, detail: "too many resets".into() });
+                    }
                     Ok(Some(H2Accept::Rejected) | None) => return Ok(()),
                     Err(error) => return broken(&error),
                 },
