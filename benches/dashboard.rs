@@ -51,7 +51,7 @@ fn filled(directory: &std::path::Path, sites: usize, days: i64) -> HistoryReader
         for site in 0..sites {
             for crawler in 0..CRAWLERS {
                 let (site, crawler) = (format!("site-{site}"), format!("crawler-{crawler}"));
-                batch.requests(Timestamp(NOW.0 - day * 86_400), (&site, &crawler), &counts);
+                batch.requests(Timestamp(NOW.0 - day * 86_400), (&site, &crawler, "unverified"), &counts);
             }
         }
         (0..SAMPLES_A_DAY).for_each(|number| batch.sample(sample(Timestamp(NOW.0 - day * 86_400), number, sites)));

@@ -7,7 +7,7 @@ use crate::crawlers::{Claim, Registry};
 use crate::ledger::{CrawlerVisits, EVERY_SITE, Ledger, ListHealth};
 use crate::policy::Snapshot;
 use crate::policy::site::CrawlerRules;
-use crate::telemetry::{CrawlerCounts, Event, Events};
+use crate::telemetry::{CrawlerCounts, Event, Events, IdentityCounts};
 use crate::time::{Timestamp, rfc3339};
 use crate::verdict::{Claimant, Kind, claim_label, claim_of};
 use serde::{Deserialize, Serialize, Serializer};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 const MAX_HOSTS: usize = 50;
 /// Events that are listed where the query has no `limit`.
 const LISTED: usize = 100;
+/// What `identity` of the violations may select.
+const IDENTITIES: [&str; 3] = ["verified", "unverified", "impostor"];
 /// What `kind` of the violations may select.
 #[derive(Clone, Copy)]
 enum KindFilter {
@@ -92,7 +94,7 @@ pub struct Crawlers {
 pub struct CrawlerIdentity {
     /// The registry's id, or `other`.
     pub crawler: String,
-    /// Requests by `verified`, `unverified`, `impostor` and `suspended`.
+    /// Requests by `verified`, `unverified`, `suspected`, `impostor` and `suspended`.
     pub requests: BTreeMap<String, u64>,
     /// What the lists and host names of its operator are worth; nothing where they had nothing to say yet.
     pub published: Option<ProofHealth>,
@@ -126,6 +128,9 @@ struct CrawlerOnSite {
     kinds: BTreeMap<String, u64>,
     actions: BTreeMap<String, u64>,
     violations: BTreeMap<String, u64>,
+    /// `kinds` and `violations` apart for `verified`, `unverified` and `impostor`: only verified requests are certainly the
+    /// crawler's.
+    by_identity: BTreeMap<String, IdentityCounts>,
     /// The answer to its requests against the rules: `off`, `observe` or `enforce`.
     mode: Option<&'static str>,
     exempt: bool,
@@ -161,17 +166,22 @@ struct CrawlRateOfCrawler {
     too_fast: u64,
 }
 
-/// The latest first; `site`, `crawler`, `kind` and `limit` choose among them.
+/// The latest first; `site`, `crawler`, `kind`, `identity` and `limit` choose among them.
 ///
 /// # Errors
 /// The query has mistakes.
 pub fn violations(operations: &Operations, query: &str) -> Result<Violations, QueryError> {
-    let query = Query::read(query, &["site", "crawler", "kind", "limit"])?;
+    let query = Query::read(query, &["site", "crawler", "kind", "identity", "limit"])?;
     let kind = KindFilter::read(&query)?;
+    if let Some(value) = query.get("identity").filter(|value| !IDENTITIES.contains(value)) {
+        let (value, expected) = (value.to_owned(), IDENTITIES.join(", "));
+        return Err(Mistake::UnknownValue { name: "identity", value, expected }.into());
+    }
     let limit = query.number("limit", 1..=Events::KEPT)?.unwrap_or(LISTED);
     let is_selected = |event: &Arc<Event>| {
         query.selects("site", &event.site)
             && query.selects("crawler", &event.crawler)
+            && query.selects("identity", event.identity)
             && kind.is_none_or(|kind| kind.selects(event))
     };
     let events = operations.instance.events.recent();
@@ -264,6 +274,7 @@ impl CrawlerOnSite {
             kinds: counts.kinds,
             actions: counts.actions,
             violations: counts.violations,
+            by_identity: counts.by_identity,
         }
     }
 }

@@ -72,7 +72,10 @@ fn a_question_that_cannot_be_meant_is_refused_and_says_why() {
         ("/api/violations?limit=501", "a number from 1 to 500"),
         ("/api/violations?limit=", "`limit` has no value"),
         ("/api/violations?kind=violations", "expected one of violation, never_fetched, unproven"),
-        ("/api/violations?sites=shop", "unknown parameter `sites`: this endpoint takes site, crawler, kind, limit"),
+        (
+            "/api/violations?sites=shop",
+            "unknown parameter `sites`: this endpoint takes site, crawler, kind, identity, limit",
+        ),
         ("/api/violations?site=shop&site=blog", "`site` is given twice"),
         ("/api/crawlers?limit=5", "unknown parameter `limit`: this endpoint takes site, crawler"),
         ("/api/crawlers?site=my%20shop", "`site` is `my shop`, which is not a known site"),

@@ -49,17 +49,22 @@ pub fn live(control: &Socket, of: Option<&Crawler>, json: bool) -> Result<(), Fa
     let width = crawlers.iter().map(|found| found.crawler.len()).max().unwrap_or_default().max(7);
     writeln!(out, "{:<width$}  VERIFIED  UNVERIFIED  IMPOSTORS  LAST VERIFIED BY WHAT IS PUBLISHED", "CRAWLER")?;
     for CrawlerIdentity { crawler, requests, published } in &crawlers {
-        let of = |outcome: Identity| requests.get(outcome.outcome()).copied().unwrap_or_default();
+        let of = |outcome: &str| requests.get(outcome).copied().unwrap_or_default();
         let verified = published.as_ref().and_then(|published| published.last_verified);
         let verified = verified.map_or_else(|| "-".to_owned(), |moment| moment.to_string());
         let is_suspended = published.as_ref().is_some_and(|published| published.suspended);
-        let remark = if is_suspended { "; calls no request an impostor's: none was verified for 7 days" } else { "" };
-        let unverified = of(Identity::Unverified) + of(Identity::Suspended);
+        let suspected = of("suspected");
+        let remark = match (is_suspended, suspected) {
+            (true, _) => "; calls no request an impostor's: none was verified for 7 days".to_owned(),
+            (false, 0) => String::new(),
+            (false, _) => format!("; {suspected} from outside of its lists, and `identity.outgoing` is no"),
+        };
+        let unverified = of("unverified") + of("suspended") + suspected;
         writeln!(
             out,
             "{crawler:<width$}  {:>8}  {unverified:>10}  {:>9}  {verified}{remark}",
-            of(Identity::Verified),
-            of(Identity::Impostor)
+            of("verified"),
+            of("impostor")
         )?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// How far back: days, or hours up to a day
+    /// How far back: whole days, or hours (up to 7 days) that begin on the hour
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = super::audit::duration)]
     since: Duration,
     /// The state directory
@@ -29,6 +29,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   crawlgate report
+  crawlgate report --since 12h
   crawlgate report --since 30d --html report.html
   crawlgate report --state /var/lib/crawlgate --json
 
@@ -36,8 +37,11 @@ Exit codes: 0 fine, 2 wrong usage, 3 the history cannot be read.";
 
 /// Crawlers of the table; `--json` has all.
 const ROWS: usize = 40;
-/// Days that are kept.
-const MOST_DAYS: u64 = 400;
+/// Columns of a paragraph.
+const WIDTH: usize = 100;
+/// The shortest time that is counted, and the longest that is kept.
+const HOUR: Duration = Duration::from_secs(3_600);
+const MOST: Duration = Duration::from_secs(400 * 86_400);
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -47,13 +51,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             Failure::Usage("the default state directory is not known here; name one with --state DIR".into())
         })?,
     };
-    let days = arguments.since.as_secs().div_ceil(86_400);
-    if days == 0 || days > MOST_DAYS {
+    if arguments.since < HOUR || arguments.since > MOST {
+        let days = MOST.as_secs() / 86_400;
         return Err(Failure::Usage(format!(
-            "--since: the history has the last {MOST_DAYS} days, so give 1d to {MOST_DAYS}d"
+            "--since: the history counts by the hour and has the last {days} days, so give 1h to {days}d"
         )));
     }
-    let period = Period::days(i64::try_from(days).unwrap_or(1), now());
+    let period = Period::since(arguments.since, now());
     let could_not = |error: HistoryError| Failure::CouldNot(error.to_string());
     let history = HistoryReader::open(&directory).map_err(could_not)?;
     let overview = Overview::read(&history, period, Registry::builtin()).map_err(could_not)?;
@@ -67,24 +71,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "history in {}", directory.display())?;
-    Ok(table(&mut out, &overview)?)
+    Ok(print(&mut out, &overview)?)
 }
 
-fn table(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
-    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
-    let totals = &overview.totals;
-    writeln!(out, "{} to {}", overview.from, overview.to)?;
-    writeln!(
-        out,
-        "{} requests of crawlers: {} broke the rules, {} kept to them; {} would be refused if enforced, {} were \
-         refused; {} requests of people",
-        totals.requests(),
-        totals.broke(),
-        percent(totals.compliance()),
-        overview.would_refuse(),
-        totals.get("refused"),
-        overview.people
-    )?;
+fn print(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
+    writeln!(out, "{} to {}\n", overview.from, overview.to)?;
+    wrapped(out, &overview.summary.join(" "))?;
+    if overview.people > 0 {
+        writeln!(out, "{} requests of people", overview.people)?;
+    }
     if overview.unlisted_would_refuse > 0 {
         writeln!(
             out,
@@ -96,17 +91,46 @@ fn table(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     if overview.crawlers.is_empty() {
         return writeln!(out, "The history has no crawlers in this time.");
     }
-    let head = ["crawler", "requests", "robots.txt", "broke", "kept", "unproven", "would refuse", "refused"];
-    let [crawler, rest @ ..] = head;
-    write!(out, "{crawler:<28}")?;
-    rest.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
+    crawlers(out, overview)?;
+    sites(out, overview)
+}
+
+/// A paragraph of lines that a terminal shows whole.
+fn wrapped(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+    let mut length = 0;
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        match length {
+            0 => write!(out, "{word}")?,
+            length if length + 1 + width > WIDTH => write!(out, "\n{word}")?,
+            _ => write!(out, " {word}")?,
+        }
+        length = if length == 0 || length + 1 + width > WIDTH { width } else { length + 1 + width };
+    }
+    writeln!(out, "\n")
+}
+
+fn crawlers(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
+    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{share:.1} %"));
+    let head = ["requests", "robots.txt", "broke", "kept", "unproven", "would refuse", "refused"];
+    write!(out, "{:<28}{:<12}", "crawler", "identity")?;
+    head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
     writeln!(out, "  first and last")?;
-    for row in overview.crawlers.iter().take(ROWS) {
-        let counts = &row.counts;
-        write!(out, "{:<28}{:>13}{:>13}", row.id, counts.requests(), counts.get("robots_txt"))?;
-        write!(out, "{:>13}{:>13}{:>13}", counts.broke(), percent(row.compliance), counts.get("unproven"))?;
+    let all =
+        overview.by_identity.each().map(|(identity, counts)| ("all", identity, *counts, counts.compliance(), None));
+    let each = overview
+        .crawlers
+        .iter()
+        .map(|row| (row.id.as_str(), row.identity, row.counts, row.compliance, row.broke.as_ref()))
+        .take(ROWS);
+    for (id, identity, counts, compliance, broke) in
+        each.chain(all.into_iter().filter(|(.., counts, _, _)| counts.requests() > 0))
+    {
+        let hits = if identity == "impostor" { "-".to_owned() } else { counts.broke().to_string() };
+        write!(out, "{id:<28}{identity:<12}{:>13}{:>13}", counts.requests(), counts.get("robots_txt"))?;
+        write!(out, "{hits:>13}{:>13}{:>13}", percent(compliance), counts.get("unproven"))?;
         write!(out, "{:>13}{:>13}", counts.get("would_refuse"), counts.get("refused"))?;
-        match &row.broke {
+        match broke {
             None => writeln!(out)?,
             Some((first, last)) if first == last => writeln!(out, "  {first}")?,
             Some((first, last)) => writeln!(out, "  {first} to {last}")?,
@@ -115,11 +139,46 @@ fn table(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
     if let Some(more) = overview.crawlers.len().checked_sub(ROWS).filter(|more| *more > 0) {
         writeln!(out, "and {more} more; --json has all of them")?;
     }
-    writeln!(out, "\n{:<28}{:>13}{:>13}{:>13}{:>13}", "site", "requests", "broke", "would refuse", "refused")?;
+    Ok(())
+}
+
+/// A row of a site counts as the paragraph does: without unlisted bots, which have a column of their own.
+fn sites(out: &mut impl Write, overview: &Overview) -> std::io::Result<()> {
+    let head = ["requests", "broke", "unverified", "impostors", "would refuse", "unlisted too", "refused"];
+    write!(out, "\n{:<28}", "site")?;
+    head.iter().try_for_each(|title| write!(out, "{title:>13}"))?;
+    writeln!(out)?;
     for row in &overview.sites {
-        let counts = &row.counts;
-        write!(out, "{:<28}{:>13}{:>13}", row.site, counts.requests(), counts.broke())?;
-        writeln!(out, "{:>13}{:>13}", counts.get("would_refuse"), counts.get("refused"))?;
+        let (counts, by_identity) = (&row.counts, &row.by_identity);
+        let numbers = [
+            counts.requests(),
+            by_identity.verified.broke(),
+            by_identity.unverified.broke(),
+            by_identity.impostor.requests(),
+            counts.get("would_refuse").saturating_sub(row.unlisted_would_refuse),
+            row.unlisted_would_refuse,
+            counts.get("refused"),
+        ];
+        write!(out, "{:<28}", row.site)?;
+        numbers.iter().try_for_each(|number| write!(out, "{number:>13}"))?;
+        writeln!(out)?;
+    }
+    if overview.unclaimed > 0 {
+        writeln!(out, "{:<28}{:>13}", "(no policy)", overview.unclaimed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrapped;
+
+    #[test]
+    fn a_paragraph_is_wrapped_between_words() {
+        let mut out = Vec::new();
+        wrapped(&mut out, &"word ".repeat(50)).expect("written");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.lines().all(|line| line.len() <= super::WIDTH), "{text}");
+        assert_eq!(text.matches("word").count(), 50);
+    }
 }

@@ -179,7 +179,9 @@ impl Proofs {
         let found = match accused {
             Some(proof) if claimed.may_accuse && is_public(address) => Finding::new(Identity::Impostor, proof),
             _ => {
-                let doubt = self.doubt(means, address, accused.is_some(), (&lists, &names));
+                let is_suspected = lists == ListsSay::Outside && !self.asks_dns(means);
+                let would_accuse = accused.is_some() || is_suspected && !claimed.may_accuse;
+                let doubt = self.doubt(means, address, would_accuse, (&lists, &names));
                 Finding { doubt: Some(doubt), ..Finding::new(Identity::Pending, Proof::None) }
             }
         };
@@ -205,6 +207,7 @@ impl Proofs {
             (NamesSay::Failed { .. }, _) => Doubt::DnsFailed,
             (NamesSay::Nothing, _) if self.asks_dns(means) => Doubt::DnsPending,
             (_, ListsSay::Nothing(doubt)) => *doubt,
+            (NamesSay::Nothing, ListsSay::Outside) => Doubt::DnsNotAsked,
             _ => Doubt::NoEvidence,
         }
     }
@@ -285,6 +288,8 @@ impl Proofs {
                 }
                 NamesSay::Nothing => "reverse DNS: no answer yet; a request from the address asks".to_owned(),
             });
+        } else if !means.hosts.is_empty() {
+            lines.push("reverse DNS: not asked, for `identity.outgoing` of the settings is no".to_owned());
         }
         lines
     }

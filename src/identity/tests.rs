@@ -110,6 +110,23 @@ fn each_unverified_claim_has_its_reason() {
 }
 
 #[test]
+fn a_visit_from_outside_of_the_list_is_suspected_while_dns_is_not_asked() {
+    let (store, remembered) = StateStore::in_memory_only();
+    let proofs = Proofs::new(Registry::builtin(), &remembered.facts, &store, USES, None);
+    let world = World { proofs, ..world(0) };
+    world.publish("googlebot", "192.0.2.0/24", 0);
+    let outside = claimed("googlebot", OUTSIDE);
+    let found = world.proofs.check(&outside, Timestamp(1));
+    assert_eq!((found.identity, found.doubt), (Identity::Pending, Some(Doubt::DnsNotAsked)));
+    assert_eq!(found.identity.outcome(found.doubt), "suspected");
+    let behind_a_proxy = Claimed { may_accuse: false, ..outside };
+    assert_eq!(world.proofs.check(&behind_a_proxy, Timestamp(1)).doubt, Some(Doubt::PerhapsProxy));
+    let Claim::Known(googlebot) = outside.claim else { panic!() };
+    let evidence = world.proofs.evidence(googlebot, ip(OUTSIDE), Timestamp(1));
+    assert!(evidence.iter().any(|line| line.contains("identity.outgoing")), "{evidence:?}");
+}
+
+#[test]
 fn a_list_and_reverse_dns_have_to_agree() {
     let world = world(9);
     world.publish("googlebot", "192.0.2.0/24\n2001:db8::/32", 0);

@@ -9,7 +9,9 @@ use crate::policy::{Site, SiteEntry};
 use crate::robots::seconds;
 use crate::settings::AddressDetail;
 use crate::telemetry::{AccessLog, AccessRecord, Event, Events, Metrics, Traffic, UNCLAIMED};
-use crate::verdict::{Action, Decision, Doubt, Kind, Observed, claim_label, group_place, rule_line, rule_place};
+use crate::verdict::{
+    Action, Decision, Doubt, Identity, Kind, Observed, claim_label, group_place, rule_line, rule_place,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -93,7 +95,8 @@ impl Recorder {
             Judgement::Unclaimed(unclaimed) => {
                 self.traffic.unclaimed(request.host, request.lived);
                 let crawler = claim_label(unclaimed.claim, self.registry, None).unwrap_or(NOBODY);
-                self.metrics.request(UNCLAIMED, crawler, Kind::NotACrawler.name(), Action::Pass.name());
+                let identity = identity_name(unclaimed.claim, Identity::Unverified);
+                self.metrics.request(UNCLAIMED, (crawler, identity), Kind::NotACrawler.name(), Action::Pass.name());
             }
             Judgement::Judged(judged) => {
                 watch_front_page(request, judged, outcome);
@@ -105,7 +108,7 @@ impl Recorder {
 
     /// Records a request that was answered before it was judged.
     pub fn record_unjudged(&self, request: &RequestFacts<'_>, why: Unjudged, outcome: &Outcome<'_>) {
-        self.metrics.request(UNCLAIMED, NOBODY, Kind::NotACrawler.name(), why.action());
+        self.metrics.request(UNCLAIMED, (NOBODY, NOBODY), Kind::NotACrawler.name(), why.action());
         self.log(request, Err(why), outcome);
     }
 
@@ -113,9 +116,11 @@ impl Recorder {
         let (metrics, decision, entry) = (&self.metrics, &judged.decision, judged.entry());
         let site = entry.site.name.as_str();
         let crawler = crawler_label(self.registry, entry, decision.claim);
-        metrics.request(site, crawler, decision.recorded_kind(), counted_action(decision));
+        let named = (crawler, identity_name(decision.claim, judged.identity));
+        metrics.request(site, named, decision.recorded_kind(), counted_action(decision));
         if decision.claim != Claim::Nobody {
-            metrics.identity(identity_label(self.registry, decision.claim), judged.identity.outcome());
+            let outcome = judged.identity.outcome(judged.doubt);
+            metrics.identity(identity_label(self.registry, decision.claim), outcome);
         }
         if decision.claim == Claim::Other {
             self.traffic.unlisted(calls_itself(request.user_agent.unwrap_or_default()).unwrap_or(NO_NAME));
@@ -126,7 +131,7 @@ impl Recorder {
         }
         // Under `mode: off` nothing is recorded.
         if let Some(kind) = violation(decision) {
-            metrics.violation(site, crawler, kind);
+            metrics.violation(site, named, kind);
         }
         if is_event(decision) {
             self.logs.events.record(site, crawler, request.arrived, || self.event(request, judged, outcome));
@@ -282,6 +287,11 @@ fn counted_action(decision: &Decision) -> &'static str {
 /// The registry's id, the policy's token, `other`, or `none`.
 fn crawler_label<'a>(registry: &'a Registry, entry: &'a SiteEntry, claim: Claim) -> &'a str {
     claim_label(claim, registry, Some(&entry.site)).unwrap_or(NOBODY)
+}
+
+/// What is proven of the name that a request gives; nothing of people's, who give none.
+fn identity_name(claim: Claim, identity: Identity) -> &'static str {
+    if claim == Claim::Nobody { NOBODY } else { identity.name() }
 }
 
 /// The registry's id or `other`. No operator publishes how a token of a policy is proven, and the label would outlive

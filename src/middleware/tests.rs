@@ -163,7 +163,8 @@ fn error_of_the_application_passes_and_is_recorded() {
     let (gate, _directory) = gate(TAGGED);
     let mut service = gate.layer(Answering(|_| Err::<Response<Pieces>, _>("down")));
     assert_eq!(ready(service.call(request("/", BROWSER))).err(), Some("down"));
-    let counted = r#"crawlgate_requests_total{action="pass",crawler="none",kind="not_a_crawler",site="site"} 1"#;
+    let counted =
+        r#"crawlgate_requests_total{action="pass",crawler="none",identity="none",kind="not_a_crawler",site="site"} 1"#;
     assert!(gate.metrics().contains(counted), "{}", gate.metrics());
     assert!(gate.metrics().contains("crawlgate_requests_in_flight 0"), "{}", gate.metrics());
 }

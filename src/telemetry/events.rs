@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 /// Beyond the rate each crawler on each site has one event a second, for so many pairs of crawler and site. The names
 /// come from the policies and the registry, so few installations have as many.
 const FAIR: usize = 16_384;
-/// Events of one site, crawler, kind, rule and day that the history keeps.
+/// Events of one site, crawler, identity, kind, rule and day that the history keeps.
 const SAMPLES_EACH: u8 = 20;
 /// Events that wait for the history.
 const MAX_SAMPLES: usize = 5_000;
@@ -242,7 +242,7 @@ fn second(moment: SystemTime) -> u64 {
 struct Samples {
     /// Days since 1970.
     day: u64,
-    /// How many there were today of each site, crawler, kind and rule, by their hash.
+    /// How many there were today of each site, crawler, identity, kind and rule, by their hash.
     of_today: HashMap<u64, u8>,
     taken: Vec<Arc<Event>>,
 }
@@ -251,7 +251,7 @@ impl Shared {
     /// Keeps an event for the history, unless there are enough of its kind today or too many that wait.
     fn sample(&self, event: &Arc<Event>) {
         let day = second(event.time) / 86_400;
-        let hash = self.hasher.hash_one((&event.site, &event.crawler, event.kind, &event.rule));
+        let hash = self.hasher.hash_one((&event.site, &event.crawler, event.identity, event.kind, &event.rule));
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.day != day {
             samples.day = day;

@@ -11,7 +11,7 @@ mod register;
 mod sites;
 mod upstream;
 
-pub use by_crawler::{CrawlerCounts, NewCount};
+pub use by_crawler::{CrawlerCounts, IdentityCounts, NewCount};
 pub use connections::{InFlight, OpenConnection};
 pub use identity::ListGauges;
 pub use sites::SiteGauges;
@@ -117,9 +117,15 @@ impl Metrics {
         })
     }
 
-    /// `crawlgate_requests_total{site,crawler,kind,action}`.
-    pub fn request(&self, site: &str, crawler: &str, kind: &'static str, action: &'static str) {
-        self.requests.count(&[site, crawler, kind, action]);
+    /// `crawlgate_requests_total{site,crawler,identity,kind,action}`. The crawler comes with its identity.
+    pub fn request(
+        &self,
+        site: &str,
+        (crawler, identity): (&str, &'static str),
+        kind: &'static str,
+        action: &'static str,
+    ) {
+        self.requests.count(&[site, crawler, identity, kind, action]);
     }
 
     /// `crawlgate_robots_txt_total{site,crawler,status}`, and when it is a 200 or 304
@@ -133,9 +139,9 @@ impl Metrics {
         }
     }
 
-    /// `crawlgate_violations_total{site,crawler,kind}`.
-    pub fn violation(&self, site: &str, crawler: &str, kind: &'static str) {
-        self.violations.count(&[site, crawler, kind]);
+    /// `crawlgate_violations_total{site,crawler,identity,kind}`. The crawler comes with its identity.
+    pub fn violation(&self, site: &str, (crawler, identity): (&str, &'static str), kind: &'static str) {
+        self.violations.count(&[site, crawler, identity, kind]);
     }
 
     /// `crawlgate_identity_total{crawler,outcome}`. The crawler is one of the registry or `other`: these series stay
@@ -227,8 +233,8 @@ fn by_crawler(register: Register<'_>) -> [Counters; 4] {
     [
         count(
             "crawlgate_requests_total",
-            "Requests, by kind and by the action that crawlgate took.",
-            &["site", "crawler", "kind", "action"],
+            "Requests, by what is proven of the crawler's name, by kind and by the action that crawlgate took.",
+            &["site", "crawler", "identity", "kind", "action"],
         ),
         count(
             "crawlgate_robots_txt_total",
@@ -237,9 +243,9 @@ fn by_crawler(register: Register<'_>) -> [Counters; 4] {
         ),
         count(
             "crawlgate_violations_total",
-            "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind. Without \
-             ambiguous, not_bound and unverified.",
-            &["site", "crawler", "kind"],
+            "Requests that crawlgate refused as against the rules, or would have under enforcement, by kind and by what \
+             is proven of the crawler's name. Without ambiguous, not_bound and unverified.",
+            &["site", "crawler", "identity", "kind"],
         ),
         count(
             "crawlgate_identity_total",

@@ -20,25 +20,26 @@ fn series_go_with_their_site() {
     let metrics = Metrics::new();
     metrics.set_sites(&[gauges("one"), gauges("two")], 7);
     for site in ["one", "two"] {
-        metrics.request(site, "gptbot", "unproven", "block");
+        metrics.request(site, ("gptbot", "unverified"), "unproven", "block");
         metrics.robots_txt(site, "gptbot", 200, 5);
-        metrics.violation(site, "gptbot", "unproven");
+        metrics.violation(site, ("gptbot", "impostor"), "unproven");
     }
-    metrics.request(UNCLAIMED, "none", "not_a_crawler", "pass");
+    metrics.request(UNCLAIMED, ("none", "none"), "not_a_crawler", "pass");
     metrics.set_sites(&[gauges("two")], 8);
     let text = metrics.render();
     assert!(!text.contains("site=\"one\""), "{text}");
     for line in [
-        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="unproven",site="two"} 1"#,
+        r#"crawlgate_requests_total{action="block",crawler="gptbot",identity="unverified",kind="unproven",site="two"} 1"#,
+        r#"crawlgate_violations_total{crawler="gptbot",identity="impostor",kind="unproven",site="two"} 1"#,
         r#"crawlgate_robots_txt_total{crawler="gptbot",site="two",status="200"} 1"#,
         r#"crawlgate_robots_last_fetch_timestamp_seconds{crawler="gptbot",site="two"} 5"#,
-        r#"crawlgate_requests_total{action="pass",crawler="none",kind="not_a_crawler",site="unclaimed"} 1"#,
+        r#"crawlgate_requests_total{action="pass",crawler="none",identity="none",kind="not_a_crawler",site="unclaimed"} 1"#,
         r#"crawlgate_policy_info{site="two",version="v1"} 1"#,
         "crawlgate_policy_reload_timestamp_seconds 8",
     ] {
         assert!(text.contains(line), "{line} is not in {text}");
     }
-    metrics.request("two", "gptbot", "unproven", "block");
+    metrics.request("two", ("gptbot", "unverified"), "unproven", "block");
     assert!(metrics.render().contains(r#"kind="unproven",site="two"} 2"#), "counting goes on");
 }
 
@@ -68,11 +69,11 @@ fn identities_are_counted_without_sites_within_the_cap() {
 fn series_are_capped() {
     let metrics = Metrics::new();
     for crawler in 0..20_100 {
-        metrics.request("site", &format!("token-{crawler}"), "allowed", "pass");
+        metrics.request("site", (&format!("token-{crawler}"), "unverified"), "allowed", "pass");
     }
     let text = metrics.render();
     assert!(
-        text.contains(r#"crawlgate_requests_total{action="pass",crawler="overflow",kind="allowed",site="site"} 100"#)
+        text.contains(r#"crawlgate_requests_total{action="pass",crawler="overflow",identity="unverified",kind="allowed",site="site"} 100"#)
     );
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
 }
@@ -154,17 +155,20 @@ fn the_cap_outlasts_scrapes() {
     for round in 0..3 {
         metrics.set_sites(&[gauges("site")], 1);
         for crawler in 0..10_000 {
-            metrics.request("site", &format!("token-{round}-{crawler}"), "allowed", "pass");
+            metrics.request("site", (&format!("token-{round}-{crawler}"), "unverified"), "allowed", "pass");
         }
     }
     let text = metrics.render();
     assert_eq!(text.lines().filter(|line| line.starts_with("crawlgate_requests_total{")).count(), 20_001);
-    assert!(text.contains(r#"crawler="overflow",kind="allowed",site="site"} 10000"#));
+    assert!(text.contains(r#"crawler="overflow",identity="unverified",kind="allowed",site="site"} 10000"#));
     metrics.robots_txt("site", "late", 200, 5);
     assert!(!metrics.render().contains(r#"crawler="late""#), "one cap for all, the time of the last fetch included");
     metrics.set_sites(&[gauges("other")], 1);
-    metrics.request("other", "late", "allowed", "pass");
-    assert!(metrics.render().contains(r#"crawler="late",kind="allowed",site="other""#), "what went makes room");
+    metrics.request("other", ("late", "unverified"), "allowed", "pass");
+    assert!(
+        metrics.render().contains(r#"crawler="late",identity="unverified",kind="allowed",site="other""#),
+        "what went makes room"
+    );
 }
 
 #[test]

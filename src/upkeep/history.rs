@@ -12,15 +12,16 @@ use std::collections::BTreeMap;
 pub fn keep(instance: &Instance, store: &StateStore) {
     let now = Timestamp::from(instance.clock.now());
     let mut batch = HistoryBatch::default();
-    let mut counts: BTreeMap<(String, String), Counts> = BTreeMap::new();
+    let mut counts: BTreeMap<(String, String, String), Counts> = BTreeMap::new();
     instance.metrics.each_new(|new| match new {
-        NewCount::Requests { site, crawler, kind, action, requests } => {
-            counts.entry((site.to_owned(), crawler.to_owned())).or_default().add(kind, action, requests);
+        NewCount::Requests { site, crawler, identity, kind, action, requests } => {
+            let key = (site.to_owned(), crawler.to_owned(), identity.to_owned());
+            counts.entry(key).or_default().add(kind, action, requests);
         }
         NewCount::Identity { crawler, outcome, requests } => batch.identity(now, crawler, outcome, requests),
     });
-    for ((site, crawler), counts) in &counts {
-        batch.requests(now, (site, crawler), counts);
+    for ((site, crawler, identity), counts) in &counts {
+        batch.requests(now, (site, crawler, identity), counts);
     }
     for (name, requests) in instance.traffic.take_unlisted() {
         batch.unlisted(now, &name, requests);

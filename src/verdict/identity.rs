@@ -76,6 +76,9 @@ pub enum Doubt {
     ListOld,
     /// The lists have no networks of this kind, IPv4 or IPv6.
     ListOtherKind,
+    /// The lists say that it is none of the crawler's addresses, but only reverse DNS may prove an impostor of this
+    /// crawler, and it is not asked here.
+    DnsNotAsked,
     /// Neither the address nor a signature says anything.
     NoEvidence,
     /// It would be an impostor, but what says so verified no visit lately.
@@ -94,6 +97,7 @@ impl Doubt {
             Doubt::ListUnknown => "list_unknown",
             Doubt::ListOld => "list_old",
             Doubt::ListOtherKind => "list_other_kind",
+            Doubt::DnsNotAsked => "dns_not_asked",
             Doubt::NoEvidence => "no_evidence",
             Doubt::Suspended => "suspended",
         }
@@ -110,6 +114,10 @@ impl Doubt {
             Doubt::ListUnknown => "a list of its operator was never read",
             Doubt::ListOld => "a list of its operator was not checked for too long",
             Doubt::ListOtherKind => "the lists of its operator have no networks of this kind of address",
+            Doubt::DnsNotAsked => {
+                "suspected, for the address is in no list of its operator; only reverse DNS could prove an impostor, and it is \
+                 not asked (`identity: { outgoing: yes }` in crawlgate.yaml asks it)"
+            }
             Doubt::NoEvidence => "neither lists nor reverse DNS nor a signature say anything of this address",
             Doubt::Suspended => {
                 "it comes from no address of this crawler, but no visit did within seven days, so the list proves nothing"
@@ -134,10 +142,12 @@ impl Identity {
         }
     }
 
-    /// What is counted of it: a finding that is suspended has a name of its own.
-    pub fn outcome(self) -> &'static str {
-        match self {
-            Identity::Suspended => "suspended",
+    /// What is counted of it: a finding that is suspended has a name of its own, and so has one that only reverse DNS could
+    /// make.
+    pub fn outcome(self, doubt: Option<Doubt>) -> &'static str {
+        match (self, doubt) {
+            (Identity::Suspended, _) => "suspended",
+            (_, Some(Doubt::DnsNotAsked)) => "suspected",
             _ => self.name(),
         }
     }

@@ -109,9 +109,11 @@ fn the_demo_refuses_what_its_policy_disallows_and_counts_it() {
     assert!(demo.get("/robots.txt", "GPTBot").contains("User-agent: GPTBot\nDisallow: /\n"));
     let metrics = get(&demo.admin, "/metrics", "test");
     // The demo's own hosts are new with it, so that nobody can have another robots.txt of them.
-    let counted = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",kind=\"violation\",site=\"demo\"} 1";
+    let counted = "crawlgate_requests_total{action=\"block\",crawler=\"gptbot\",identity=\"unverified\",kind=\"violation\",site=\"demo\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
-    assert!(metrics.contains("crawlgate_violations_total{crawler=\"gptbot\",kind=\"never_fetched\",site=\"demo\"} 1"));
+    assert!(metrics.contains(
+        "crawlgate_violations_total{crawler=\"gptbot\",identity=\"unverified\",kind=\"never_fetched\",site=\"demo\"} 1"
+    ));
 }
 
 #[test]

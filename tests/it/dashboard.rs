@@ -169,6 +169,94 @@ fn report_without_a_history_says_so() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("has no state.db"));
 }
 
+/// A site that Googlebot obeys from its own network, with impostors and clients of which nothing is proven.
+fn with_impostors(origin: &Origin) -> Gate {
+    let policy = format!("{POLICY}crawlers:\n  - {{ token: Googlebot, networks: [198.51.100.0/24] }}\n");
+    let setup = Setup::before(origin.address).policy("shop", &policy).settings("trusted_proxies: [127.0.0.1]");
+    let mut gate = setup.with_clock().start();
+    let visit = |gate: &Gate, client: &str, path: &str| {
+        gate.get(HOST, path, &format!("User-Agent: Googlebot/2.1\r\nX-Forwarded-For: {client}\r\n"));
+    };
+    for _ in 0..6 {
+        visit(&gate, "198.51.100.7", "/");
+        gate.live_through(5 * HOUR);
+    }
+    visit(&gate, "198.51.100.7", "/robots.txt");
+    for number in 0..3 {
+        visit(&gate, "203.0.113.9", &format!("/cart/{number}"));
+        visit(&gate, "10.0.0.9", &format!("/cart/{number}"));
+    }
+    visit(&gate, "203.0.113.9", "/");
+    eventually("the history has all of it", || (report(&gate)["totals"]["requests"] == 14).then_some(()));
+    gate
+}
+
+#[test]
+fn impostors_and_unproven_names_do_not_count_against_the_crawler() {
+    let origin = Origin::plain();
+    let gate = with_impostors(&origin);
+    let report = report(&gate);
+    let row = |identity: &str| {
+        let rows = report["crawlers"].as_array().expect("rows");
+        let of_google = rows.iter().find(|row| row["id"] == "googlebot" && row["identity"] == identity);
+        of_google.cloned().unwrap_or_else(|| panic!("{identity}: {report}"))
+    };
+    let (verified, unverified, impostor) = (row("verified"), row("unverified"), row("impostor"));
+    assert_eq!((verified["compliance"].as_f64(), &verified["broke"]), (Some(100.0), &Value::Null), "{verified}");
+    assert_eq!(unverified["counts"]["violation"], 3, "{unverified}");
+    assert_eq!((&impostor["counts"]["impostor"], &impostor["counts"]["violation"]), (&4.into(), &Value::Null));
+    assert_eq!(impostor["compliance"], Value::Null, "{impostor}");
+    assert_eq!(report["by_identity"]["impostor"]["requests"], 4);
+    let summary = report["summary"].to_string();
+    assert!(summary.contains("claims to be Googlebot; nothing is proven"), "{summary}");
+
+    // The same in the metrics, the API and on every page.
+    for (identity, kind, count) in [("impostor", "impostor", 4.0), ("unverified", "violation", 3.0)] {
+        let labels = format!("crawler=\"googlebot\",identity=\"{identity}\",kind=\"{kind}\",site=\"shop\"");
+        gate.wait_for_metric(&format!("crawlgate_violations_total{{{labels}}}"), count);
+    }
+    let of_verified = crate::support::sum_of(&gate.metrics(), "crawlgate_violations_total{identity=\"verified\"}");
+    assert_eq!(of_verified, None);
+    let api: Value = serde_json::from_str(&page(&gate, "/api/crawlers?crawler=googlebot")).expect("JSON");
+    let by_identity = &api["crawlers"][0]["by_identity"];
+    assert_eq!(
+        (&by_identity["verified"]["violations"], &by_identity["impostor"]["requests"]),
+        (&serde_json::json!({}), &4.into()),
+        "{api}"
+    );
+    let events: Value = serde_json::from_str(&page(&gate, "/api/violations?identity=impostor")).expect("JSON");
+    assert_eq!(events["violations"].as_array().map(Vec::len), Some(4));
+    assert_eq!(ask(&gate, "GET", "localhost", "/api/violations?identity=false").status, 400);
+    for target in ["/", "/site?name=shop", "/crawler?id=googlebot", "/violations"] {
+        let page = page(&gate, target);
+        for words in ["verified", "claims to be Googlebot; nothing is proven", "impostor: proven not to be Googlebot"] {
+            let is_of_samples = target == "/violations" && words == "verified";
+            assert!(page.contains(words) || is_of_samples, "{target}: {words}");
+        }
+    }
+    let chosen = page(&gate, "/violations?identity=impostor");
+    assert!(chosen.contains("impostor: proven not") && !chosen.contains("nothing is proven"), "{chosen}");
+}
+
+#[test]
+fn a_report_counts_alike_in_its_head_and_its_sites() {
+    let origin = Origin::plain();
+    let gate = visited(Setup::before(origin.address));
+    let state = gate.path("state").display().to_string();
+    let output = run(&["report", "--since", "3d", "--state", &state]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(text.contains("enforcement would refuse 25 more."), "{text}");
+    let site = text.lines().skip_while(|line| !line.starts_with("site ")).nth(1).expect("the row of the site");
+    let numbers: Vec<&str> = site.split_whitespace().skip(5).collect();
+    assert_eq!(numbers, ["25", "1", "0"], "would be refused, unlisted bots, refused: {site}");
+    // An hour is an hour: the visits before it are not in it.
+    let output = run(&["report", "--since", "1h", "--state", &state, "--json"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let [from, to] = ["from", "to"].map(|name| report[name].as_str().expect("a time").to_owned());
+    assert!(from.ends_with(":00:00Z") && from < to, "{from} {to}");
+    assert_eq!(run(&["report", "--since", "30m", "--state", &state]).status.code(), Some(2));
+}
+
 /// Frames of a width with pages in them, and how far each page reaches beyond its frame.
 const FRAMES: &str = "<!doctype html><meta charset=utf-8><pre id=out></pre><script>addEventListener('load', () => {\
     out.textContent = [...document.querySelectorAll('iframe')].map(frame => {\

@@ -34,11 +34,7 @@ fn shop(origin: &Origin) -> Gate {
 }
 
 fn metric(gate: &Gate, series: &str) -> Option<f64> {
-    let mut connection = crate::support::Connection::open(gate.admin);
-    connection.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    let text = connection.response("GET");
-    let line = text.text().lines().find(|line| line.starts_with(series))?.to_string();
-    line.rsplit(' ').next()?.parse().ok()
+    crate::support::sum_of(&gate.metrics(), series)
 }
 
 fn pdf() -> Origin {

@@ -1,7 +1,7 @@
 //! Crawlers held to more than paths: pace, traps, impostors, exemptions. Each kind is made with requests against the
 //! real binary, and must be shown alike by the answer, `explain --live`, the event, the metrics and the API.
 
-use crate::support::{BROWSER, Connection, Gate, Origin, Response, Setup, eventually, read};
+use crate::support::{BROWSER, Connection, Gate, Origin, Response, Setup, eventually, read, sum_of};
 use serde_json::Value;
 
 const POLICY: &str = r#"
@@ -201,7 +201,7 @@ fn told_alike(gate: &Gate, cases: &[Case]) {
         if case.violation {
             gate.wait_for_metric(&labels, count as f64);
         } else {
-            assert!(!gate.metrics().contains(&labels), "{shown} is no violation");
+            assert_eq!(sum_of(&gate.metrics(), &labels), None, "{shown} is no violation");
         }
         for event in events(gate, crawler, kind, target) {
             assert_eq!(event["site"], "shop");

@@ -104,8 +104,10 @@ fn wget_that_obeys_fetches_nothing_disallowed() {
     assert!(!has("private"));
     let robots = r#"crawlgate_robots_txt_total{crawler="wget",site="shop",status="200"}"#;
     application.wait_for_metric(robots, 1);
-    application
-        .wait_for_metric(&format!(r#"{REQUESTS}{{action="pass",crawler="wget",kind="allowed",site="shop"}}"#), 3);
+    application.wait_for_metric(
+        &format!(r#"{REQUESTS}{{action="pass",crawler="wget",identity="unverified",kind="allowed",site="shop"}}"#),
+        3,
+    );
     assert!(!application.metrics().contains("action=\"block\""), "{}", application.metrics());
 }
 

@@ -60,7 +60,7 @@ fn owned(fields: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 fn metric(gate: &Gate, series: &str) -> Option<f64> {
-    gate.metrics().lines().find(|line| line.starts_with(series))?.rsplit(' ').next()?.parse().ok()
+    crate::support::sum_of(&gate.metrics(), series)
 }
 
 #[test]

@@ -13,14 +13,18 @@ pub struct Bar {
     pub kept: u64,
     /// Disallowed requests of which it cannot be known.
     pub unproven: u64,
-    /// Requests that broke the rules.
+    /// Requests that broke the rules, without those of impostors.
     pub broke: u64,
+    /// Those among them of which nothing proves the crawler's name.
+    pub broke_unverified: u64,
+    /// Requests of impostors.
+    pub impostor: u64,
 }
 
 impl Bar {
     /// All of them.
     pub fn all(&self) -> u64 {
-        self.kept + self.unproven + self.broke
+        self.kept + self.unproven + self.broke + self.impostor
     }
 }
 
@@ -35,23 +39,37 @@ pub fn bars(shown: &[Bar]) -> String {
         return String::new();
     }
     let step = WIDTH / shown.len() as f64;
-    let (all, broke) = shown.iter().fold((0, 0), |(all, broke), bar| (all + bar.all(), broke + bar.broke));
+    let sum = |of: fn(&Bar) -> u64| thousands(shown.iter().map(of).sum());
     let mut out = format!(
         "<svg viewBox=\"0 0 {WIDTH} {}\" role=\"img\" aria-label=\"Requests of crawlers from {} to {}: {}, of which {} \
-         broke the rules. The largest bar is {}.\">",
+         broke the rules, {} of them under a name that nothing proves, and {} were impostors'. The largest bar is {}.\">",
         HEIGHT + 1.0,
         first.period,
         last.period,
-        thousands(all),
-        thousands(broke),
+        sum(Bar::all),
+        sum(|bar| bar.broke),
+        sum(|bar| bar.broke_unverified),
+        sum(|bar| bar.impostor),
         thousands(most)
     );
     for (place, bar) in shown.iter().enumerate().filter(|(_, bar)| bar.all() > 0) {
         let (x, width) = (place as f64 * step, (step * 0.85).min(100.0));
-        let Bar { period, kept, unproven, broke } = bar;
-        let _ = write!(out, "<g><title>{period}: {kept} kept, {unproven} unproven, {broke} broke the rules</title>");
+        let Bar { period, kept, unproven, broke, broke_unverified, impostor } = bar;
+        let _ = write!(
+            out,
+            "<g><title>{period}: {kept} kept, {unproven} unproven, {broke} broke the rules ({broke_unverified} of \
+             unverified names), {impostor} of impostors</title>"
+        );
+        let verified = broke.saturating_sub(*broke_unverified);
+        let parts = [
+            ("some", *kept),
+            ("unknown", *unproven),
+            ("bad", verified),
+            ("claimed", *broke_unverified),
+            ("impostor", *impostor),
+        ];
         let mut top = HEIGHT;
-        for (class, number) in [("some", *kept), ("unknown", *unproven), ("bad", *broke)] {
+        for (class, number) in parts {
             let height = if number == 0 { 0.0 } else { (number as f64 / most as f64 * HEIGHT).max(1.5) };
             top -= height;
             if number > 0 {

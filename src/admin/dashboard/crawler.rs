@@ -2,14 +2,15 @@
 //! themselves.
 
 use super::charts::{Bar, bars};
-use super::format::{minute, percent, thousands};
+use super::format::{minute, thousands};
 use super::layout::{Layout, samples_link, site_link};
 use super::overview::{Choice, Period, name};
+use super::rows::{Row, claims_nothing};
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Crawler;
 use crate::crawlers::Registry;
-use crate::state::history::Counts;
+use crate::state::history::{ByIdentity, Counts};
 use askama::Template;
 
 /// Names of unlisted bots that are shown.
@@ -25,41 +26,17 @@ struct CrawlerPage {
     numbers: Vec<(String, &'static str)>,
     chart: String,
     bars: Vec<Bar>,
-    sites: Vec<OnSite>,
-    kinds: Vec<(String, String, String)>,
-    identity: Vec<(String, String)>,
+    identities: Vec<Row>,
+    sites: Vec<Row>,
+    kinds: Vec<KindRow>,
+    /// The name, where nothing proves any request under it.
+    unproven_name: String,
+    /// Requests from outside of all lists of the operator, where reverse DNS is not asked; by whole days.
+    suspected: u64,
+    /// Requests that would be impostors', but for a list that verified none lately; by whole days.
+    suspended: u64,
     unlisted: Vec<(String, String)>,
     samples: String,
-}
-
-struct OnSite {
-    href: String,
-    samples: String,
-    site: String,
-    requests: String,
-    robots_txt: String,
-    broke: u64,
-    hits: String,
-    would_refuse: String,
-    refused: String,
-    compliance: String,
-}
-
-impl OnSite {
-    fn new(site: &str, crawler: &str, counts: &Counts) -> OnSite {
-        OnSite {
-            href: site_link(site),
-            samples: samples_link(site, crawler, "", ""),
-            site: site.to_owned(),
-            requests: thousands(counts.requests()),
-            robots_txt: thousands(counts.get("robots_txt")),
-            broke: counts.broke(),
-            hits: thousands(counts.broke()),
-            would_refuse: thousands(counts.get("would_refuse")),
-            refused: thousands(counts.get("refused")),
-            compliance: counts.compliance().map_or_else(|| "-".to_owned(), percent),
-        }
-    }
 }
 
 fn facts(crawler: &Crawler) -> Vec<(&'static str, String)> {
@@ -84,45 +61,83 @@ impl Dashboard {
             let problem = format!("crawlgate knows no crawler `{id}`, and the history has none in this time");
             return Err(PageError::Unknown(problem));
         }
-        let mut totals = Counts::default();
+        let mut totals = ByIdentity::default();
         series.iter().for_each(|(_, counts)| totals.add_all(counts));
-        let all = period.bars(&series);
+        let (bars_of_all, all, name) = (period.bars(&series), totals.all(), name(id, registry));
         let sites = self.history.sites(id, period.from, period.step)?;
-        let identity = self.history.identity(id, period.from)?;
         let unlisted = if id == "other" { self.history.unlisted(period.from, NAMES)? } else { Vec::new() };
+        let of_outcome = |outcome: &str| -> Result<u64, PageError> {
+            let found = self.history.with_outcome(outcome, period.from)?.into_iter().find(|(crawler, _)| crawler == id);
+            Ok(found.map_or(0, |(_, requests)| requests))
+        };
         let page = CrawlerPage {
-            layout: self.layout(&name(id, registry), "/crawler"),
+            layout: self.layout(&name, "/crawler"),
             facts: known.map(facts).unwrap_or_default(),
             period: format!("{} to {} UTC", minute(period.from), minute(period.to)),
             choices: period.choices(&super::layout::crawler_link(id)),
+            unproven_name: if claims_nothing(id) || all.requests() != totals.unverified.requests() {
+                String::new()
+            } else {
+                name.clone()
+            },
+            suspected: of_outcome("suspected")?,
+            suspended: of_outcome("suspended")?,
             numbers: vec![
-                (thousands(totals.requests()), "requests"),
-                (totals.compliance().map_or_else(|| "-".to_owned(), percent), "kept to the rules"),
-                (thousands(totals.broke()), "broke the rules"),
-                (thousands(totals.get("robots_txt")), "requests for robots.txt"),
-                (thousands(totals.get("would_refuse")), "would be refused if enforced"),
+                (thousands(all.requests()), "requests under this name"),
+                (thousands(totals.verified.requests()), "of them verified"),
+                (thousands(totals.unverified.requests()), "unverified"),
+                (thousands(totals.impostor.requests()), "of impostors"),
             ],
-            chart: bars(&all),
-            bars: all.into_iter().filter(|bar| bar.all() > 0).collect(),
-            sites: sites.iter().map(|(site, counts)| OnSite::new(site, id, counts)).collect(),
-            kinds: kinds(id, &totals),
-            identity: identity.into_iter().map(|(outcome, count)| (outcome, thousands(count))).collect(),
+            chart: bars(&bars_of_all),
+            bars: bars_of_all.into_iter().filter(|bar| bar.all() > 0).collect(),
+            identities: identities(id, &name, &totals),
+            sites: sites.iter().flat_map(|(site, counts)| on_site(site, (id, &name), counts)).collect(),
+            kinds: totals.each().into_iter().flat_map(|(identity, counts)| kinds(id, identity, counts)).collect(),
             unlisted: unlisted.into_iter().map(|(name, count)| (name, thousands(count))).collect(),
-            samples: samples_link("", id, "", ""),
+            samples: samples_link(&[("crawler", id)]),
         };
         Ok(page.render()?)
     }
 }
 
-/// Kinds of requests with their counts, and where samples may be.
-fn kinds(crawler: &str, counts: &Counts) -> Vec<(String, String, String)> {
+/// The name of such a row is what is proven of the crawler's.
+fn identities(id: &str, name: &str, counts: &ByIdentity) -> Vec<Row> {
+    let mut rows = Row::each("", (id, name), counts);
+    for row in rows.iter_mut().filter(|_| !claims_nothing(id)) {
+        row.name = std::mem::take(&mut row.says);
+    }
+    rows
+}
+
+fn on_site(site: &str, (id, name): (&str, &str), counts: &ByIdentity) -> Vec<Row> {
+    let mut rows = Row::each(site, (id, name), counts);
+    rows.iter_mut().for_each(|row| (row.href, row.name) = (site_link(site), site.to_owned()));
+    rows
+}
+
+/// A kind of requests of one identity.
+struct KindRow {
+    kind: String,
+    identity: &'static str,
+    requests: String,
+    /// Where samples may be.
+    samples: String,
+}
+
+/// Kinds of requests with their counts.
+fn kinds(crawler: &str, identity: &'static str, counts: &Counts) -> Vec<KindRow> {
     let done = ["requests", "robots_txt", "refused", "would_refuse", "paused", "not_a_crawler"];
     let kinds = counts.each().filter(|(column, _)| !done.contains(column));
     kinds
         .map(|(kind, count)| {
             let has_samples = !matches!(kind, "allowed" | "off" | "exempt");
-            let link = if has_samples { samples_link("", crawler, kind, "") } else { String::new() };
-            (kind.replace('_', " "), thousands(count), link)
+            let link = || samples_link(&[("crawler", crawler), ("kind", kind), ("identity", identity)]);
+            KindRow {
+                kind: kind.replace('_', " "),
+                identity: if claims_nothing(crawler) { "" } else { identity },
+                requests: thousands(count),
+                samples: if has_samples { link() } else { String::new() },
+            }
         })
         .collect()
 }

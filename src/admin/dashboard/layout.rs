@@ -48,10 +48,9 @@ pub fn crawler_link(id: &str) -> String {
     format!("/crawler?id={}", encoded(id))
 }
 
-/// Samples of requests: those of a site, a crawler, a kind, a rule; empty texts select all.
-pub fn samples_link(site: &str, crawler: &str, kind: &str, rule: &str) -> String {
-    let given = [("site", site), ("crawler", crawler), ("kind", kind), ("rule", rule)];
-    let given = given.into_iter().filter(|(_, value)| !value.is_empty());
+/// Samples of requests: those with these values of the query. Empty values select all.
+pub fn samples_link(given: &[(&str, &str)]) -> String {
+    let given = given.iter().filter(|(_, value)| !value.is_empty());
     let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
     format!("/violations?{}", query.join("&"))
 }

@@ -9,7 +9,9 @@ mod health;
 mod layout;
 mod overview;
 mod pauses;
+mod rows;
 mod site;
+mod summary;
 mod tester;
 mod violations;
 

@@ -3,16 +3,20 @@
 
 use super::charts::{Bar, bars, trend};
 use super::format::{minute, percent, thousands};
-use super::layout::{Layout, crawler_link, samples_link, site_link};
+use super::layout::{Layout, crawler_link, site_link};
+use super::rows::Row;
+use super::summary::{TimeBefore, sentences};
 use super::{Dashboard, PageError, STYLE};
 use crate::admin::query::{Mistake, Query, QueryError};
 use crate::admin::status::Problem;
 use crate::crawlers::Registry;
-use crate::state::history::{Counts, DAY, HistoryError, HistoryReader, Step};
+use crate::state::history::{ByIdentity, Counts, DAY, HistoryError, HistoryReader, Step};
+use crate::telemetry::UNCLAIMED;
 use crate::time::Timestamp;
 use askama::Template;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 /// Crawlers that the page shows unless it is asked for all.
 const SHOWN: usize = 40;
@@ -46,6 +50,16 @@ impl Period {
             _ => (Step::Week, (days - 1) * DAY),
         };
         Period { from: step.begin(Timestamp(now.0 - before)), to: now, step }
+    }
+
+    /// The last hours, whole ones and at least as many as are asked for; days where the duration is one of whole days, or
+    /// longer than hours are kept.
+    pub fn since(duration: Duration, now: Timestamp) -> Period {
+        let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+        if seconds % DAY == 0 || seconds > Step::Hour.kept() {
+            return Period::days(seconds / DAY + i64::from(seconds % DAY != 0), now);
+        }
+        Period { from: Step::Hour.begin(Timestamp(now.0 - seconds)), to: now, step: Step::Hour }
     }
 
     /// That which `days` of a query asks for.
@@ -91,7 +105,7 @@ impl Period {
     }
 
     /// Requests of each bar, with those that have none.
-    pub(super) fn bars(&self, series: &[(Timestamp, Counts)]) -> Vec<Bar> {
+    pub(super) fn bars(&self, series: &[(Timestamp, ByIdentity)]) -> Vec<Bar> {
         let mut bars: Vec<Bar> = (0..self.len())
             .map(|place| {
                 let start = Timestamp(self.from.0 + i64::try_from(place).unwrap_or(0) * self.step.seconds());
@@ -100,9 +114,12 @@ impl Period {
             .collect();
         for (start, counts) in series {
             if let Some(bar) = self.place(*start).and_then(|place| bars.get_mut(place)) {
-                bar.kept += counts.kept();
-                bar.unproven += counts.get("unproven");
-                bar.broke += counts.broke();
+                let own = counts.own();
+                bar.kept += own.kept();
+                bar.unproven += own.get("unproven");
+                bar.broke += own.broke();
+                bar.broke_unverified += counts.unverified.broke();
+                bar.impostor += counts.impostor.get("impostor");
             }
         }
         bars
@@ -125,8 +142,12 @@ pub struct Overview {
     /// Its end.
     #[serde(serialize_with = "crate::time::rfc3339")]
     pub to: Timestamp,
-    /// Requests of all crawlers.
+    /// What happened, in sentences for people.
+    pub summary: Vec<String>,
+    /// Requests of all crawlers, and of clients in their names.
     pub totals: Counts,
+    /// The same by what is proven of the names.
+    pub by_identity: ByIdentity,
     /// Requests of unlisted bots that would be refused if `purposes: { other: enforce }` were written, too.
     pub unlisted_would_refuse: u64,
     /// Requests of people.
@@ -135,7 +156,7 @@ pub struct Overview {
     pub unclaimed: u64,
     /// By hour, day or week.
     pub periods: Vec<Bar>,
-    /// By crawler: those that broke most rules first.
+    /// By crawler and identity: those that broke most rules first.
     pub crawlers: Vec<CrawlerRow>,
     /// By site.
     pub sites: Vec<SiteRow>,
@@ -143,11 +164,16 @@ pub struct Overview {
     pub unlisted: Vec<(String, u64)>,
 }
 
-/// What a crawler did.
+/// What was done in the name of a crawler by clients of one identity.
 #[derive(Clone, Debug, Serialize)]
 pub struct CrawlerRow {
     /// The registry's id, the policy's token, `other` or `tool`.
     pub id: String,
+    /// What is proven of the name: `verified`, `unverified` or `impostor`.
+    pub identity: &'static str,
+    /// Requests among the unverified ones that come from outside of all lists of the operator, where reverse DNS is not
+    /// asked. By whole days.
+    pub suspected: u64,
     /// Its name.
     pub name: String,
     /// What it is for.
@@ -156,7 +182,7 @@ pub struct CrawlerRow {
     pub counts: Counts,
     /// Requests that kept to the rules, of a hundred of which it is known.
     pub compliance: Option<f64>,
-    /// When it first and last broke a rule.
+    /// When it first and last broke a rule; of impostors, when they came.
     pub broke: Option<(String, String)>,
     /// Requests of which it is known whether they broke a rule, and those that did, by hour, day or week.
     pub trend: Vec<(u64, u64)>,
@@ -169,6 +195,8 @@ pub struct SiteRow {
     pub site: String,
     /// What crawlers did.
     pub counts: Counts,
+    /// The same by what is proven of their names.
+    pub by_identity: ByIdentity,
     /// As of all sites.
     pub unlisted_would_refuse: u64,
 }
@@ -180,48 +208,57 @@ impl Overview {
     /// The history cannot be read.
     pub fn read(history: &HistoryReader, period: Period, registry: &Registry) -> Result<Overview, HistoryError> {
         let Period { from, to, step } = period;
-        let mut seen: HashMap<String, Trend> = HashMap::new();
-        let (mut series, mut totals, mut people) = (Vec::new(), Counts::default(), 0);
-        history.each("", from, step, |start, crawler, counts| match crawler {
+        let mut seen: HashMap<String, Trends> = HashMap::new();
+        let (mut series, mut by_identity, mut people) = (Vec::new(), ByIdentity::default(), 0);
+        history.each("", (from, Timestamp(i64::MAX)), step, |start, (crawler, identity), counts| match crawler {
             "" => {
-                totals.add_all(counts);
-                series.push((start, *counts));
+                by_identity.add(identity, counts);
+                let mut of_period = ByIdentity::default();
+                of_period.add(identity, counts);
+                series.push((start, of_period));
             }
             "none" => people += counts.requests(),
             crawler => match seen.get_mut(crawler) {
-                Some(trend) => trend.add(&period, start, counts),
+                Some(trends) => trends.add(&period, start, (identity, counts)),
                 None => {
-                    let mut trend = Trend::new(&period);
-                    trend.add(&period, start, counts);
-                    seen.insert(crawler.to_owned(), trend);
+                    let mut trends = Trends::default();
+                    trends.add(&period, start, (identity, counts));
+                    seen.insert(crawler.to_owned(), trends);
                 }
             },
         })?;
-        let mut crawlers: Vec<CrawlerRow> =
-            seen.into_iter().map(|(id, trend)| trend.row(id, &period, registry)).collect();
-        crawlers.sort_by(|one, other| {
-            let weight = |row: &CrawlerRow| (row.counts.broke(), row.counts.get("would_refuse"), row.counts.requests());
-            weight(other).cmp(&weight(one)).then_with(|| one.id.cmp(&other.id))
-        });
+        let suspected: HashMap<String, u64> = history.with_outcome("suspected", from)?.into_iter().collect();
+        let mut crawlers = crawler_rows(seen, &period, registry);
+        for row in crawlers.iter_mut().filter(|row| row.identity == "unverified") {
+            row.suspected = suspected.get(&row.id).map_or(0, |suspected| row.counts.requests().min(*suspected));
+        }
+        let of_unlisted: HashMap<String, ByIdentity> = history.sites(UNLISTED, from, step)?.into_iter().collect();
+        let unlisted = |counts: &ByIdentity| counts.all().get("would_refuse");
+        let site_row = |(site, by_identity): (String, ByIdentity)| SiteRow {
+            unlisted_would_refuse: of_unlisted.get(&site).map_or(0, unlisted),
+            counts: by_identity.all(),
+            by_identity,
+            site,
+        };
         let (unclaimed, mut sites): (Vec<_>, Vec<_>) =
-            history.sites("", from, step)?.into_iter().partition(|(site, _)| site == crate::telemetry::UNCLAIMED);
-        sites.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.broke()));
-        let of_unlisted: HashMap<String, Counts> = history.sites(UNLISTED, from, step)?.into_iter().collect();
-        let unlisted_on = |site: &str| of_unlisted.get(site).map_or(0, |counts| counts.get("would_refuse"));
-        let site_row =
-            |(site, counts): (String, Counts)| SiteRow { unlisted_would_refuse: unlisted_on(&site), site, counts };
-        Ok(Overview {
+            history.sites("", from, step)?.into_iter().map(site_row).partition(|row| row.site == UNCLAIMED);
+        sites.sort_by_key(|row| std::cmp::Reverse(row.counts.broke()));
+        let mut overview = Overview {
             from,
             to,
-            totals,
+            summary: Vec::new(),
+            totals: by_identity.all(),
+            by_identity,
             people,
-            unclaimed: unclaimed.iter().map(|(_, counts)| counts.requests()).sum(),
+            unclaimed: unclaimed.iter().map(|row| row.counts.requests()).sum(),
             periods: period.bars(&series),
             crawlers,
-            unlisted_would_refuse: of_unlisted.values().map(|counts| counts.get("would_refuse")).sum(),
-            sites: sites.into_iter().map(site_row).collect(),
+            unlisted_would_refuse: of_unlisted.values().map(unlisted).sum(),
+            sites,
             unlisted: history.unlisted(from, NAMES)?,
-        })
+        };
+        overview.summary = sentences(&overview, TimeBefore::read(history, &period)?.as_ref());
+        Ok(overview)
     }
 
     /// Requests that `mode: enforce` alone would refuse.
@@ -241,6 +278,40 @@ pub(super) fn name(id: &str, registry: &Registry) -> String {
     }
 }
 
+/// Rows of crawlers in the order of the worst that was done in their names; the identities of one crawler stand together.
+fn crawler_rows(seen: HashMap<String, Trends>, period: &Period, registry: &Registry) -> Vec<CrawlerRow> {
+    let mut crawlers: Vec<Vec<CrawlerRow>> = seen
+        .into_iter()
+        .map(|(id, Trends([verified, unverified, impostor]))| {
+            let trends = [("verified", verified), ("unverified", unverified), ("impostor", impostor)];
+            let some = trends.into_iter().filter_map(|(identity, trend)| Some((identity, trend?)));
+            some.map(|(identity, trend)| trend.row((&id, identity), period, registry)).collect()
+        })
+        .collect();
+    let weight = |rows: &Vec<CrawlerRow>| {
+        let sum = |of: fn(&Counts) -> u64| rows.iter().map(|row| of(&row.counts)).sum::<u64>();
+        (sum(Counts::broke), sum(|counts| counts.get("would_refuse")), sum(Counts::requests))
+    };
+    let id = |rows: &Vec<CrawlerRow>| rows.first().map(|row| row.id.clone());
+    crawlers.sort_by(|one, other| weight(other).cmp(&weight(one)).then_with(|| id(one).cmp(&id(other))));
+    crawlers.into_iter().flatten().collect()
+}
+
+/// What was done in a crawler's name over time: verified, unverified and by impostors.
+#[derive(Default)]
+struct Trends([Option<Trend>; 3]);
+
+impl Trends {
+    fn add(&mut self, period: &Period, start: Timestamp, (identity, counts): (&str, &Counts)) {
+        let place = match identity {
+            "verified" => 0,
+            "impostor" => 2,
+            _ => 1,
+        };
+        self.0[place].get_or_insert_with(|| Trend::new(period)).add(period, start, counts);
+    }
+}
+
 /// A crawler over time.
 struct Trend {
     counts: Counts,
@@ -256,7 +327,7 @@ impl Trend {
 
     fn add(&mut self, period: &Period, start: Timestamp, counts: &Counts) {
         self.counts.add_all(counts);
-        let broke = counts.broke();
+        let broke = counts.broke() + counts.get("impostor");
         if let Some(share) = period.place(start).and_then(|place| self.shares.get_mut(place)) {
             *share = (share.0 + counts.kept() + broke, share.1 + broke);
         }
@@ -266,16 +337,18 @@ impl Trend {
         }
     }
 
-    fn row(self, id: String, period: &Period, registry: &Registry) -> CrawlerRow {
+    fn row(self, (id, identity): (&str, &'static str), period: &Period, registry: &Registry) -> CrawlerRow {
         let known = registry.crawlers().iter().find(|crawler| crawler.id == id);
         CrawlerRow {
-            name: name(&id, registry),
+            name: name(id, registry),
+            identity,
+            suspected: 0,
             purpose: known.map_or("", |crawler| crawler.purpose.name()),
             compliance: self.counts.compliance(),
             broke: self.first.zip(self.last).map(|(first, last)| (period.name(first), period.name(last))),
             trend: self.shares,
             counts: self.counts,
-            id,
+            id: id.to_owned(),
         }
     }
 }
@@ -283,33 +356,18 @@ impl Trend {
 /// An overview as the templates show it.
 pub struct View {
     pub period: String,
+    pub summary: String,
     pub numbers: Vec<(String, &'static str)>,
     pub chart: String,
     pub bars: Vec<Bar>,
     pub crawlers: Vec<Row>,
     pub left_out: usize,
     pub sites: Vec<Enforcing>,
+    /// Requests for hosts without a policy, if there are any.
+    pub unclaimed: String,
     pub unlisted: Vec<(String, String)>,
     /// Whether there are other pages to lead to.
     pub has_links: bool,
-}
-
-/// A crawler in the table.
-pub struct Row {
-    pub href: String,
-    pub samples: String,
-    pub name: String,
-    pub purpose: &'static str,
-    pub requests: String,
-    pub robots_txt: String,
-    pub broke: u64,
-    pub hits: String,
-    pub unproven: String,
-    pub would_refuse: String,
-    pub refused: String,
-    pub compliance: String,
-    pub when: String,
-    pub trend: String,
 }
 
 /// What enforcing would do on a site.
@@ -320,6 +378,8 @@ pub struct Enforcing {
     pub requests: String,
     pub broke: u64,
     pub hits: String,
+    pub unverified: String,
+    pub impostor: String,
     pub refused: String,
     pub would: String,
     pub unlisted: String,
@@ -329,54 +389,47 @@ pub struct Enforcing {
 impl View {
     /// With the mode of each site, where it is known.
     fn new(overview: &Overview, modes: &BTreeMap<String, String>, shown: usize, has_links: bool) -> View {
-        let totals = &overview.totals;
-        let breaking = overview.crawlers.iter().filter(|row| row.counts.broke() > 0).count();
+        let (totals, by_identity) = (&overview.totals, &overview.by_identity);
         let compliance = totals.compliance().map_or_else(|| "-".to_owned(), percent);
         let number = |number: u64, text| (thousands(number), text);
         View {
             period: format!("{} to {} UTC", minute(overview.from), minute(overview.to)),
+            summary: overview.summary.join(" "),
             numbers: vec![
                 number(totals.requests(), "requests of crawlers"),
                 (compliance, "kept to the rules"),
-                number(totals.broke(), "broke the rules"),
-                number(breaking as u64, "crawlers broke rules"),
+                number(by_identity.verified.broke(), "of verified crawlers broke the rules"),
+                number(by_identity.unverified.broke(), "under names that nothing proves broke them"),
+                number(by_identity.impostor.requests(), "came from impostors"),
                 number(totals.get("refused"), "were refused"),
                 number(overview.would_refuse(), "would be refused if enforced"),
                 number(overview.people, "requests of people"),
             ],
             chart: bars(&overview.periods),
             bars: overview.periods.iter().filter(|bar| bar.all() > 0).cloned().collect(),
-            crawlers: overview.crawlers.iter().take(shown).map(Row::new).collect(),
+            crawlers: overview.crawlers.iter().take(shown).map(CrawlerRow::shown).collect(),
             left_out: overview.crawlers.len().saturating_sub(shown),
             sites: overview.sites.iter().map(|row| Enforcing::new(row, modes)).collect(),
+            unclaimed: if overview.unclaimed == 0 { String::new() } else { thousands(overview.unclaimed) },
             unlisted: overview.unlisted.iter().map(|(name, count)| (name.clone(), thousands(*count))).collect(),
             has_links,
         }
     }
 }
 
-impl Row {
-    fn new(row: &CrawlerRow) -> Row {
-        let count = |column| thousands(row.counts.get(column));
+impl CrawlerRow {
+    fn shown(&self) -> Row {
         Row {
-            href: crawler_link(&row.id),
-            samples: samples_link("", &row.id, "", ""),
-            name: row.name.clone(),
-            purpose: row.purpose,
-            requests: thousands(row.counts.requests()),
-            robots_txt: count("robots_txt"),
-            broke: row.counts.broke(),
-            hits: thousands(row.counts.broke()),
-            unproven: count("unproven"),
-            would_refuse: count("would_refuse"),
-            refused: count("refused"),
-            compliance: row.compliance.map_or_else(|| "-".to_owned(), percent),
-            when: match &row.broke {
+            href: crawler_link(&self.id),
+            name: self.name.clone(),
+            purpose: self.purpose,
+            when: match &self.broke {
                 None => String::new(),
                 Some((first, last)) if first == last => first.clone(),
                 Some((first, last)) => format!("{first} to {last}"),
             },
-            trend: trend(&row.trend),
+            trend: trend(&self.trend),
+            ..Row::new("", (&self.id, &self.name), self.identity, &self.counts)
         }
     }
 }
@@ -391,8 +444,10 @@ impl Enforcing {
             site: row.site.clone(),
             mode: modes.get(&row.site).cloned().unwrap_or_else(|| "removed".to_owned()),
             requests: thousands(row.counts.requests()),
-            broke: row.counts.broke(),
-            hits: thousands(row.counts.broke()),
+            broke: row.by_identity.verified.broke(),
+            hits: thousands(row.by_identity.verified.broke()),
+            unverified: thousands(row.by_identity.unverified.broke()),
+            impostor: thousands(row.by_identity.impostor.requests()),
             refused: thousands(row.counts.get("refused")),
             would: thousands(would_refuse),
             unlisted: thousands(row.unlisted_would_refuse),
@@ -450,5 +505,27 @@ impl Dashboard {
             all: format!("/?days={days}&all=yes"),
         };
         Ok(page.render()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Period, Step};
+    use crate::time::Timestamp;
+    use std::time::Duration;
+
+    #[test]
+    fn a_time_in_hours_is_counted_in_hours() {
+        let now = Timestamp::parse("2026-11-22T19:24:11Z").expect("a time");
+        let since = |hours: u64| {
+            let Period { from, step, .. } = Period::since(Duration::from_secs(hours * 3_600), now);
+            (from.to_string(), step)
+        };
+        assert_eq!(since(1), ("2026-11-22T18:00:00Z".into(), Step::Hour));
+        assert_eq!(since(25), ("2026-11-21T18:00:00Z".into(), Step::Hour));
+        assert_eq!(since(36), ("2026-11-21T07:00:00Z".into(), Step::Hour));
+        assert_eq!(since(24), ("2026-11-21T20:00:00Z".into(), Step::Hour));
+        assert_eq!(since(48), ("2026-11-21T00:00:00Z".into(), Step::Day));
+        assert_eq!(since(7 * 24 + 1), ("2026-11-15T00:00:00Z".into(), Step::Day));
     }
 }

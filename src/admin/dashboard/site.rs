@@ -1,9 +1,10 @@
 //! The page of a site: what crawlers did there, its robots.txt as served with the source of each line, its tags, its
 //! findings and tests, and its policy with numbered lines, to which every verdict leads.
 
-use super::format::{minute, percent, thousands};
-use super::layout::{Layout, crawler_link, samples_link};
+use super::format::minute;
+use super::layout::{Layout, crawler_link};
 use super::overview::{Choice, Period, name};
+use super::rows::Row;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Registry;
@@ -11,7 +12,8 @@ use crate::policy::Site;
 use crate::policy::model::{Conditions, IndexingRule, PolicyTest, StatusCondition};
 use crate::policy::site::RuleSource;
 use crate::sites::SiteStatus;
-use crate::state::history::Counts;
+use crate::state::history::{ByIdentity, Counts};
+use crate::time::Timestamp;
 use crate::verdict::rule_line;
 use crate::yaml::{Located, Span};
 use askama::Template;
@@ -23,7 +25,7 @@ struct SitePage {
     layout: Layout,
     facts: Vec<(&'static str, String)>,
     choices: Vec<Choice>,
-    crawlers: Vec<OnSite>,
+    crawlers: Vec<Row>,
     findings: Vec<String>,
     robots_txt: Vec<ServedLine>,
     tags: Vec<TagRow>,
@@ -31,20 +33,6 @@ struct SitePage {
     policy: Vec<(usize, String)>,
     policy_name: String,
     pause: Vec<String>,
-}
-
-struct OnSite {
-    href: String,
-    samples: String,
-    name: String,
-    requests: String,
-    robots_txt: String,
-    broke: u64,
-    hits: String,
-    unproven: String,
-    would_refuse: String,
-    refused: String,
-    compliance: String,
 }
 
 struct ServedLine {
@@ -71,11 +59,12 @@ impl Dashboard {
         let query = Query::read(query, &["name", "days"])?;
         let name = query.get("name").unwrap_or_default();
         let period = Period::of(&query, self.now())?;
-        let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
-        self.history.each(name, period.from, period.step, |_, crawler, of_period| match counts.get_mut(crawler) {
-            Some(known) => known.add_all(of_period),
-            None if matches!(crawler, "" | "none") => {}
-            None => drop(counts.insert(crawler.to_owned(), *of_period)),
+        let mut counts: BTreeMap<String, ByIdentity> = BTreeMap::new();
+        let times = (period.from, Timestamp(i64::MAX));
+        self.history.each(name, times, period.step, |_, (crawler, identity), of_period| {
+            if !matches!(crawler, "" | "none") {
+                counts.entry(crawler.to_owned()).or_default().add(identity, of_period);
+            }
         })?;
         let snapshot = self.operations.instance.sites.snapshot();
         let entry = snapshot.site_named(name).map(|place| &snapshot.sites()[place]);
@@ -103,23 +92,17 @@ impl Dashboard {
         Ok(page.render()?)
     }
 
-    fn on_site(&self, site: &str, counts: BTreeMap<String, Counts>) -> Vec<OnSite> {
-        let mut counts: Vec<(String, Counts)> = counts.into_iter().collect();
-        counts.sort_by_key(|(_, counts)| std::cmp::Reverse((counts.broke(), counts.requests())));
-        let row = |(id, counts): (String, Counts)| OnSite {
-            href: crawler_link(&id),
-            samples: samples_link(site, &id, "", ""),
-            name: name(&id, Registry::builtin()),
-            requests: thousands(counts.requests()),
-            robots_txt: thousands(counts.get("robots_txt")),
-            broke: counts.broke(),
-            hits: thousands(counts.broke()),
-            unproven: thousands(counts.get("unproven")),
-            would_refuse: thousands(counts.get("would_refuse")),
-            refused: thousands(counts.get("refused")),
-            compliance: counts.compliance().map_or_else(|| "-".to_owned(), percent),
+    fn on_site(&self, site: &str, counts: BTreeMap<String, ByIdentity>) -> Vec<Row> {
+        let mut counts: Vec<(String, ByIdentity, Counts)> =
+            counts.into_iter().map(|(id, counts)| (id, counts, counts.all())).collect();
+        counts.sort_by_key(|(.., all)| std::cmp::Reverse((all.broke(), all.requests())));
+        let rows = |(id, counts, _): (String, ByIdentity, Counts)| {
+            let name = name(&id, Registry::builtin());
+            let mut rows = Row::each(site, (&id, &name), &counts);
+            rows.iter_mut().for_each(|row| (row.href, row.name) = (crawler_link(&id), name.clone()));
+            rows
         };
-        counts.into_iter().map(row).collect()
+        counts.into_iter().flat_map(rows).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 use super::format::{minute, shown, thousands};
 use super::layout::{Layout, crawler_link, line_link, samples_link, site_link};
 use super::overview::{Choice, Period, name};
+use super::rows::in_words;
 use super::{Dashboard, PageError};
 use crate::admin::query::Query;
 use crate::crawlers::Registry;
@@ -13,6 +14,8 @@ use askama::Template;
 /// Rows of each table.
 const GROUPS: usize = 200;
 const SAMPLES: usize = 100;
+/// What a query may select.
+const SELECTED: [&str; 5] = ["site", "crawler", "kind", "rule", "identity"];
 
 #[derive(Template)]
 #[template(path = "violations.html")]
@@ -31,6 +34,7 @@ struct GroupRow {
     site_href: String,
     crawler: String,
     crawler_href: String,
+    identity: String,
     kind: String,
     rule: String,
     line: Option<String>,
@@ -46,7 +50,8 @@ struct SampleRow {
     site: String,
     crawler: String,
     kind: String,
-    identity: String,
+    /// What is proven of the crawler's name.
+    says: String,
     client: String,
     method: String,
     url: String,
@@ -70,7 +75,14 @@ impl GroupRow {
             first: minute(group.first),
             last: minute(group.last),
             samples: thousands(group.samples),
-            samples_href: samples_link(&group.site, &group.crawler, &group.kind, &group.rule),
+            samples_href: samples_link(&[
+                ("site", &group.site),
+                ("crawler", &group.crawler),
+                ("kind", &group.kind),
+                ("rule", &group.rule),
+                ("identity", &group.identity),
+            ]),
+            identity: group.identity,
             site: group.site,
             rule: shown(&group.rule),
             source: group.source,
@@ -82,6 +94,7 @@ impl SampleRow {
     fn new(sample: Sample, registry: &Registry) -> SampleRow {
         SampleRow {
             at: minute(sample.at),
+            says: in_words(&sample.crawler, &name(&sample.crawler, registry), &sample.identity),
             crawler: name(&sample.crawler, registry),
             kind: sample.kind.replace('_', " "),
             line: line_link(&sample.site, &sample.source),
@@ -91,7 +104,6 @@ impl SampleRow {
             method: shown(&sample.method),
             action: sample.action.replace('_', " "),
             site: sample.site,
-            identity: sample.identity,
             client: sample.client,
             source: sample.source,
             status: sample.status,
@@ -102,27 +114,29 @@ impl SampleRow {
 
 impl Dashboard {
     pub(super) fn violations(&self, query: &str) -> Result<String, PageError> {
-        let query = Query::read(query, &["site", "crawler", "kind", "rule", "days"])?;
+        let query = Query::read(query, &["site", "crawler", "kind", "rule", "identity", "days"])?;
         let period = Period::of(&query, self.now())?;
         let registry = Registry::builtin();
         let given = |name| query.get(name);
-        let filter =
-            SampleFilter { site: given("site"), crawler: given("crawler"), kind: given("kind"), rule: given("rule") };
-        let [site, crawler, kind, rule] =
-            ["site", "crawler", "kind", "rule"].map(|name| given(name).unwrap_or_default().to_owned());
+        let filter = SampleFilter {
+            site: given("site"),
+            crawler: given("crawler"),
+            kind: given("kind"),
+            rule: given("rule"),
+            identity: given("identity"),
+        };
+        let chosen: Vec<(&str, &str)> =
+            SELECTED.iter().filter_map(|name| given(name).map(|value| (*name, value))).collect();
+        let without = |dropped: &str| {
+            let others: Vec<(&str, &str)> = chosen.iter().filter(|(name, _)| *name != dropped).copied().collect();
+            samples_link(&others)
+        };
         let groups = self.history.sample_groups(&filter, period.from, GROUPS + 1)?;
         let samples = self.history.samples(&filter, period.from, SAMPLES)?;
-        let without = [
-            (&site, samples_link("", &crawler, &kind, &rule)),
-            (&crawler, samples_link(&site, "", &kind, &rule)),
-            (&kind, samples_link(&site, &crawler, "", &rule)),
-            (&rule, samples_link(&site, &crawler, &kind, "")),
-        ];
-        let selected = without.into_iter().filter(|(value, _)| !value.is_empty());
         let page = ViolationsPage {
             layout: self.layout("Violations", "/violations"),
-            choices: period.choices(&samples_link(&site, &crawler, &kind, &rule)),
-            selected: selected.map(|(value, link)| (shown(value), link)).collect(),
+            choices: period.choices(&samples_link(&chosen)),
+            selected: chosen.iter().map(|(name, value)| (shown(value), without(name))).collect(),
             groups_left_out: groups.len() > GROUPS,
             groups: groups.into_iter().take(GROUPS).map(|group| GroupRow::new(group, registry)).collect(),
             samples: samples.into_iter().map(|sample| SampleRow::new(sample, registry)).collect(),

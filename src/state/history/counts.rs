@@ -26,6 +26,8 @@ pub(super) const COLUMNS: [&str; 18] = [
     "would_refuse",
     "paused",
 ];
+/// The identity of counts from before there were identities.
+pub(super) const UNKNOWN: &str = "unknown";
 /// Counts that wait to be written.
 const MAX_COUNTS: usize = 200_000;
 /// Samples that wait to be written.
@@ -115,6 +117,64 @@ impl serde::Serialize for Counts {
     }
 }
 
+/// Requests under one name by what was proven of it. Each is counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct ByIdentity {
+    /// Of the crawler itself.
+    pub verified: Counts,
+    /// Of which nothing is proven; with those that were counted before identities were.
+    pub unverified: Counts,
+    /// Of clients that are proven not to be the crawler.
+    pub impostor: Counts,
+    /// Requests among the unverified ones that were counted before identities were.
+    #[serde(rename = "counted_before_identities", skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl ByIdentity {
+    /// Adds counts with the identity of a column.
+    pub fn add(&mut self, identity: &str, counts: &Counts) {
+        match identity {
+            "verified" => self.verified.add_all(counts),
+            "impostor" => self.impostor.add_all(counts),
+            UNKNOWN => {
+                self.unknown += counts.requests();
+                self.unverified.add_all(counts);
+            }
+            _ => self.unverified.add_all(counts),
+        }
+    }
+
+    /// Adds all of another.
+    pub fn add_all(&mut self, other: &ByIdentity) {
+        other.each().into_iter().for_each(|(identity, counts)| self.add(identity, counts));
+        self.unknown += other.unknown;
+    }
+
+    /// Each identity with its counts, the proven ones first and last.
+    pub fn each(&self) -> [(&'static str, &Counts); 3] {
+        [("verified", &self.verified), ("unverified", &self.unverified), ("impostor", &self.impostor)]
+    }
+
+    /// All counts together.
+    pub fn all(&self) -> Counts {
+        let mut all = Counts::default();
+        self.each().into_iter().for_each(|(_, counts)| all.add_all(counts));
+        all
+    }
+
+    /// Counts of the requests that may be the crawler's: all but those of impostors.
+    pub fn own(&self) -> Counts {
+        let mut own = self.verified;
+        own.add_all(&self.unverified);
+        own
+    }
+}
+
 /// One request against the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs)]
@@ -144,8 +204,8 @@ pub struct Sample {
 /// What waits to be written. Adding more than there is room for drops it: the history is for looking at.
 #[derive(Debug, Default)]
 pub struct HistoryBatch {
-    /// By the beginning of the hour, site and crawler.
-    pub(super) counts: BTreeMap<(i64, String, String), Counts>,
+    /// By the beginning of the hour, site, crawler and identity.
+    pub(super) counts: BTreeMap<(i64, String, String, String), Counts>,
     /// By the beginning of the day, crawler and outcome.
     pub(super) identity: BTreeMap<(i64, String, String), u64>,
     /// By the beginning of the day and what the bot calls itself.
@@ -160,9 +220,10 @@ fn add_bounded<K: Ord>(map: &mut BTreeMap<K, u64>, bound: usize, key: K, count: 
 }
 
 impl HistoryBatch {
-    /// Requests of a crawler on a site.
-    pub fn requests(&mut self, now: Timestamp, (site, crawler): (&str, &str), counts: &Counts) {
-        let key = (now.0 - now.0.rem_euclid(HOUR), site.to_owned(), crawler.to_owned());
+    /// Requests of a crawler on a site, with an identity.
+    pub fn requests(&mut self, now: Timestamp, (site, crawler, identity): (&str, &str, &str), counts: &Counts) {
+        let hour = now.0 - now.0.rem_euclid(HOUR);
+        let key = (hour, site.to_owned(), crawler.to_owned(), identity.to_owned());
         if self.counts.len() < MAX_COUNTS || self.counts.contains_key(&key) {
             self.counts.entry(key).or_default().add_all(counts);
         }
@@ -189,8 +250,8 @@ impl HistoryBatch {
 
     /// Adds what another batch holds, after what is here.
     pub fn append(&mut self, other: HistoryBatch) {
-        for ((hour, site, crawler), counts) in other.counts {
-            self.requests(Timestamp(hour), (&site, &crawler), &counts);
+        for ((hour, site, crawler, identity), counts) in other.counts {
+            self.requests(Timestamp(hour), (&site, &crawler, &identity), &counts);
         }
         for (key, count) in other.identity {
             add_bounded(&mut self.identity, MAX_COUNTS, key, count);

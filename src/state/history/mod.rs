@@ -2,8 +2,8 @@
 //! for people who look at it; nothing is judged by it. [`HistoryBatch`] is what is added, in the same transaction as the
 //! facts; [`HistoryReader`] reads it, also while another process writes. Must not know what a crawler or a rule is.
 //!
-//! Counts are kept for each site and crawler, and for all sites (an empty site) and all crawlers (an empty crawler), so
-//! that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within
+//! Counts are kept for each site, crawler and identity, and for all sites (an empty site) and all crawlers (an empty
+//! crawler), so that an overview need not add them up. Hours are kept for 7 days, days for 130 days and weeks for 400 days, within
 //! bounds of rows: a page reads tens of periods, however far back it goes.
 
 mod counts;
@@ -11,7 +11,7 @@ mod read;
 mod step;
 mod tables;
 
-pub use counts::{Counts, HistoryBatch, Sample};
+pub use counts::{ByIdentity, Counts, HistoryBatch, Sample};
 pub(super) use read::Memory;
 pub use read::{HistoryError, HistoryReader, SampleFilter, SampleGroup};
 pub use step::Step;
@@ -21,5 +21,5 @@ pub(super) use tables::{prepare, write};
 pub const HOUR: i64 = 3_600;
 /// Seconds of a day.
 pub const DAY: i64 = 86_400;
-/// Samples of one site, crawler, kind, rule and day.
+/// Samples of one site, crawler, kind, rule, identity and day.
 pub const SAMPLES_EACH: usize = 20;

@@ -1,13 +1,13 @@
 //! [`HistoryReader`]: the history for people. It reads a state directory with a connection of its own, also while
 //! another process writes there, or the memory of a crawlgate without one. Writes nothing.
 
-use super::counts::COLUMNS;
-use super::tables::{sums, table};
-use super::{Counts, DAY, HistoryBatch, Sample, Step, prepare, write};
+use super::counts::{COLUMNS, UNKNOWN};
+use super::tables::{sums, table, tells_identities};
+use super::{ByIdentity, Counts, DAY, HistoryBatch, Sample, Step, prepare, write};
 use crate::state::database::{FILE, open_for_reading};
 use crate::time::Timestamp;
-use rusqlite::types::Value;
-use rusqlite::{Connection, OpenFlags, Row, params_from_iter};
+use rusqlite::types::{FromSql, Value};
+use rusqlite::{Connection, OpenFlags, Row, Rows, params_from_iter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -74,6 +74,7 @@ pub struct SampleFilter<'a> {
     pub crawler: Option<&'a str>,
     pub kind: Option<&'a str>,
     pub rule: Option<&'a str>,
+    pub identity: Option<&'a str>,
 }
 
 /// Samples that have all but the day in common.
@@ -82,6 +83,7 @@ pub struct SampleFilter<'a> {
 pub struct SampleGroup {
     pub site: String,
     pub crawler: String,
+    pub identity: String,
     pub kind: String,
     pub rule: String,
     pub source: String,
@@ -132,25 +134,28 @@ impl HistoryReader {
         }
     }
 
-    /// Calls `take` with the counts of each crawler on a site in each period since a moment, in the order of time. An empty
-    /// site stands for all, and so does an empty crawler; people are `none`.
+    /// Calls `take` with the counts of each crawler on a site with each identity, in each period since a moment and before
+    /// another one, in the order of time. An empty site stands for all, and so does an empty crawler; people are `none`.
     ///
     /// # Errors
     /// See [`HistoryError`]; so for the other questions.
     pub fn each(
         &self,
         site: &str,
-        from: Timestamp,
+        (from, before): (Timestamp, Timestamp),
         step: Step,
-        mut take: impl FnMut(Timestamp, &str, &Counts),
+        mut take: impl FnMut(Timestamp, (&str, &str), &Counts),
     ) -> Result<(), HistoryError> {
         let columns = COLUMNS.join(", ");
-        let sql = format!("SELECT start, crawler, {columns} FROM {} WHERE site = ?1 AND start >= ?2", table(step));
         self.with((), |connection| {
-            let mut statement = connection.prepare(&sql)?;
-            let mut rows = statement.query((site, from.0))?;
+            let mut statement = connection.prepare(&format!(
+                "SELECT start, crawler, identity, {columns} FROM {} WHERE site = ?1 AND start >= ?2 AND start < ?3",
+                source(connection, step)?
+            ))?;
+            let mut rows = statement.query((site, from.0, before.0))?;
             while let Some(row) = rows.next()? {
-                take(Timestamp(row.get(0)?), row.get_ref(1)?.as_str()?, &counts(row, 2)?);
+                let named = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?);
+                take(Timestamp(row.get(0)?), named, &counts(row, 3)?);
             }
             Ok(())
         })
@@ -158,13 +163,16 @@ impl HistoryReader {
 
     /// The counts of a crawler on each site; an empty crawler stands for all.
     #[allow(missing_docs, clippy::missing_errors_doc)]
-    pub fn sites(&self, crawler: &str, from: Timestamp, step: Step) -> Result<Vec<(String, Counts)>, HistoryError> {
-        let sql = format!(
-            "SELECT site, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site",
-            sums(),
-            table(step)
-        );
-        self.rows(&sql, vec![text(crawler), Value::Integer(from.0)], |row| Ok((row.get(0)?, counts(row, 1)?)))
+    pub fn sites(&self, crawler: &str, from: Timestamp, step: Step) -> Result<Vec<(String, ByIdentity)>, HistoryError> {
+        let rows = |connection: &Connection| {
+            let mut statement = connection.prepare(&format!(
+                "SELECT site, identity, {} FROM {} WHERE crawler = ?1 AND start >= ?2 AND site <> '' GROUP BY site, identity",
+                sums(),
+                source(connection, step)?
+            ))?;
+            by_identity(statement.query((crawler, from.0))?)
+        };
+        self.with(Vec::new(), rows)
     }
 
     /// The counts of a crawler on a site for each period that has any; empty names stand for all.
@@ -175,22 +183,25 @@ impl HistoryReader {
         crawler: &str,
         from: Timestamp,
         step: Step,
-    ) -> Result<Vec<(Timestamp, Counts)>, HistoryError> {
-        let sql = format!(
-            "SELECT start, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
-            COLUMNS.join(", "),
-            table(step)
-        );
-        let values = vec![text(site), Value::Integer(from.0), text(crawler)];
-        self.rows(&sql, values, |row| Ok((Timestamp(row.get(0)?), counts(row, 1)?)))
+    ) -> Result<Vec<(Timestamp, ByIdentity)>, HistoryError> {
+        let rows = |connection: &Connection| {
+            let mut statement = connection.prepare(&format!(
+                "SELECT start, identity, {} FROM {} WHERE site = ?1 AND start >= ?2 AND crawler = ?3 ORDER BY start",
+                COLUMNS.join(", "),
+                source(connection, step)?
+            ))?;
+            by_identity(statement.query((site, from.0, crawler))?)
+        };
+        Ok(self.with(Vec::new(), rows)?.into_iter().map(|(start, counts)| (Timestamp(start), counts)).collect())
     }
 
-    /// Requests of a crawler since a moment by what was proven of its name.
+    /// Crawlers with requests since the beginning of a day that had an outcome of identification, and how many.
     #[allow(clippy::missing_errors_doc)]
-    pub fn identity(&self, crawler: &str, from: Timestamp) -> Result<Vec<(String, u64)>, HistoryError> {
+    pub fn with_outcome(&self, outcome: &str, from: Timestamp) -> Result<Vec<(String, u64)>, HistoryError> {
         let sql =
-            "SELECT outcome, SUM(requests) FROM history_identity WHERE crawler = ?1 AND start >= ?2 GROUP BY outcome";
-        self.rows(sql, vec![text(crawler), Value::Integer(from.0)], |row| Ok((row.get(0)?, unsigned(row, 1)?)))
+            "SELECT crawler, SUM(requests) FROM history_identity WHERE outcome = ?1 AND start >= ?2 GROUP BY crawler";
+        let values = vec![text(outcome), Value::Integer(from.0 - from.0.rem_euclid(DAY))];
+        self.rows(sql, values, |row| Ok((row.get(0)?, unsigned(row, 1)?)))
     }
 
     /// What bots that no list knows call themselves, the most frequent first.
@@ -214,8 +225,8 @@ impl HistoryReader {
         let (conditions, mut values) = filter.conditions(from);
         values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
         let sql = format!(
-            "SELECT site, crawler, kind, rule, MAX(source), MIN(at), MAX(at) AS last, COUNT(*) FROM history_samples WHERE \
-             {conditions} GROUP BY site, crawler, kind, rule ORDER BY last DESC LIMIT ?{}",
+            "SELECT site, crawler, kind, rule, MAX(source), MIN(at), MAX(at) AS last, COUNT(*), identity FROM \
+             history_samples WHERE {conditions} GROUP BY site, crawler, kind, rule, identity ORDER BY last DESC LIMIT ?{}",
             values.len()
         );
         self.rows(&sql, values, |row| {
@@ -228,6 +239,7 @@ impl HistoryReader {
                 first: Timestamp(row.get(5)?),
                 last: Timestamp(row.get(6)?),
                 samples: unsigned(row, 7)?,
+                identity: row.get(8)?,
             })
         })
     }
@@ -285,7 +297,13 @@ impl SampleFilter<'_> {
     fn conditions(&self, from: Timestamp) -> (String, Vec<Value>) {
         let mut conditions = vec!["at >= ?1".to_owned()];
         let mut values = vec![Value::Integer(from.0 - from.0.rem_euclid(DAY))];
-        let wanted = [("site", self.site), ("crawler", self.crawler), ("kind", self.kind), ("rule", self.rule)];
+        let wanted = [
+            ("site", self.site),
+            ("crawler", self.crawler),
+            ("kind", self.kind),
+            ("rule", self.rule),
+            ("identity", self.identity),
+        ];
         for (column, wanted) in wanted {
             if let Some(wanted) = wanted {
                 values.push(text(wanted));
@@ -318,6 +336,31 @@ fn open(file: &Path) -> Result<Connection, HistoryError> {
     Ok(connection)
 }
 
+/// The table of periods as it is today, also of a file that a crawlgate before identities wrote and that none has opened
+/// since.
+fn source(connection: &Connection, step: Step) -> rusqlite::Result<String> {
+    let table = table(step);
+    Ok(match tells_identities(connection)? {
+        true => table.to_owned(),
+        false => format!("(SELECT *, '{UNKNOWN}' AS identity FROM {table})"),
+    })
+}
+
+/// Rows of a key, an identity and counts, in the order of their keys.
+fn by_identity<K: FromSql + PartialEq>(mut rows: Rows<'_>) -> rusqlite::Result<Vec<(K, ByIdentity)>> {
+    let mut found: Vec<(K, ByIdentity)> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key = row.get(0)?;
+        if found.last().is_none_or(|(last, _)| *last != key) {
+            found.push((key, ByIdentity::default()));
+        }
+        if let Some((_, by_identity)) = found.last_mut() {
+            by_identity.add(row.get_ref(1)?.as_str()?, &counts(row, 2)?);
+        }
+    }
+    Ok(found)
+}
+
 fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
@@ -332,4 +375,31 @@ fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<Counts> {
         *count = unsigned(row, first + place)?;
     }
     Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_older_crawlgate_is_read_without_being_changed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let columns = COLUMNS.map(|column| format!("{column} INTEGER NOT NULL")).join(", ");
+        let connection = Connection::open(directory.path().join(FILE)).expect("a file");
+        connection
+            .execute_batch(&format!(
+                "CREATE TABLE history_hours (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {columns});
+                 INSERT INTO history_hours VALUES ('shop', 3600, 'googlebot', {})",
+                vec!["2"; COLUMNS.len()].join(", ")
+            ))
+            .expect("an older table");
+        drop(connection);
+        let history = HistoryReader::open(directory.path()).expect("a history");
+        let sites = history.sites("googlebot", Timestamp(0), Step::Hour).expect("read");
+        let [(site, counts)] = &sites[..] else { panic!("{sites:?}") };
+        assert_eq!((site.as_str(), counts.unverified.requests(), counts.unknown), ("shop", 2, 2));
+        assert_eq!(counts.own(), counts.all());
+        let series = history.series("shop", "googlebot", Timestamp(0), Step::Hour).expect("read");
+        assert_eq!(series, [(Timestamp(3600), *counts)]);
+    }
 }

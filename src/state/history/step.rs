@@ -20,7 +20,7 @@ impl Step {
     pub(super) const FIRST_MONDAY: i64 = 4 * DAY;
 
     /// The longest history, in seconds, of which there are periods of this length.
-    pub(super) fn kept(self) -> i64 {
+    pub fn kept(self) -> i64 {
         match self {
             Step::Hour => 7 * DAY,
             Step::Day => 130 * DAY,

@@ -1,6 +1,6 @@
 //! The tables of the history: made by [`prepare`], added to by [`write`], which also deletes what is too old or too much.
 
-use super::counts::COLUMNS;
+use super::counts::{COLUMNS, UNKNOWN};
 use super::{Counts, DAY, HOUR, HistoryBatch, SAMPLES_EACH, Sample, Step};
 use crate::time::Timestamp;
 use rusqlite::types::Value;
@@ -29,11 +29,15 @@ CREATE TABLE IF NOT EXISTS history_samples (
   number INTEGER NOT NULL, at INTEGER NOT NULL, source TEXT NOT NULL, client TEXT NOT NULL, identity TEXT NOT NULL,
   method TEXT NOT NULL, host TEXT NOT NULL, target TEXT NOT NULL, user_agent TEXT NOT NULL, action TEXT NOT NULL,
   status INTEGER NOT NULL, version TEXT NOT NULL,
-  UNIQUE (day, site, crawler, kind, rule, number)) STRICT;
+  UNIQUE (day, site, crawler, kind, rule, identity, number)) STRICT;
 CREATE INDEX IF NOT EXISTS history_samples_by_crawler ON history_samples (crawler, day);
 CREATE INDEX IF NOT EXISTS history_samples_by_site ON history_samples (site, day);
 CREATE INDEX IF NOT EXISTS history_samples_by_time ON history_samples (at);
-CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, at, source);";
+CREATE INDEX IF NOT EXISTS history_samples_by_group ON history_samples (site, crawler, kind, rule, identity, at, source);";
+
+/// The columns of a sample.
+const SAMPLE_COLUMNS: &str = "day, site, crawler, kind, rule, number, at, source, client, identity, method, host, target, \
+                              user_agent, action, status, version";
 
 /// The table of periods.
 pub fn table(step: Step) -> &'static str {
@@ -57,13 +61,64 @@ fn most(step: Step) -> i64 {
     }
 }
 
-/// Makes the tables where they are missing.
+/// Makes the tables where they are missing, and brings those of an older crawlgate into the form of today.
 pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    match tells_identities(connection)? {
+        true => make(connection),
+        false => with_identities(connection),
+    }
+}
+
+/// Whether the counts have an identity. Those of the first version of the tables have none.
+pub fn tells_identities(connection: &Connection) -> rusqlite::Result<bool> {
+    let without = "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'history_hours' AND NOT EXISTS (SELECT 1 FROM \
+                   pragma_table_info('history_hours') WHERE name = 'identity')";
+    connection.query_row(without, [], |row| row.get::<_, i64>(0)).map(|tables| tables == 0)
+}
+
+/// Moves what tables without identities have into new ones, in one transaction. What was proven then is not known.
+fn with_identities(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let moved = move_all(connection);
+    connection.execute_batch(if moved.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    moved
+}
+
+fn move_all(connection: &Connection) -> rusqlite::Result<()> {
+    let columns = COLUMNS.join(", ");
+    let counts = Step::ALL.map(|step| (table(step), format!("site, start, crawler, '{UNKNOWN}', {columns}")));
+    let samples = ("history_samples", SAMPLE_COLUMNS.to_owned());
+    let mut older = Vec::new();
+    for (table, columns) in counts.into_iter().chain([samples]) {
+        let is_there = format!("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = '{table}'");
+        if connection.query_row(&is_there, [], |row| row.get::<_, i64>(0))? == 1 {
+            connection.execute_batch(&format!("ALTER TABLE {table} RENAME TO older_{table}"))?;
+            older.push((table, columns));
+        }
+    }
+    let indexes =
+        "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name LIKE 'older_history%' AND sql <> ''";
+    let mut statement = connection.prepare(indexes)?;
+    let indexes: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    drop(statement);
+    for index in indexes {
+        connection.execute_batch(&format!("DROP INDEX {index}"))?;
+    }
+    make(connection)?;
+    for (table, columns) in older {
+        connection.execute_batch(&format!(
+            "INSERT INTO {table} SELECT {columns} FROM older_{table}; DROP TABLE older_{table}"
+        ))?;
+    }
+    weeks_of_days(connection)
+}
+
+fn make(connection: &Connection) -> rusqlite::Result<()> {
     let columns: Vec<String> = COLUMNS.iter().map(|column| format!("{column} INTEGER NOT NULL")).collect();
     for table in Step::ALL.map(table) {
         connection.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {}, \
-             PRIMARY KEY (site, start, crawler)) WITHOUT ROWID, STRICT;
+            "CREATE TABLE IF NOT EXISTS {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, \
+             identity TEXT NOT NULL, {}, PRIMARY KEY (site, start, crawler, identity)) WITHOUT ROWID, STRICT;
              CREATE INDEX IF NOT EXISTS {table}_by_crawler ON {table} (crawler, start);",
             columns.join(", ")
         ))?;
@@ -76,8 +131,8 @@ pub fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 fn weeks_of_days(connection: &Connection) -> rusqlite::Result<()> {
     let monday = format!("start - (start - {}) % {}", Step::FIRST_MONDAY, Step::Week.seconds());
     connection.execute_batch(&format!(
-        "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, {} FROM history_days \
-         WHERE NOT EXISTS (SELECT 1 FROM history_weeks) GROUP BY site, week, crawler",
+        "INSERT INTO history_weeks SELECT site, {monday} AS week, crawler, identity, {} FROM history_days \
+         WHERE NOT EXISTS (SELECT 1 FROM history_weeks) GROUP BY site, week, crawler, identity",
         sums()
     ))
 }
@@ -115,7 +170,7 @@ fn number(count: u64) -> i64 {
 
 /// Adds each count to its hour, its day and its week, for its site and for all sites.
 fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result<()> {
-    let places: Vec<String> = (1..=COLUMNS.len() + 3).map(|place| format!("?{place}")).collect();
+    let places: Vec<String> = (1..=COLUMNS.len() + 4).map(|place| format!("?{place}")).collect();
     let sums: Vec<String> = COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
     let statement = |step: Step| {
         connection.prepare(&format!(
@@ -129,13 +184,13 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result
     for step in Step::ALL {
         statements.push((step, statement(step)?));
     }
-    for ((hour, site, crawler), counts) in &batch.counts {
+    for ((hour, site, crawler, identity), counts) in &batch.counts {
         // People are no crawler: they are in no sum of all crawlers.
         let sums = [(site.as_str(), crawler.as_str()), ("", crawler), (site, ""), ("", "")];
         let of_crawlers = if crawler == "none" { 2 } else { 4 };
         for (site, crawler) in sums.into_iter().take(of_crawlers) {
             for (step, statement) in &mut statements {
-                add(statement, step.begin(Timestamp(*hour)).0, (site, crawler), counts)?;
+                add(statement, step.begin(Timestamp(*hour)).0, (site, crawler, identity), counts)?;
             }
         }
     }
@@ -145,10 +200,11 @@ fn add_counts(connection: &Connection, batch: &HistoryBatch) -> rusqlite::Result
 fn add(
     statement: &mut Statement<'_>,
     start: i64,
-    (site, crawler): (&str, &str),
+    (site, crawler, identity): (&str, &str, &str),
     counts: &Counts,
 ) -> rusqlite::Result<usize> {
-    let key = [Value::Text(site.into()), Value::Integer(start), Value::Text(crawler.into())];
+    let text = |text: &str| Value::Text(text.into());
+    let key = [text(site), Value::Integer(start), text(crawler), text(identity)];
     let counted = counts.0.iter().map(|count| Value::Integer(number(*count)));
     statement.execute(params_from_iter(key.into_iter().chain(counted)))
 }
@@ -159,7 +215,8 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<
         return Ok(());
     }
     let mut known = connection.prepare(
-        "SELECT COUNT(*) FROM history_samples WHERE day = ?1 AND site = ?2 AND crawler = ?3 AND kind = ?4 AND rule = ?5",
+        "SELECT COUNT(*) FROM history_samples WHERE day = ?1 AND site = ?2 AND crawler = ?3 AND kind = ?4 AND rule = ?5 \
+         AND identity = ?6",
     )?;
     let mut add = connection.prepare(
         "INSERT INTO history_samples VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
@@ -167,7 +224,8 @@ fn add_samples(connection: &Connection, samples: &[Sample]) -> rusqlite::Result<
     for sample in samples {
         let day = sample.at.0 - sample.at.0.rem_euclid(DAY);
         let rule = cut(&sample.rule, MAX_TEXT);
-        let count: i64 = known.query_row((day, &sample.site, &sample.crawler, &sample.kind, rule), |row| row.get(0))?;
+        let key = (day, &sample.site, &sample.crawler, &sample.kind, rule, &sample.identity);
+        let count: i64 = known.query_row(key, |row| row.get(0))?;
         if usize::try_from(count).is_ok_and(|count| count >= SAMPLES_EACH) {
             continue;
         }
@@ -241,8 +299,8 @@ fn prune(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_SAMPLES, prepare, write};
-    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample};
+    use super::{COLUMNS, MAX_SAMPLES, OTHERS, prepare, table, tells_identities, write};
+    use crate::state::history::{Counts, DAY, HOUR, HistoryBatch, Sample, Step};
     use crate::time::Timestamp;
     use rusqlite::Connection;
 
@@ -261,7 +319,7 @@ mod tests {
     fn requests(at: Timestamp, crawler: &str, count: u64) -> HistoryBatch {
         let (mut batch, mut counts) = (HistoryBatch::default(), Counts::default());
         counts.add("violation", "would_block", count);
-        batch.requests(at, ("shop", crawler), &counts);
+        batch.requests(at, ("shop", crawler, "unverified"), &counts);
         batch
     }
 
@@ -310,6 +368,63 @@ mod tests {
         assert_eq!(weeks(), before);
         prepare(&connection).expect("tables");
         assert_eq!(weeks(), before, "added up once");
+    }
+
+    /// The tables as they were before counts had identities.
+    fn older() -> Connection {
+        let connection = Connection::open_in_memory().expect("memory");
+        let columns = COLUMNS.map(|column| format!("{column} INTEGER NOT NULL")).join(", ");
+        for table in Step::ALL.map(table) {
+            let definition = format!(
+                "CREATE TABLE {table} (site TEXT NOT NULL, start INTEGER NOT NULL, crawler TEXT NOT NULL, {columns}, \
+                 PRIMARY KEY (site, start, crawler)) WITHOUT ROWID, STRICT;
+                 CREATE INDEX {table}_by_crawler ON {table} (crawler, start);
+                 INSERT INTO {table} VALUES ('', {}, 'googlebot', 7, {})",
+                NOW.0,
+                vec!["2"; COLUMNS.len() - 1].join(", ")
+            );
+            connection.execute_batch(&definition).expect("an older table");
+        }
+        connection.execute_batch(&OTHERS.replace("rule, identity, ", "rule, ")).expect("the other tables");
+        let sample = "INSERT INTO history_samples VALUES (0, 'shop', 'googlebot', 'violation', 'Disallow: /', 3, 5, 's', \
+                      'c', 'unverified', 'GET', 'h', '/t', 'ua', 'pass', 200, 'v')";
+        connection.execute_batch(sample).expect("a sample");
+        connection
+    }
+
+    #[test]
+    fn counts_of_an_older_history_are_of_unknown_identity() {
+        let connection = older();
+        assert!(!tells_identities(&connection).expect("read"));
+        prepare(&connection).expect("moved");
+        prepare(&connection).expect("moved once");
+        assert!(tells_identities(&connection).expect("read"));
+        for table in Step::ALL.map(table) {
+            let requests = format!("SELECT requests FROM {table} WHERE identity = 'unknown' AND crawler = 'googlebot'");
+            assert_eq!(number(&connection, &requests), 7, "{table}");
+            assert_eq!(number(&connection, &format!("SELECT COUNT(*) FROM {table}")), 1, "{table}");
+        }
+        let sample =
+            "SELECT number FROM history_samples WHERE identity = 'unverified' AND target = '/t' AND status = 200";
+        assert_eq!(number(&connection, sample), 3);
+        let left = "SELECT COUNT(*) FROM sqlite_schema WHERE name LIKE 'older%' OR tbl_name LIKE 'older%'";
+        assert_eq!(number(&connection, left), 0);
+        assert_eq!(number(&connection, "SELECT COUNT(*) FROM sqlite_schema WHERE type = 'index' AND sql <> ''"), 7);
+        write(&connection, &requests(NOW, "googlebot", 1), &mut 0, NOW).expect("written");
+    }
+
+    #[test]
+    fn samples_of_impostors_take_no_room_of_the_crawlers() {
+        let (connection, mut batch) = (database(), HistoryBatch::default());
+        for identity in ["impostor", "verified"] {
+            let sample = Sample { at: NOW, identity: identity.into(), ..Sample::default() };
+            (0..30).for_each(|_| batch.sample(sample.clone()));
+        }
+        write(&connection, &batch, &mut 0, NOW).expect("written");
+        for identity in ["impostor", "verified"] {
+            let kept = format!("SELECT COUNT(*) FROM history_samples WHERE identity = '{identity}'");
+            assert_eq!(number(&connection, &kept), 20, "{identity}");
+        }
     }
 
     #[test]

@@ -5,6 +5,15 @@ use super::{Metrics, UNCLAIMED};
 use prometheus::core::Collector as _;
 use std::collections::BTreeMap;
 
+/// Requests under a crawler's name with one identity: `verified`, `unverified` or `impostor`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs)]
+pub struct IdentityCounts {
+    pub requests: u64,
+    pub kinds: BTreeMap<String, u64>,
+    pub violations: BTreeMap<String, u64>,
+}
+
 /// The counts of a crawler on a site since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -15,6 +24,8 @@ pub struct CrawlerCounts {
     pub kinds: BTreeMap<String, u64>,
     pub actions: BTreeMap<String, u64>,
     pub violations: BTreeMap<String, u64>,
+    /// The same by what is proven of the name.
+    pub by_identity: BTreeMap<String, IdentityCounts>,
     /// Requests for robots.txt.
     pub robots_txt: u64,
     /// When it was last served robots.txt, in seconds since 1970.
@@ -24,12 +35,14 @@ pub struct CrawlerCounts {
 /// What was counted since the last time, for the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NewCount<'a> {
-    /// Requests of a crawler on a site, of a kind, with an action.
+    /// Requests of a crawler on a site, with an identity, of a kind, with an action.
     Requests {
         /// The site.
         site: &'a str,
         /// The crawler.
         crawler: &'a str,
+        /// What is proven of its name.
+        identity: &'a str,
         /// What the requests were.
         kind: &'a str,
         /// What was done.
@@ -52,8 +65,8 @@ impl Metrics {
     /// Calls `take` with what was counted since the last call. Only the history calls this.
     pub fn each_new(&self, mut take: impl FnMut(NewCount<'_>)) {
         self.requests.each_new(|labels, requests| {
-            if let [site, crawler, kind, action] = labels {
-                take(NewCount::Requests { site, crawler, kind, action, requests });
+            if let [site, crawler, identity, kind, action] = labels {
+                take(NewCount::Requests { site, crawler, identity, kind, action, requests });
             }
         });
         self.identity.each_new(|labels, requests| {
@@ -63,7 +76,7 @@ impl Metrics {
         });
     }
 
-    /// By crawler, how many of its requests were verified, unverified, impostors', or of a suspended finding.
+    /// By crawler, how many of its requests were verified, unverified, suspected, impostors', or of a suspended finding.
     pub fn identities(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         self.identity.each(|labels, requests| {
@@ -83,16 +96,23 @@ impl Metrics {
             }
         };
         self.requests.each(|labels, requests| {
-            let [site, crawler, kind, action] = labels else { return };
+            let [site, crawler, identity, kind, action] = labels else { return };
             of(site, crawler, &|counts| {
+                let by_identity = counts.by_identity.entry(identity.to_string()).or_default();
+                by_identity.requests += requests;
+                *by_identity.kinds.entry(kind.to_string()).or_default() += requests;
                 counts.requests += requests;
                 *counts.kinds.entry(kind.to_string()).or_default() += requests;
                 *counts.actions.entry(action.to_string()).or_default() += requests;
             });
         });
         self.violations.each(|labels, violations| {
-            let [site, crawler, kind] = labels else { return };
-            of(site, crawler, &|counts| *counts.violations.entry(kind.to_string()).or_default() += violations);
+            let [site, crawler, identity, kind] = labels else { return };
+            of(site, crawler, &|counts| {
+                let by_identity = counts.by_identity.entry(identity.to_string()).or_default();
+                *by_identity.violations.entry(kind.to_string()).or_default() += violations;
+                *counts.violations.entry(kind.to_string()).or_default() += violations;
+            });
         });
         self.robots_txt.each(|labels, answers| {
             let [site, crawler, _] = labels else { return };

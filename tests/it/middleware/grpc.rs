@@ -45,7 +45,7 @@ fn tonic_answers_allowed_clients_and_refused_crawlers_get_permission_denied() {
     );
     let counted = metrics.metrics();
     for series in [
-        r#"crawlgate_requests_total{action="block",crawler="gptbot",kind="unproven",site="api"} 1"#,
+        r#"crawlgate_requests_total{action="block",crawler="gptbot",identity="unverified",kind="unproven",site="api"} 1"#,
         r#"crawlgate_identity_total{crawler="other",outcome="verified"} 1"#,
     ] {
         assert!(counted.contains(series), "{series}\n{counted}");

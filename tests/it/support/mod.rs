@@ -16,7 +16,7 @@ mod tls;
 pub use browser::chromium;
 pub use client::{Connection, Response};
 pub use http2::Http2;
-pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run};
+pub use operator::{BINGBOT, BROWSER, GPTBOT, HOST, run, sum_of};
 pub use origin::{Origin, Received};
 pub use tls::{Authority, TlsConnection};
 

@@ -49,14 +49,27 @@ impl Gate {
         connection.response("GET").text().to_owned()
     }
 
-    /// Waits until a series has a value: requests are counted when they end, just after their answer.
+    /// Waits until the series with these labels, and perhaps more of them, have this sum: requests are counted when they
+    /// end, just after their answer.
     pub fn wait_for_metric(&self, series: &str, value: f64) {
-        eventually(&format!("{series} {value}"), || {
-            let metrics = self.metrics();
-            let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse::<f64>().ok());
-            (line == Some(value)).then_some(())
-        });
+        eventually(&format!("{series} {value}"), || (sum_of(&self.metrics(), series) == Some(value)).then_some(()));
     }
+}
+
+/// The sum of the series of a name that have these labels, and perhaps more of them.
+pub fn sum_of(metrics: &str, series: &str) -> Option<f64> {
+    let parts = |line: &str| -> (String, Vec<String>) {
+        let (name, labels) = line.trim_end().trim_end_matches('}').split_once('{').unwrap_or((line.trim_end(), ""));
+        (name.to_owned(), labels.split("\",").map(|label| label.trim_end_matches('"').to_owned()).collect())
+    };
+    let (name, labels) = parts(series);
+    let found = metrics.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (line, count) = line.rsplit_once(' ')?;
+        let (other, theirs) = parts(line);
+        let is_meant = other == name && labels.iter().all(|label| label.is_empty() || theirs.contains(label));
+        is_meant.then(|| count.parse::<f64>().ok())?
+    });
+    found.fold(None, |sum, count| Some(sum.unwrap_or(0.0) + count))
 }
 
 /// Runs `crawlgate` with these arguments.

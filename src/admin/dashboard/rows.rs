@@ -1,0 +1,71 @@
+//! [`Row`]: what was done under a name by clients of one identity, as the tables of all pages show it. Keeps verified,
+//! unverified and impostor apart, so that no crawler is charged with what others did in its name.
+
+use super::format::{percent, thousands};
+use super::layout::samples_link;
+use crate::state::history::{ByIdentity, Counts};
+
+/// Names that claim nothing which could be proven: unlisted bots, unlisted programs, and what is beyond the bound.
+pub fn claims_nothing(id: &str) -> bool {
+    matches!(id, "other" | "tool" | "overflow")
+}
+
+/// What an identity means for a name, in words.
+pub fn in_words(id: &str, name: &str, identity: &str) -> String {
+    match identity {
+        _ if claims_nothing(id) => String::new(),
+        "verified" => "verified".to_owned(),
+        "impostor" => format!("impostor: proven not to be {name}"),
+        _ => format!("claims to be {name}; nothing is proven"),
+    }
+}
+
+/// A row of a table.
+#[derive(Default)]
+pub struct Row {
+    pub href: String,
+    pub name: String,
+    /// What is proven of the name.
+    pub says: String,
+    /// The samples of its requests.
+    pub samples: String,
+    pub requests: String,
+    pub robots_txt: String,
+    pub broke: u64,
+    pub hits: String,
+    pub unproven: String,
+    pub would_refuse: String,
+    pub refused: String,
+    pub compliance: String,
+    pub when: String,
+    pub trend: String,
+    pub purpose: &'static str,
+}
+
+impl Row {
+    /// Of a crawler with this id and name, on a site or on all (an empty one). The row is not yet named.
+    pub fn new(site: &str, (id, name): (&str, &str), identity: &'static str, counts: &Counts) -> Row {
+        let count = |column| thousands(counts.get(column));
+        // An impostor is refused whatever it asks for: what it would have done to the rules says nothing.
+        let is_impostor = identity == "impostor";
+        Row {
+            says: in_words(id, name, identity),
+            samples: samples_link(&[("site", site), ("crawler", id), ("identity", identity)]),
+            requests: thousands(counts.requests()),
+            robots_txt: count("robots_txt"),
+            broke: counts.broke(),
+            hits: if is_impostor { "-".to_owned() } else { thousands(counts.broke()) },
+            unproven: count("unproven"),
+            would_refuse: count("would_refuse"),
+            refused: count("refused"),
+            compliance: counts.compliance().map_or_else(|| "-".to_owned(), percent),
+            ..Row::default()
+        }
+    }
+
+    /// One for each identity that there are requests of.
+    pub fn each(site: &str, (id, name): (&str, &str), counts: &ByIdentity) -> Vec<Row> {
+        let some = counts.each().into_iter().filter(|(_, counts)| counts.requests() > 0);
+        some.map(|(identity, counts)| Row::new(site, (id, name), identity, counts)).collect()
+    }
+}

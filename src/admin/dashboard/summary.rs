@@ -1,0 +1,223 @@
+//! The first paragraph of an overview, for people who are no engineers: who kept to the rules, who did not and since when,
+//! what was refused, and what changed since the time before. Names no crawler as a breaker without saying what is proven of
+//! the name.
+
+use super::format::thousands;
+use super::overview::{CrawlerRow, Overview, Period};
+use super::rows::claims_nothing;
+use crate::state::history::{HistoryError, HistoryReader};
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names of a kind that a sentence gives.
+const NAMED: usize = 3;
+
+/// What was counted in the time before, which is as long.
+#[derive(Clone, Debug, Default)]
+pub struct TimeBefore {
+    requests: u64,
+    broke: u64,
+    /// Crawlers that broke rules, with their identities.
+    breakers: BTreeSet<(String, String)>,
+}
+
+impl TimeBefore {
+    /// `None` where the history does not keep such periods for so long.
+    ///
+    /// # Errors
+    /// The history cannot be read.
+    pub fn read(history: &HistoryReader, period: &Period) -> Result<Option<TimeBefore>, HistoryError> {
+        let Period { from, to, step } = *period;
+        let begin = step.begin(Timestamp(from.0 - (to.0 - from.0)));
+        if begin.0 < to.0 - step.kept() {
+            return Ok(None);
+        }
+        let mut before = TimeBefore::default();
+        history.each("", (begin, from), step, |_, (crawler, identity), counts| match crawler {
+            "" => {
+                before.requests += counts.requests();
+                before.broke += counts.broke();
+            }
+            crawler if counts.broke() > 0 => {
+                before.breakers.insert((crawler.to_owned(), known(identity).to_owned()));
+            }
+            _ => {}
+        })?;
+        Ok(Some(before))
+    }
+}
+
+/// Counts without an identity are of names of which nothing is proven.
+fn known(identity: &str) -> &str {
+    if matches!(identity, "verified" | "impostor") { identity } else { "unverified" }
+}
+
+/// The sentences, in their order.
+pub fn sentences(overview: &Overview, before: Option<&TimeBefore>) -> Vec<String> {
+    let totals = &overview.totals;
+    if totals.requests() == 0 {
+        return vec!["No crawler came in this time.".to_owned()];
+    }
+    let mut out = vec![format!("Crawlers sent {}.", requests(totals.requests()))];
+    out.extend(kept(overview));
+    out.extend(broke(overview));
+    out.extend(impostors(overview));
+    out.extend(suspected(overview));
+    if overview.by_identity.unknown > 0 {
+        let number = requests(overview.by_identity.unknown);
+        out.push(format!(
+            "{number} were counted before crawlgate kept identities apart, and stand among the unverified."
+        ));
+    }
+    out.push(refused(overview));
+    out.extend(changes(overview, before));
+    out
+}
+
+fn requests(number: u64) -> String {
+    if number == 1 { "1 request".to_owned() } else { format!("{} requests", thousands(number)) }
+}
+
+/// `a`, `a and b`, `a, b, c and 4 others`.
+fn list(names: &[&str]) -> String {
+    let shown = &names[..names.len().min(NAMED)];
+    match (names.len() - shown.len(), shown) {
+        (0, [first @ .., last]) if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        (0, _) => shown.concat(),
+        (1, _) => format!("{} and 1 other", shown.join(", ")),
+        (others, _) => format!("{} and {others} others", shown.join(", ")),
+    }
+}
+
+fn names<'a>(rows: impl Iterator<Item = &'a CrawlerRow>) -> Vec<&'a str> {
+    rows.map(|row| row.name.as_str()).collect()
+}
+
+fn kept(overview: &Overview) -> Vec<String> {
+    let of = |identity: &'static str| {
+        let rows = overview.crawlers.iter().filter(move |row| row.identity == identity && !claims_nothing(&row.id));
+        names(rows.filter(|row| row.counts.broke() == 0 && row.counts.kept() > 0))
+    };
+    let mut out = Vec::new();
+    let (verified, unverified) = (of("verified"), of("unverified"));
+    if !verified.is_empty() {
+        out.push(format!("{} kept to the rules (verified).", list(&verified)));
+    }
+    match unverified[..] {
+        [] => {}
+        [name] => {
+            out.push(format!("A client kept to the rules that claims to be {name}; nothing is proven."));
+        }
+        _ => out.push(format!("Clients kept to the rules that claim to be {}; nothing is proven.", list(&unverified))),
+    }
+    out
+}
+
+fn broke(overview: &Overview) -> Vec<String> {
+    let rows: Vec<&CrawlerRow> = overview.crawlers.iter().filter(|row| row.counts.broke() > 0).collect();
+    if rows.is_empty() {
+        return vec!["No crawler broke the rules.".to_owned()];
+    }
+    let sentence = |row: &CrawlerRow| {
+        let CrawlerRow { name, counts, broke, .. } = row;
+        let since = broke.as_ref().map_or("", |(first, _)| first);
+        let number = requests(counts.broke());
+        match row.identity {
+            _ if claims_nothing(&row.id) => format!("{number} of {name} broke the rules, the first on {since}."),
+            "verified" => format!("{name} broke the rules (verified): {number}, the first on {since}."),
+            _ => format!(
+                "{number} broke the rules, the first on {since}, of a client that claims to be {name}; nothing is proven."
+            ),
+        }
+    };
+    let mut out: Vec<String> = rows.iter().take(NAMED).map(|row| sentence(row)).collect();
+    if let Some(others) = rows.len().checked_sub(NAMED).filter(|others| *others > 0) {
+        out.push(format!("{others} more broke rules; the table has them."));
+    }
+    if rows.iter().any(|row| row.identity == "unverified" && !claims_nothing(&row.id)) {
+        out.push("How a name is proven: docs/identity.md#proof.".to_owned());
+    }
+    out
+}
+
+fn impostors(overview: &Overview) -> Vec<String> {
+    let rows = overview.crawlers.iter().filter(|row| row.identity == "impostor");
+    rows.take(NAMED)
+        .map(|row| {
+            let name = &row.name;
+            let number = requests(row.counts.requests());
+            format!("{number} came from impostors, proven not to be {name}: they do not count against {name}.")
+        })
+        .collect()
+}
+
+/// Requests that would be impostors' if reverse DNS said so, too.
+fn suspected(overview: &Overview) -> Option<String> {
+    let rows: Vec<&CrawlerRow> = overview.crawlers.iter().filter(|row| row.suspected > 0).collect();
+    let number: u64 = rows.iter().map(|row| row.suspected).sum();
+    (number > 0).then(|| {
+        format!(
+            "{} under the name of {} came from outside of all lists of its operator and are suspected. Only reverse DNS \
+             could prove impostors, and it is not asked: write `identity: {{ outgoing: yes }}` in crawlgate.yaml.",
+            requests(number),
+            list(&names(rows.iter().copied()))
+        )
+    })
+}
+
+fn refused(overview: &Overview) -> String {
+    let (refused, would) = (overview.totals.get("refused"), overview.would_refuse());
+    let of = match refused {
+        0 => "crawlgate refused no request".to_owned(),
+        refused => format!("crawlgate refused {}", requests(refused)),
+    };
+    match would {
+        0 => format!("{of}."),
+        would => format!("{of}; enforcement would refuse {} more.", thousands(would)),
+    }
+}
+
+fn changes(overview: &Overview, before: Option<&TimeBefore>) -> Vec<String> {
+    let Some(before) = before else { return Vec::new() };
+    if before.requests == 0 {
+        return vec!["There are no counts of the time before to compare with.".to_owned()];
+    }
+    let now = overview.totals.broke();
+    let change = match (now, before.broke) {
+        (now, then) if now == then => format!("as many as in the time before ({})", thousands(then)),
+        (now, then) if now > then => format!("{} more than in the time before", thousands(now - then)),
+        (now, then) => format!("{} fewer than in the time before", thousands(then - now)),
+    };
+    let mut out = vec![format!("In all {} broke the rules: {change}.", requests(now))];
+    let key = |row: &CrawlerRow| (row.id.clone(), row.identity.to_owned());
+    let rows: BTreeMap<_, _> =
+        overview.crawlers.iter().filter(|row| row.counts.broke() > 0).map(|row| (key(row), row)).collect();
+    let new = names(rows.iter().filter(|(key, _)| !before.breakers.contains(key)).map(|(_, row)| *row));
+    if !new.is_empty() {
+        out.push(format!("Not among those that broke rules then: {}.", list(&new)));
+    }
+    let over: Vec<&str> = before
+        .breakers
+        .iter()
+        .filter(|key| !rows.contains_key(key))
+        .map(|(id, _)| overview.crawlers.iter().find(|row| row.id == *id).map_or(id.as_str(), |row| &row.name))
+        .collect();
+    if !over.is_empty() {
+        out.push(format!("Broke rules then and no longer: {}.", list(&over)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::list;
+
+    #[test]
+    fn lists_of_names_end_with_and() {
+        assert_eq!(list(&["a"]), "a");
+        assert_eq!(list(&["a", "b"]), "a and b");
+        assert_eq!(list(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(list(&["a", "b", "c", "d"]), "a, b, c and 1 other");
+        assert_eq!(list(&["a", "b", "c", "d", "e"]), "a, b, c and 2 others");
+    }
+}
